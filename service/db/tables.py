@@ -1,0 +1,319 @@
+"""The platform's tables, as SQLAlchemy Core, the same on SQLite and PostgreSQL.
+
+Instants are stored as whole microseconds since 1970 in UTC (`Instant`), so that they compare and
+index alike on both databases. Secrets are never stored: a column named `*_hash` holds a keyed digest.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+class Instant(TypeDecorator[datetime]):
+    """An aware UTC datetime, stored as microseconds since 1970."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
+        return None if value is None else (value - EPOCH) // MICROSECOND
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else EPOCH + timedelta(microseconds=value)
+
+
+Document = JSON().with_variant(JSONB(), "postgresql")
+# SQLite numbers rows by itself only for a column declared exactly INTEGER.
+RowNumber = BigInteger().with_variant(Integer(), "sqlite")
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# One row a fact about the installation itself: which world it holds, and since when.
+platform_state = Table(
+    "platform_state",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("email", String(320), nullable=False, unique=True),
+    Column("name", String(200), nullable=False),
+    # The home tenant of `/v1/me`; empty for somebody who was only invited into an organization.
+    Column("default_tenant_id", String(36)),
+    Column("created_at", Instant, nullable=False),
+    Column("deleted_at", Instant),
+)
+
+organizations = Table(
+    "organizations",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("slug", String(64), nullable=False, unique=True),
+    Column("created_at", Instant, nullable=False),
+)
+
+memberships = Table(
+    "memberships",
+    metadata,
+    Column("user_id", ForeignKey("users.id"), primary_key=True),
+    Column("organization_id", ForeignKey("organizations.id"), primary_key=True, index=True),
+    Column("role", String(32), nullable=False),
+    # True: only the tenants of `membership_tenants`; owners and admins are never limited.
+    Column("limited", Boolean, nullable=False, default=False),
+    Column("created_at", Instant, nullable=False),
+)
+
+membership_tenants = Table(
+    "membership_tenants",
+    metadata,
+    Column("user_id", String(36), primary_key=True),
+    Column("tenant_id", ForeignKey("tenants.id"), primary_key=True, index=True),
+)
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("organization_id", ForeignKey("organizations.id"), nullable=False),
+    Column("display_name", String(200), nullable=False),
+    Column("slug", String(48), nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("default_tags", Document, nullable=False),
+    Column("default_tags_version", Integer, nullable=False, default=1),
+    Column("created_at", Instant, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+    UniqueConstraint("organization_id", "slug"),
+)
+
+# What provisioning sets up for a tenant, one table a step (quotas have their own).
+isolation_projects = Table(
+    "isolation_projects",
+    metadata,
+    Column("tenant_id", ForeignKey("tenants.id"), primary_key=True),
+    Column("name", String(120), nullable=False, unique=True),
+    Column("created_at", Instant, nullable=False),
+)
+
+tenant_roles = Table(
+    "tenant_roles",
+    metadata,
+    Column("tenant_id", ForeignKey("tenants.id"), primary_key=True),
+    Column("role", String(32), primary_key=True),
+    Column("created_at", Instant, nullable=False),
+)
+
+billing_accounts = Table(
+    "billing_accounts",
+    metadata,
+    Column("tenant_id", ForeignKey("tenants.id"), primary_key=True),
+    Column("account_number", String(32), nullable=False, unique=True),
+    Column("created_at", Instant, nullable=False),
+)
+
+tenant_quotas = Table(
+    "tenant_quotas",
+    metadata,
+    Column("tenant_id", ForeignKey("tenants.id"), primary_key=True),
+    Column("resource_type", String(64), primary_key=True),
+    Column("limit", BigInteger, nullable=False),
+)
+
+resources = Table(
+    "resources",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("tenant_id", ForeignKey("tenants.id"), nullable=False),
+    Column("kind", String(64), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("region", String(32), nullable=False),
+    Column("state", String(32), nullable=False),
+    Column("tags", Document, nullable=False),
+    # The managed service or parent that owns it: {"managed": true}, {"owner": {...}}, {"bootVolume": true} ...
+    Column("relations", Document, nullable=False),
+    # What quotas count: {"vcpu": 2, "ram": 4096} for an instance, {"sizeGb": 50} for a volume.
+    Column("attributes", Document, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+    Index("ix_resources_tenant_kind", "tenant_id", "kind", "id"),
+)
+
+# Append-only: a row is never changed or removed (contract: Operation catalog entry).
+catalogue_operations = Table(
+    "catalogue_operations",
+    metadata,
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("access_level", String(16), nullable=False),
+    Column("description", Text, nullable=False),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("tenant_id", ForeignKey("tenants.id"), nullable=False, index=True),
+    Column("user_id", ForeignKey("users.id"), nullable=False, index=True),
+    Column("name", String(100), nullable=False),
+    Column("description", Text, nullable=False, default=""),
+    Column("key_prefix", String(12), nullable=False, unique=True),
+    Column("key_hash", String(64), nullable=False),
+    Column("scopes", Document, nullable=False),
+    Column("rate_limit", Integer, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("revoked_at", Instant),
+    Column("last_used_at", Instant),
+)
+
+# Sign-ins of people, whoever the issuer is. `subject` is the issuer's name for the session (claim sid).
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("issuer", String(300), nullable=False),
+    Column("subject", String(200), nullable=False),
+    Column("user_id", ForeignKey("users.id"), nullable=False, index=True),
+    Column("device", String(200), nullable=False),
+    Column("place", String(200), nullable=False),
+    Column("started_at", Instant, nullable=False),
+    Column("last_seen_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("ended_at", Instant),
+    Column("end_reason", String(32)),
+    UniqueConstraint("issuer", "subject"),
+)
+
+# The local issuer. A refresh token works once; a second use of it ends its session.
+refresh_tokens = Table(
+    "refresh_tokens",
+    metadata,
+    Column("token_hash", String(64), primary_key=True),
+    Column("session_id", ForeignKey("sessions.id"), nullable=False, index=True),
+    Column("client_id", String(64), nullable=False),
+    Column("scope", String(200), nullable=False),
+    Column("issued_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("used_at", Instant),
+)
+
+device_codes = Table(
+    "device_codes",
+    metadata,
+    Column("device_code_hash", String(64), primary_key=True),
+    Column("user_code", String(16), nullable=False, unique=True),
+    Column("client_id", String(64), nullable=False),
+    Column("scope", String(200), nullable=False),
+    Column("device", String(200), nullable=False),
+    Column("status", String(16), nullable=False),  # pending, approved, denied, used
+    Column("user_id", ForeignKey("users.id")),
+    Column("created_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("last_polled_at", Instant),
+    Column("interval", Integer, nullable=False),
+)
+
+authorization_codes = Table(
+    "authorization_codes",
+    metadata,
+    Column("code_hash", String(64), primary_key=True),
+    Column("client_id", String(64), nullable=False),
+    Column("user_id", ForeignKey("users.id"), nullable=False),
+    Column("redirect_uri", String(300), nullable=False),
+    Column("scope", String(200), nullable=False),
+    Column("nonce", String(200)),
+    Column("code_challenge", String(128), nullable=False),
+    Column("device", String(200), nullable=False),
+    Column("auth_time", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("used_at", Instant),
+    # The session the code was exchanged for: a replayed code ends it.
+    Column("session_id", String(36)),
+)
+
+# Durable work. The row is the truth; the workflow engine only drives it. design: Durable operations
+operations = Table(
+    "operations",
+    metadata,
+    Column("run_id", String(36), primary_key=True),
+    Column("operation_id", String(120), nullable=False, index=True),
+    Column("tenant_id", ForeignKey("tenants.id"), nullable=False, index=True),
+    Column("kind", String(64), nullable=False),
+    Column("status", String(16), nullable=False),  # pending, running, completed, failed, cancelled
+    Column("started_by", String(36)),
+    Column("resource_type", String(64), nullable=False),
+    Column("resource_id", String(120)),
+    Column("progress", Integer, nullable=False, default=0),  # percent
+    Column("current_step", String(120)),
+    # One object a step: {"name", "status", "attempts", "startedAt", "completedAt", "error"}
+    Column("steps", Document, nullable=False),
+    Column("cursor", Text),
+    Column("seq", Integer, nullable=False, default=0),
+    Column("counts", Document, nullable=False),
+    Column("snapshot", Document),
+    Column("result", Document),
+    Column("error", Text),
+    Column("error_code", String(64)),
+    Column("created_at", Instant, nullable=False),
+    Column("started_at", Instant),
+    Column("updated_at", Instant, nullable=False),
+    Column("completed_at", Instant),
+)
+OPEN_OPERATION = text("status IN ('pending', 'running')")
+Index(
+    "uq_operations_open",
+    operations.c.tenant_id,
+    operations.c.kind,
+    unique=True,
+    sqlite_where=OPEN_OPERATION,
+    postgresql_where=OPEN_OPERATION,
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", RowNumber, primary_key=True, autoincrement=True),
+    Column("at", Instant, nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("actor_kind", String(16), nullable=False),  # session, api_key, workload, staff, platform, anonymous
+    Column("actor_id", String(120), nullable=False),
+    Column("credential_id", String(120)),
+    Column("organization_id", String(36)),
+    Column("tenant_id", String(36), index=True),
+    Column("operation", String(120), nullable=False),
+    Column("target", String(300), nullable=False),
+    Column("outcome", String(16), nullable=False),  # done, refused, failed
+    Column("details", Document, nullable=False),
+)
