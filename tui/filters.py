@@ -1,0 +1,64 @@
+"""The filter line of a list: words that must all be found, `!word` that must not, `field:value`.
+
+Letter case never matters, and a word in double quotes may hold blanks. A prefix that names no field of
+the list is plain text, so that an id or an address with a colon can be searched as it is.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Record = Mapping[str, Any]
+Text = Callable[[Record], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One word of a filter: where to look (None: everywhere), what for, and whether it must be absent."""
+
+    field: str | None
+    value: str
+    inverse: bool
+
+
+def parse(line: str, fields: Sequence[str] = ()) -> tuple[Term, ...]:
+    """The terms of a filter line; `fields` are the names that may stand before a colon."""
+    terms = []
+    for word in _words(line):
+        inverse = word.startswith("!") and len(word) > 1
+        word = word[1:] if inverse else word
+        name, colon, value = word.partition(":")
+        if colon and name.casefold() in fields:
+            terms.append(Term(name.casefold(), value.casefold(), inverse))
+        else:
+            terms.append(Term(None, word.casefold(), inverse))
+    return tuple(terms)
+
+
+def highlights(terms: Sequence[Term]) -> tuple[str, ...]:
+    """What to mark in the cells: the words that were asked for, not the ones shut out."""
+    return tuple(term.value for term in terms if not term.inverse and term.value)
+
+
+def accepts(terms: Sequence[Term], everything: str, field_text: Callable[[str], str]) -> bool:
+    """Whether a record passes: `everything` is its text in casefolded form, `field_text` one field's."""
+    for term in terms:
+        text = everything if term.field is None else field_text(term.field)
+        if (term.value in text) is term.inverse:
+            return False
+    return True
+
+
+def _words(line: str) -> list[str]:
+    """Split at blanks outside double quotes; an unclosed quote reaches to the end, as it is being typed."""
+    words, word, quoted = [], "", False
+    for character in line:
+        if character == '"':
+            quoted = not quoted
+        elif character.isspace() and not quoted:
+            if word:
+                words.append(word)
+            word = ""
+        else:
+            word += character
+    return [*words, word] if word else words

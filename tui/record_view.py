@@ -1,0 +1,120 @@
+"""What a list shows: its records in the order and selection asked for, without any screen.
+
+Records are wire dicts as they came from the service, described by a `client.records.Kind`. The text a
+filter looks into is made once a record and kept, so that 20,000 records filter within a frame.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from client.records import Column, Kind
+from tui import filters
+
+Record = Mapping[str, Any]
+
+
+class RecordView:
+    """Records of one kind, filtered and sorted. Positions are places in what is shown, from 0."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.sort_column: Column | None = None
+        self.reverse = False
+        self.marks: set[str] = set()
+        self._records: Sequence[Record] = ()
+        self._searchable: list[str | None] = []
+        self._shown: Sequence[int] = range(0)
+        self._positions: dict[str, int] | None = None
+        self._filter = ""
+        self._terms: tuple[filters.Term, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._shown)
+
+    def __getitem__(self, position: int) -> Record:
+        return self._records[self._shown[position]]
+
+    @property
+    def total(self) -> int:
+        """How many records there are, filtered out or not."""
+        return len(self._records)
+
+    @property
+    def filter(self) -> str:
+        """The filter line in force; empty when everything is shown."""
+        return self._filter
+
+    @property
+    def highlights(self) -> tuple[str, ...]:
+        """The casefolded words the filter looks for."""
+        return filters.highlights(self._terms)
+
+    def id_at(self, position: int) -> str:
+        """The id of the record at a position."""
+        return str(self[position][self.kind.id_key])
+
+    def position_of(self, record_id: str) -> int | None:
+        """Where a record is shown; None when it is gone or filtered out."""
+        if self._positions is None:
+            key = self.kind.id_key
+            self._positions = {str(self._records[index][key]): place for place, index in enumerate(self._shown)}
+        return self._positions.get(record_id)
+
+    def replace(self, records: Sequence[Record]) -> None:
+        """Take a newer answer: sort, filter and the marks of what is still there stay."""
+        self._records = records
+        self._searchable = [None] * len(records)
+        if self.marks:
+            key = self.kind.id_key
+            self.marks &= {str(record[key]) for record in records}
+        self._arrange()
+
+    def set_filter(self, line: str) -> None:
+        """Show only what the filter line accepts."""
+        self._filter = line
+        self._terms = filters.parse(line, tuple(self.kind.filter_fields))
+        self._arrange()
+
+    def sort_by(self, column: Column | None, reverse: bool = False) -> None:
+        """Order by a column; None is the order the service gave."""
+        self.sort_column, self.reverse = column, reverse
+        self._arrange()
+
+    def toggle_mark(self, position: int) -> bool:
+        """Mark or unmark a record; answers whether it is marked now."""
+        self.marks ^= {self.id_at(position)}
+        return self.id_at(position) in self.marks
+
+    def marked(self) -> list[Record]:
+        """The marked records in the order shown, then those the filter hides."""
+        key = self.kind.id_key
+        shown = [self[position] for position in range(len(self)) if self.id_at(position) in self.marks]
+        seen = {str(record[key]) for record in shown}
+        return shown + [record for record in self._records if str(record[key]) in self.marks - seen]
+
+    def _arrange(self) -> None:
+        self._positions = None
+        indexes: Sequence[int] = range(len(self._records))
+        if self._terms:
+            indexes = [index for index in indexes if self._accepts(index)]
+        if self.sort_column is not None:
+            indexes = self._sorted(indexes, self.sort_column.sort_value)
+        self._shown = indexes
+
+    def _sorted(self, indexes: Sequence[int], value: Callable[[Record], Any]) -> list[int]:
+        """Unknown values stand last in either direction; equal ones keep the order of the service."""
+        keyed = [(value(self._records[index]), index) for index in indexes]
+        known = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0], reverse=self.reverse)
+        return [index for _, index in known] + [index for key, index in keyed if key is None]
+
+    def _accepts(self, index: int) -> bool:
+        record = self._records[index]
+        everything = self._searchable[index]
+        if everything is None:
+            texts = [column.text(record) for column in self.kind.columns]
+            everything = self._searchable[index] = "\n".join(texts).casefold()
+        return filters.accepts(self._terms, everything, lambda field: self._field(record, field))
+
+    def _field(self, record: Record, name: str) -> str:
+        column = self.kind.filter_fields[name]
+        return column.text(record).casefold()
