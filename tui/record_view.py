@@ -4,20 +4,19 @@ Records are wire dicts as they came from the service, described by a `client.rec
 filter looks into is made once a record and kept, so that 20,000 records filter within a frame.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from client.records import Column, Kind
+from client.records import Column, Kind, Record
 from tui import filters
-
-Record = Mapping[str, Any]
 
 
 class RecordView:
     """Records of one kind, filtered and sorted. Positions are places in what is shown, from 0."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, columns: Sequence[Column] | None = None) -> None:
         self.kind = kind
+        self.columns = tuple(columns if columns is not None else kind.columns)
         self.sort_column: Column | None = None
         self.reverse = False
         self.marks: set[str] = set()
@@ -111,7 +110,7 @@ class RecordView:
         record = self._records[index]
         everything = self._searchable[index]
         if everything is None:
-            texts = [column.text(record) for column in self.kind.columns]
+            texts = [column.text(record) for column in self.columns]
             everything = self._searchable[index] = "\n".join(texts).casefold()
         return filters.accepts(self._terms, everything, lambda field: self._field(record, field))
 

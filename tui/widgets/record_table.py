@@ -4,7 +4,7 @@ Opening 100,000 records costs what opening 1,000 does, because no widget, no tex
 a record until it scrolls into view. Textual's DataTable builds a cell for each and blocks for seconds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from rich.segment import Segment
@@ -17,11 +17,12 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from client.records import Column, Kind
+from client.records import Column, Kind, Record
 from client.text import cut, safe, width
 from tui.record_view import RecordView
 
-Record = Mapping[str, Any]
+Tones = Mapping[str, Callable[[Record], str | None]]
+"""By column key: the tone of a cell (good, warning, bad, dim) or None. The text must say it as well."""
 
 SAMPLE = 200  # records whose texts decide how wide a column is
 GAP = 2  # blanks between columns
@@ -113,14 +114,17 @@ class RecordTable(ScrollView, can_focus=True):
     def __init__(
         self,
         kind: Kind,
+        columns: Sequence[Column] | None = None,
         *,
+        tones: Tones | None = None,
         empty: str = "",
         name: str | None = None,
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
-        self.view = RecordView(kind)
+        self.view = RecordView(kind, columns)
+        self.tones = tones or {}
         self.empty = empty
         self._columns: list[tuple[Column, int]] = []
         self._strips: dict[tuple[Any, ...], Strip] = {}
@@ -150,7 +154,7 @@ class RecordTable(ScrollView, can_focus=True):
 
     def sort_next(self) -> None:
         """Go through the columns: upwards, downwards, the next column, and at the end the service's order."""
-        shown = [column for column, _ in self._columns if column.sort is not None]
+        shown = [column for column, _ in self._columns]
         current = self.view.sort_column
         if current is not None and not self.view.reverse:
             self.sort_by(current, reverse=True)
@@ -205,7 +209,7 @@ class RecordTable(ScrollView, can_focus=True):
             return
         sample = range(min(len(self.view), SAMPLE))
         wanted: list[list[Any]] = []
-        for column in self.view.kind.columns:
+        for column in self.view.columns:
             texts = (width(safe(column.text(self.view[position]))) for position in sample)
             wanted.append([column, max(width(column.title) + 2, *texts) if len(sample) else width(column.title) + 2])
         while wanted and sum(min(cells, NARROWEST) + GAP for _, cells in wanted) - GAP > space:
@@ -273,7 +277,7 @@ class RecordTable(ScrollView, can_focus=True):
             base = base + self._style("cursor" if self.has_focus else "cursor-blurred")
         segments = [Segment("● " if marked else " " * GUTTER, base + _foreground(self._style("mark")))]
         for column, cells in self._columns:
-            tone = column.tone(record) if column.tone is not None else None
+            tone = self.tones[column.key](record) if column.key in self.tones else None
             style = base if tone is None else base + _foreground(self._style(tone))
             segments += self._cell(_aligned(safe(column.text(record)), cells, column.align), style)
             segments.append(Segment(" " * GAP, base))
@@ -374,7 +378,7 @@ class RecordTable(ScrollView, can_focus=True):
     def _click_head(self, x: int) -> None:
         left = GUTTER
         for column, cells in self._columns:
-            if left <= x < left + cells + GAP and column.sort is not None:
+            if left <= x < left + cells + GAP:
                 self.sort_by(column, reverse=column is self.view.sort_column and not self.view.reverse)
                 return
             left += cells + GAP

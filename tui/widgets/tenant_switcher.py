@@ -1,0 +1,115 @@
+"""The tenant switcher: type a few letters, Enter, and every place shows that tenant.
+
+The tenant used last but one stands under the cursor at the start, so that the key of the switcher and
+Enter go back and forth. Words match anywhere in name, slug, organization or id; among the matches those
+that start a name come first, then the ones used lately.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from client.records import TENANT, Column, Record
+from tui.widgets.dialog import Dialog, hint
+from tui.widgets.record_table import RecordTable, Tones
+
+
+def ranked(tenants: Sequence[Record], line: str, recent: Sequence[str]) -> list[Record]:
+    """The tenants a line finds, best first; all of them, recent first, for an empty line."""
+    words = line.casefold().split()
+    place = {tenant_id: number for number, tenant_id in enumerate(recent)}
+    found = []
+    for number, tenant in enumerate(tenants):
+        name = str(tenant.get("displayName", "")).casefold()
+        everything = "\n".join(
+            (name, *(str(tenant.get(key, "")).casefold() for key in ("slug", "organizationName", "id")))
+        )
+        if all(word in everything for word in words):
+            starts = sum(not name.startswith(word) for word in words[:1])
+            inside = sum(word not in name for word in words)
+            found.append(((starts, inside, place.get(str(tenant["id"]), len(place)), number), tenant))
+    return [tenant for _, tenant in sorted(found, key=lambda pair: pair[0])]
+
+
+class TenantSwitcher(Dialog[str | None]):
+    """Gives the id of the chosen tenant, or None. `recent` are ids, the tenant in use first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+p", "move(-1)", show=False, priority=True),
+        Binding("down,ctrl+n,ctrl+t", "move(1)", show=False, priority=True),
+        Binding("pageup", "move(-10)", show=False, priority=True),
+        Binding("pagedown", "move(10)", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    TenantSwitcher {
+        align: center top;
+        & > .dialog { width: 96; margin-top: 2; }
+        Input { border: none; height: 1; padding: 0; margin-bottom: 1; background: transparent; }
+        RecordTable { height: auto; min-height: 4; max-height: 16; }
+    }
+    """
+    LISTENS_AT_ONCE = True
+
+    def __init__(
+        self,
+        tenants: Sequence[Mapping[str, Any]],
+        *,
+        recent: Sequence[str] = (),
+        columns: Sequence[Column] | None = None,
+        tones: Tones | None = None,
+    ) -> None:
+        super().__init__()
+        self.tenants = tenants
+        self.recent = recent
+        self.columns = columns
+        self.tones = tones
+
+    def title_text(self) -> str:
+        return "Switch tenant"
+
+    def content(self) -> ComposeResult:
+        line = Input(placeholder="name, slug, organization or id")
+        line.cursor_blink = False
+        yield line
+        table = RecordTable(TENANT, self.columns, tones=self.tones, empty="No tenant matches.")
+        table.can_focus = False
+        yield table
+        yield hint("Enter switches · ↑ ↓ choose · Esc stays here")
+
+    def first_focus(self) -> Widget:
+        return self.query_one(Input)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._show("")
+        # The tenant in use is the first of the recent ones: the one before it is the likely wish.
+        self.query_one(RecordTable).cursor = 1 if len(self.recent) > 1 else 0
+
+    def _show(self, line: str) -> None:
+        table = self.query_one(RecordTable)
+        found = ranked(self.tenants, line, self.recent)
+        table.styles.height = min(max(len(found), 3), 15) + 1
+        table.show(found)
+        table.cursor = 0
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._show(event.value)
+
+    @on(Input.Submitted)
+    def _chosen(self) -> None:
+        record = self.query_one(RecordTable).record
+        if record is not None:
+            self.dismiss(str(record["id"]))
+
+    @on(RecordTable.Opened)
+    def _opened(self, event: RecordTable.Opened) -> None:
+        self._chosen()
+
+    def action_move(self, lines: int) -> None:
+        self.query_one(RecordTable).action_move(lines)
