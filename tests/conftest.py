@@ -1,0 +1,56 @@
+"""Homes for the tests: an empty one, and one whose platform runs on the demo world."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.homes import Home
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """A fresh machine: no config, no platform."""
+    home = Home()
+    yield home
+    home.remove()
+
+
+@pytest.fixture(scope="session")
+def demo_platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a platform that has loaded the demo world and was stopped: loading it once is enough."""
+    home = Home(FROST_PLATFORM_PROVISIONING_PACE="600")
+    try:
+        assert home.frost("whoami").code == 0
+        assert home.frost("platform", "stop").code == 0
+        kept = tmp_path_factory.mktemp("demo") / "platform"
+        shutil.copytree(home.platform_dir, kept, ignore=shutil.ignore_patterns("*.sock", "*.lock", "*.log"))
+    finally:
+        home.remove()
+    return kept
+
+
+@pytest.fixture
+def demo(demo_platform: Path) -> Iterator[Home]:
+    """A machine with the demo world; its platform starts with the first command, nobody is signed in yet.
+
+    Sandbox is still being provisioned: with the pace of the tests it is done within a second.
+    """
+    home = Home()
+    home.platform_dir.parent.mkdir(mode=0o700)
+    shutil.copytree(demo_platform, home.platform_dir)
+    home.platform_dir.chmod(0o700)
+    yield home
+    home.remove()
+
+
+@pytest.fixture(scope="module")
+def shared(demo_platform: Path) -> Iterator[Home]:
+    """The same for a module whose tests only read."""
+    home = Home()
+    home.platform_dir.parent.mkdir(mode=0o700)
+    shutil.copytree(demo_platform, home.platform_dir)
+    home.platform_dir.chmod(0o700)
+    yield home
+    home.remove()

@@ -1,0 +1,211 @@
+"""A user's home in a temporary folder: the real commands, the real platform, nothing of the machine's own user."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """Standard output as one JSON document."""
+        return json.loads(self.out)
+
+    def error(self) -> dict[str, Any]:
+        """The error object that `-o json` prints as the last line of standard error."""
+        document: dict[str, Any] = json.loads(self.err.strip().splitlines()[-1])["error"]
+        return document
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket, with nothing of the project's own client in between."""
+
+    def __init__(self, path: Path, timeout: float = 20) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self.path))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A raw answer of the platform."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Home:
+    """HOME of one imaginary user. Secrets go to the file store, so that no keyring of the machine is touched."""
+
+    def __init__(self, **variables: str) -> None:
+        # Not pytest's folder: its long names would push the socket over the length a path may have.
+        self.path = Path(tempfile.mkdtemp(prefix="frost-"))
+        self.variables = {"FROST_CREDENTIAL_STORE": "file", "FROST_PLATFORM_PROVISIONING_PACE": "0.02", **variables}
+
+    @property
+    def config(self) -> Path:
+        return self.path / ".cli" / "config.yaml"
+
+    @property
+    def platform_dir(self) -> Path:
+        return self.path / ".cli" / "platform"
+
+    @property
+    def socket(self) -> Path:
+        return self.platform_dir / "api.sock"
+
+    def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The environment of a command: this HOME and nothing personal."""
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        merged = {**kept, "HOME": str(self.path), "TERM": "xterm-256color", "TZ": "UTC", **self.variables, **(extra or {})}
+        return {name: value for name, value in merged.items() if value != "<unset>"}
+
+    def frost(
+        self,
+        *words: str,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout: float = 60,
+        cwd: Path | None = None,
+    ) -> Result:
+        """Run a command as a script would: nothing is a terminal."""
+        done = subprocess.run(
+            [sys.executable, "-m", "tui", *words],
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            env=self.environment(env),
+            timeout=timeout,
+            check=False,
+            cwd=cwd or self.path,
+        )
+        return Result(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8", "backslashreplace"))
+
+    def json(self, *words: str, env: Mapping[str, str] | None = None) -> Any:
+        """Run a command that must succeed and read its JSON."""
+        result = self.frost(*words, "-o", "json", env=env)
+        assert result.code == 0, (words, result)
+        return result.json()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None = None,
+        key: str | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask the platform directly, without our client."""
+        sent = {"Accept": "application/json", **(headers or {})}
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        if key is not None:
+            sent["X-API-Key"] = key
+        content = body
+        if body is not None and not isinstance(body, bytes):
+            content = json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        connection = UnixConnection(self.socket)
+        try:
+            connection.request(method, path, body=content, headers=sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def sign_in(self, email: str | None = None) -> str:
+        """Sign in with the command and give the access token it stored."""
+        result = self.frost("login", *(["--as", email] if email else []))
+        assert result.code == 0, result
+        return self.token()
+
+    def token(self) -> str:
+        """The access token in the config file."""
+        import yaml
+
+        document = yaml.safe_load(self.config.read_text())
+        token: str = document["contexts"][document["current_context"]]["credentials"]["access_token"]
+        return token
+
+    def world_key(self, name: str) -> str:
+        """The secret of one of the world's API keys."""
+        secret: str = json.loads((self.platform_dir / "world-keys.json").read_text())[name]["secret"]
+        return secret
+
+    def start(self, **variables: str) -> None:
+        """Start the platform as the first command of a user does."""
+        assert self.frost("platform", "status", env=variables).code == 0
+        assert self.frost("whoami", env=variables).code == 0
+
+    def platform_pid(self) -> int | None:
+        """The process that holds the platform's lock; None when none does."""
+        try:
+            pid = int((self.platform_dir / "platform.lock").read_text())
+            os.kill(pid, 0)
+        except (OSError, ValueError):
+            return None
+        return pid if _state(pid) != "Z" else None
+
+    def kill_platform(self) -> None:
+        """kill -9, and wait until it is gone."""
+        pid = self.platform_pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        _wait_gone(pid)
+
+    def remove(self) -> None:
+        """Stop what still runs and remove the folder."""
+        pid = self.platform_pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGTERM)
+            if not _wait_gone(pid, 5):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "?"
+
+
+def _wait_gone(pid: int, seconds: float = 10) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            os.kill(pid, 0)
+        except OSError:
+            return True
+        if _state(pid) == "Z":
+            return True
+        time.sleep(0.02)
+    return False
