@@ -1,0 +1,165 @@
+"""The virtual table: what is on the screen, and what moves when records change."""
+
+from typing import Any
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.events import Resize
+from textual.geometry import Size
+
+from client.records import TENANT, columns
+from tui.record_view import RecordView
+from tui.widgets.record_table import RecordTable
+from tui.widgets.tenant_switcher import ranked
+
+
+def tenant(number: int, name: str | None = None, **members: Any) -> dict[str, Any]:
+    return {
+        "id": f"id-{number}",
+        "displayName": name or f"Tenant {number:05}",
+        "slug": f"tenant-{number}",
+        "status": "active",
+        "organizationName": "Aurora Labs" if number % 2 else "Borealis Media",
+        **members,
+    }
+
+
+class TableApp(App[None]):
+    def __init__(self, records: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self.records = records
+        self.opened: list[str] = []
+        self.highlighted: list[str | None] = []
+
+    def compose(self) -> ComposeResult:
+        yield RecordTable(TENANT, columns(TENANT), empty="No tenants.")
+
+    def on_mount(self) -> None:
+        self.table.show(self.records)
+        self.table.focus()
+
+    @property
+    def table(self) -> RecordTable:
+        return self.query_one(RecordTable)
+
+    def on_record_table_opened(self, event: RecordTable.Opened) -> None:
+        assert event.record is not None
+        self.opened.append(str(event.record["id"]))
+
+    def on_record_table_highlighted(self, event: RecordTable.Highlighted) -> None:
+        if type(event) is RecordTable.Highlighted:
+            self.highlighted.append(None if event.record is None else str(event.record["id"]))
+
+    def lines(self) -> list[str]:
+        return [self.table.render_line(y).text.rstrip() for y in range(self.table.size.height)]
+
+
+async def test_only_the_lines_on_the_screen_are_painted() -> None:
+    app = TableApp([tenant(number) for number in range(100_000)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert app.lines()[1].startswith("  Tenant 00000")
+        assert len(app.table._strips) < 50
+        await pilot.press("G")
+        assert app.lines()[-1].startswith("  Tenant 99999")
+        await pilot.press("g", "j", "j")
+        assert app.table.record is not None
+        assert app.table.record["id"] == "id-2"
+
+
+async def test_a_newer_answer_keeps_cursor_scroll_and_marks_on_their_records() -> None:
+    app = TableApp([tenant(number) for number in range(200)])
+    async with app.run_test(size=(80, 20)) as pilot:
+        await pilot.pause()
+        app.table.select("id-100")
+        await pilot.press("space", "k")
+        height = app.lines().index(next(line for line in app.lines() if "Tenant 00100" in line))
+        app.table.show([tenant(900 + number, "New") for number in range(7)] + [tenant(number) for number in range(200)])
+        await pilot.pause()
+        assert app.table.record is not None
+        assert app.table.record["id"] == "id-100"
+        assert "● Tenant 00100" in app.lines()[height]
+
+
+async def test_a_record_that_goes_leaves_the_cursor_at_its_place() -> None:
+    app = TableApp([tenant(number) for number in range(5)])
+    async with app.run_test(size=(80, 20)) as pilot:
+        await pilot.pause()
+        app.table.select("id-3")
+        app.table.show([tenant(number) for number in (0, 1, 2, 4)])
+        await pilot.pause()
+        assert app.table.record == tenant(4)
+        app.table.show([])
+        await pilot.pause()
+        assert app.table.record is None
+        assert app.highlighted[-1] is None
+        assert "No tenants." in "\n".join(app.lines())
+
+
+async def test_the_filter_takes_words_fields_and_their_opposites() -> None:
+    app = TableApp([tenant(number) for number in range(100)])
+    async with app.run_test(size=(80, 20)) as pilot:
+        await pilot.pause()
+        app.table.set_filter("organization:aurora tenant-9")
+        assert [record["id"] for record in app.table.view] == [f"id-{n}" for n in (9, 91, 93, 95, 97, 99)]
+        app.table.set_filter("!organization:aurora 0001")
+        assert [record["id"] for record in app.table.view] == [f"id-{n}" for n in (10, 12, 14, 16, 18)]
+        assert app.table.view.total == 100
+
+
+async def test_sorting_keeps_unknown_values_last_in_both_directions() -> None:
+    view = RecordView(TENANT)
+    view.replace(
+        [tenant(1, "b"), tenant(2, "a", role=None), tenant(3, "c", role="owner"), tenant(4, "d", role="admin")]
+    )
+    role = next(column for column in TENANT.columns if column.key == "role")
+    for reverse, expected in ((False, ["id-4", "id-3"]), (True, ["id-3", "id-4"])):
+        view.sort_by(role, reverse)
+        assert [view.id_at(place) for place in range(2)] == expected
+        assert {view.id_at(2), view.id_at(3)} == {"id-1", "id-2"}
+
+
+@pytest.mark.parametrize(
+    "name", ["[bold]x[/]", "[/x]", "[@click=app.quit]x[/]", "a\x1b]0;PWNED\x07b", "\x9b31m", "a\rb"]
+)
+async def test_names_are_shown_and_never_obeyed(name: str) -> None:
+    app = TableApp([tenant(1, name), tenant(2)])
+    async with app.run_test(size=(80, 20)) as pilot:
+        await pilot.pause()
+        line = app.lines()[1]
+        assert not set(map(ord, line)) & {*range(32), *range(127, 160)}
+        if "[" in name:
+            assert name.replace("\x1b", "") in line or "\x1b" in name
+
+
+@pytest.mark.parametrize("columns_of_screen", [1, 2, 8, 20, 40, 80, 200])
+async def test_no_width_of_the_screen_breaks_the_line(columns_of_screen: int) -> None:
+    wide = [tenant(1, "漢字" * 60), tenant(2, "e\u0301" * 90), tenant(3, "👩‍👩‍👧‍👦" * 30)]
+    app = TableApp(wide)
+    async with app.run_test(size=(columns_of_screen, 10)) as pilot:
+        await pilot.pause()
+        for y in range(app.table.size.height):
+            assert app.table.render_line(y).cell_length == app.table.size.width
+        app.table.post_message(Resize(Size(30, 5), Size(30, 5)))
+        await pilot.pause()
+
+
+async def test_a_click_moves_and_a_second_one_opens_and_the_head_sorts() -> None:
+    app = TableApp([tenant(number, f"{9 - number}") for number in range(5)])
+    async with app.run_test(size=(80, 20)) as pilot:
+        await pilot.pause()
+        await pilot.click(RecordTable, offset=(4, 3))
+        assert app.table.record == tenant(2, "7")
+        await pilot.click(RecordTable, offset=(4, 3), times=2)
+        assert app.opened == ["id-2"]
+        await pilot.click(RecordTable, offset=(4, 0))
+        assert app.table.view[0]["displayName"] == "5"
+        assert "▲" in app.lines()[0]
+
+
+def test_the_switcher_finds_by_words_and_puts_beginnings_and_recent_ones_first() -> None:
+    tenants = [tenant(1, "Web Shop"), tenant(2, "Shop Web"), tenant(3, "Data"), tenant(4, "Web Other")]
+    assert [t["id"] for t in ranked(tenants, "", ["id-3", "id-2"])] == ["id-3", "id-2", "id-1", "id-4"]
+    assert [t["id"] for t in ranked(tenants, "web", ["id-4"])] == ["id-4", "id-1", "id-2"]
+    assert [t["id"] for t in ranked(tenants, "WEB aurora", [])] == ["id-1"]
+    assert ranked(tenants, "nothing", []) == []
