@@ -1,0 +1,193 @@
+"""Coordinates of the request space, each cut into atoms that no pattern of either side can tell apart.
+
+A pattern becomes a bit mask over the atoms of its coordinate, a rule a union of boxes (one mask for each
+coordinate). "Unknown" is an ordinary atom of a coordinate and "absent" one of every tag: an allow covers the atoms
+where it surely holds, a deny those where it may hold, so that three-valued evaluation becomes membership.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from service.policy import conditions
+from service.policy.conditions import read_block
+from service.policy.facts import Address, read_instant
+from service.policy.glob_classes import classes
+from service.policy.matching import STAR, glob
+from service.policy.rules import (
+    CURRENT_TIME,
+    PRINCIPAL_TYPE,
+    REQUEST_TAG,
+    RESOURCE_TAG,
+    SOURCE_IP,
+    Constraint,
+)
+
+PRINCIPAL_TYPES = ("api_key", "workload_identity", "user")
+OTHER = "any-other"
+
+
+class Unknown:
+    """The atom of a fact nobody said."""
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+class Absent:
+    """The atom of a tag known not to be there."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+UNKNOWN = Unknown()
+ABSENT = Absent()
+
+Atom = Any
+"""A witness of the atom: a text, an address, an instant, or one of the two above."""
+
+
+@dataclass
+class Coordinate:
+    """One dimension. `atoms` are in order of preference for a counterexample: known values first."""
+
+    atoms: list[Atom]
+    _masks: dict[object, int] = field(default_factory=dict)
+
+    @property
+    def full(self) -> int:
+        return (1 << len(self.atoms)) - 1
+
+    def mask(self, key: object, holds: Callable[[Atom], bool]) -> int:
+        """The atoms a pattern holds for; `key` names the pattern, so that it is tried once only."""
+        found = self._masks.get(key)
+        if found is None:
+            found = self._masks[key] = sum(1 << place for place, atom in enumerate(self.atoms) if holds(atom))
+        return found
+
+    def without_unknown(self) -> int:
+        """All atoms but unknown."""
+        return self.full & ~self.only_unknown()
+
+    def only_unknown(self) -> int:
+        """The unknown atom, or 0 where the coordinate has none."""
+        return 1 << self.atoms.index(UNKNOWN) if UNKNOWN in self.atoms else 0
+
+
+def operation_part(literals: Sequence[str]) -> Coordinate:
+    """A part of an operation: the catalogue may grow, so there is always another value than those named."""
+    named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
+    return Coordinate([*named, _unused(named)])
+
+
+def target_part(literals: Sequence[str]) -> Coordinate:
+    """Region or type of a target."""
+    named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
+    return Coordinate([*named, _unused(named), UNKNOWN])
+
+
+def target_id(patterns: Sequence[str]) -> Coordinate:
+    """The id of a target, by the globs that are used. Raises `TooManyClasses`."""
+    return Coordinate([*classes(patterns, shortest=1), UNKNOWN])
+
+
+def literal_mask(coordinate: Coordinate, literal: str, *, deny: bool) -> int:
+    """A literal or `*` on a part."""
+    if literal == STAR:
+        return coordinate.full
+    return coordinate.mask((literal, deny), lambda atom: deny if atom is UNKNOWN else atom == literal)
+
+
+def id_mask(coordinate: Coordinate, pattern: str, *, deny: bool) -> int:
+    """A glob on the id."""
+    if not pattern.strip(STAR):
+        return coordinate.full
+    test = glob(pattern)
+    return coordinate.mask((pattern, deny), lambda atom: deny if atom is UNKNOWN else test(atom))
+
+
+def fact(key: str, constraints: Sequence[Constraint]) -> Coordinate:
+    """The coordinate of a constraint key, cut by every constraint on it. Raises `TooManyClasses`."""
+    if key == SOURCE_IP:
+        return Coordinate([*_addresses(constraints), UNKNOWN])
+    if key == CURRENT_TIME:
+        return Coordinate([*_instants(constraints), UNKNOWN])
+    if key == PRINCIPAL_TYPE:
+        return Coordinate([*PRINCIPAL_TYPES, UNKNOWN])
+    tag = key.startswith((REQUEST_TAG, RESOURCE_TAG))
+    # A literal of `equals` may hold a star as text: only `like` reads it as a glob.
+    literals = {c.values[0] for c in constraints if c.operator != "like"}
+    globs = [c.values[0] for c in constraints if c.operator == "like"]
+    texts = classes([*(t for t in literals if STAR not in t), *globs])
+    texts += [literal for literal in literals if STAR in literal and literal not in texts]
+    return Coordinate([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN])
+
+
+def fact_mask(coordinate: Coordinate, constraint: Constraint, *, deny: bool) -> int:
+    """A constraint on its key's coordinate, by the very tests the engine uses."""
+    test = conditions.possibly(constraint) if deny else conditions.surely(constraint)
+    return coordinate.mask((constraint, deny), lambda atom: test(facts_of({constraint.key: atom})))
+
+
+def facts_of(atoms: "dict[str, Atom]") -> Any:
+    """Facts with the given atoms; everything else is unknown. Tags of one map go together."""
+    from service.policy.facts import Facts
+
+    tags: dict[str, dict[str, str] | None] = {REQUEST_TAG: None, RESOURCE_TAG: None}
+    known: dict[str, Any] = {}
+    for key, atom in atoms.items():
+        prefix = next((p for p in tags if key.startswith(p)), None)
+        if atom is UNKNOWN:
+            continue
+        if prefix is None:
+            known[key] = atom
+            continue
+        held = tags[prefix] if tags[prefix] is not None else {}
+        assert held is not None
+        if atom is not ABSENT:
+            held[key.removeprefix(prefix)] = atom
+        tags[prefix] = held
+    return Facts(
+        source_ip=known.get(SOURCE_IP),
+        current_time=known.get(CURRENT_TIME),
+        region=known.get("frn:region"),
+        principal_type=known.get(PRINCIPAL_TYPE),
+        tenant=known.get("frn:tenant"),
+        request_tags=tags[REQUEST_TAG],
+        resource_tags=tags[RESOURCE_TAG],
+    )
+
+
+def _unused(named: Sequence[str]) -> str:
+    """A value that is none of the named ones."""
+    value, number = OTHER, 1
+    while value in named:
+        number += 1
+        value = f"{OTHER}-{number}"
+    return value
+
+
+def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
+    """The first address of every interval between the edges of the blocks, IPv4 and IPv6 apart."""
+    # IPv4-mapped addresses count as IPv4: the stretch of IPv6 that writes them holds no address of its own.
+    mapped = 0xFFFF << 32
+    edges: dict[int, set[int]] = {4: {0}, 6: {0, mapped, mapped + (1 << 32)}}
+    for constraint in constraints:
+        for text in constraint.values:
+            version, first, last = read_block(text)
+            edges[version] |= {first, last + 1}
+    size = {4: 1 << 32, 6: 1 << 128}
+    edges[6].discard(mapped)
+    return [(version, edge) for version in (4, 6) for edge in sorted(edges[version]) if edge < size[version]]
+
+
+def _instants(constraints: Sequence[Constraint]) -> list[float]:
+    """Every instant named, and one in each gap."""
+    named = sorted({instant for c in constraints if (instant := read_instant(c.values[0])) is not None})
+    if not named:
+        return [0.0]
+    found = [named[0] - 86_400]
+    for before, after in zip(named, [*named[1:], named[-1] + 2 * 86_400], strict=True):
+        found += [before, (before + after) / 2]
+    return found

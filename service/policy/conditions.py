@@ -1,0 +1,122 @@
+"""Constraints as tests of the facts, in two polarities.
+
+An allow needs every constraint to be surely true; a deny needs none to be surely false. Compiling each
+polarity on its own makes three-valued logic free when a request is decided.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from operator import attrgetter
+
+from service.policy.facts import Address, Facts, read_instant
+from service.policy.matching import glob
+from service.policy.rules import (
+    CURRENT_TIME,
+    PRINCIPAL_TYPE,
+    REGION,
+    REQUEST_TAG,
+    RESOURCE_TAG,
+    SOURCE_IP,
+    TENANT,
+    Constraint,
+)
+
+Test = Callable[[Facts], bool]
+Block = tuple[int, int, int]
+"""Version, first and last address of a CIDR block."""
+
+MAPPED = IPv6Network("::ffff:0:0/96")
+
+
+@lru_cache(maxsize=4096)
+def read_block(text: str) -> Block:
+    """A CIDR block without host bits; IPv4-mapped blocks are taken as IPv4. Raises ValueError with the reason."""
+    if "/" not in text:
+        raise ValueError("a CIDR block needs its length, such as /24 or /32")
+    network: IPv4Network | IPv6Network = ip_network(text, strict=True)
+    if isinstance(network, IPv6Network) and network.subnet_of(MAPPED):
+        network = IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - 96))
+    return network.version, int(network.network_address), int(network.broadcast_address)
+
+
+def surely(constraint: Constraint) -> Test:
+    """True only where the constraint is known to hold."""
+    return _test(constraint, False)
+
+
+def possibly(constraint: Constraint) -> Test:
+    """False only where the constraint is known not to hold."""
+    return _test(constraint, True)
+
+
+def every(tests: Sequence[Test]) -> Test | None:
+    """All of them; None when there is nothing to test."""
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    if len(tests) == 2:
+        first, second = tests
+        return lambda facts: first(facts) and second(facts)
+    return lambda facts: all(test(facts) for test in tests)
+
+
+def _test(constraint: Constraint, unknown: bool) -> Test:
+    operator, key, values = constraint
+    if operator == "ipInRange":
+        assert key == SOURCE_IP
+        return _in_blocks(tuple(map(read_block, values)), unknown)
+    value = values[0]
+    if operator in ("before", "after"):
+        assert key == CURRENT_TIME
+        return _at(operator == "before", value, unknown)
+    if key.startswith(REQUEST_TAG):
+        return _tag("request_tags", key.removeprefix(REQUEST_TAG), operator, value, unknown)
+    if key.startswith(RESOURCE_TAG):
+        return _tag("resource_tags", key.removeprefix(RESOURCE_TAG), operator, value, unknown)
+    return _text({REGION: "region", PRINCIPAL_TYPE: "principal_type", TENANT: "tenant"}[key], operator, value, unknown)
+
+
+def _in_blocks(blocks: Sequence[Block], unknown: bool) -> Test:
+    def inside(address: Address) -> bool:
+        version, number = address
+        return any(version == family and first <= number <= last for family, first, last in blocks)
+
+    return lambda facts: unknown if facts.source_ip is None else inside(facts.source_ip)
+
+
+def _at(before: bool, text: str, unknown: bool) -> Test:
+    instant = read_instant(text)
+    assert instant is not None
+    limit = instant
+    if before:
+        return lambda facts: unknown if facts.current_time is None else facts.current_time < limit
+    return lambda facts: unknown if facts.current_time is None else facts.current_time > limit
+
+
+def _tag(tags: str, name: str, operator: str, value: str, unknown: bool) -> Test:
+    """A tag map is known or unknown as a whole; a tag missing from a known one is known to be absent."""
+    held_by, same, absent = attrgetter(tags), _sameness(operator, value), operator == "notEquals"
+
+    def test(facts: Facts) -> bool:
+        held = held_by(facts)
+        if held is None:
+            return unknown
+        text = held.get(name)
+        return absent if text is None else same(text)
+
+    return test
+
+
+def _text(fact: str, operator: str, value: str, unknown: bool) -> Test:
+    known, same = attrgetter(fact), _sameness(operator, value)
+    return lambda facts: unknown if (text := known(facts)) is None else same(text)
+
+
+def _sameness(operator: str, value: str) -> Callable[[str], bool]:
+    if operator == "equals":
+        return value.__eq__
+    if operator == "notEquals":
+        return value.__ne__
+    return glob(value)

@@ -1,0 +1,302 @@
+"""The author's cap: does a draft allow any request its author may not make? Exact, with counterexamples.
+
+The space of requests is cut into atoms (`atoms`), every rule becomes boxes in it, and boxes are subtracted from
+boxes. What is left over is a request the draft would allow and the author may not make; it is built and put to the
+ordinary engine on both sides before it is reported. policy language: The author's cap.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from service.policy.atoms import (
+    Coordinate,
+    fact,
+    fact_mask,
+    facts_of,
+    id_mask,
+    literal_mask,
+    operation_part,
+    target_id,
+    target_part,
+)
+from service.policy.atoms import UNKNOWN as UNKNOWN_ATOM
+from service.policy.engine import Engine, GrantedRule, Source
+from service.policy.facts import Question
+from service.policy.glob_classes import TooManyClasses
+from service.policy.matching import STAR, OperationPattern, Target
+from service.policy.rules import REQUEST_TAG, RESOURCE_TAG, Constraint, Document, Rule
+
+BUDGET = 50_000
+"""Subtraction steps; beyond, the answer is "undecided", which counts as a refusal."""
+MOST_EXAMPLES = 5
+
+Box = tuple[int, ...]
+# Coordinates 0 to 2 are the operation's parts, 3 to 5 the target's region, type and id; facts follow. The target's
+# service is the operation's, and its tenant is always the document's, so neither is a coordinate of its own.
+SERVICE, RESOURCE, ACTION, REGION, TYPE, ID = range(6)
+
+
+class Answer(StrEnum):
+    """Whether the draft stays within its author's rights."""
+
+    WITHIN = "within"
+    BEYOND = "beyond"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A request the draft would allow and its author may not make."""
+
+    question: Question
+    draft_rule: Source
+    # The author's rule that denies it; None: nothing gives it to the author.
+    author_deny: Source | None
+    # The operation is not in the catalogue yet: the draft would outgrow its author as the catalogue grows.
+    future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The answer with up to five counterexamples, and how many steps it took."""
+
+    answer: Answer
+    examples: tuple[Counterexample, ...] = ()
+    steps: int = 0
+
+
+class OutOfBudget(Exception):
+    """Too many steps."""
+
+
+def check(
+    draft: Document, author: Sequence[GrantedRule], *, tenant: str, catalogue: Iterable[str], budget: int = BUDGET
+) -> Check:
+    """Whether every request of `tenant` that the draft allows is one the author may make."""
+    if all(rule.denies for rule in draft.rules):
+        return Check(Answer.WITHIN)
+    engine = Engine(author)
+    try:
+        space = Space([*draft.rules, *(granted.rule for granted in author)], tenant)
+        search = _Search(space, budget)
+        rest = search.run(draft.rules, [granted.rule for granted in author])
+    except (TooManyClasses, OutOfBudget):
+        return Check(Answer.UNDECIDED, steps=budget)
+    if not rest:
+        return Check(Answer.WITHIN, steps=search.steps)
+    drafted = Engine([GrantedRule(rule, Source("", "draft", index)) for index, rule in enumerate(draft.rules)])
+    examples = []
+    names = tuple(name.split(":") for name in catalogue)
+    for box in sorted(rest, key=lambda box: not space.holds_an_operation(box, names)):
+        example = _example(space, box, names, drafted, engine)
+        if example is not None and all(example.question != known.question for known in examples):
+            examples.append(example)
+        if len(examples) == MOST_EXAMPLES:
+            break
+    return Check(Answer.BEYOND, tuple(examples), search.steps)
+
+
+class Space:
+    """The coordinates that two sets of rules need, and rules as boxes in them."""
+
+    def __init__(self, rules: Sequence[Rule], tenant: str) -> None:
+        self.tenant = tenant
+        operations = [pattern for rule in rules for pattern in rule.operations]
+        targets = [pattern for rule in rules for pattern in rule.targets]
+        services = [pattern.service for pattern in operations] + [target.service for target in targets]
+        by_key: dict[str, list[Constraint]] = {}
+        for rule in rules:
+            for constraint in rule.constraints:
+                by_key.setdefault(constraint.key, []).append(constraint)
+        self.keys = sorted(by_key)
+        self.coordinates: list[Coordinate] = [
+            operation_part(services),
+            operation_part([pattern.resource for pattern in operations]),
+            operation_part([pattern.action for pattern in operations]),
+            target_part([target.region for target in targets]),
+            target_part([target.type for target in targets]),
+            target_id([target.id for target in targets]),
+            *(fact(key, by_key[key]) for key in self.keys),
+        ]
+        self.full: Box = tuple(coordinate.full for coordinate in self.coordinates)
+
+    def worlds(self) -> list[Box]:
+        """The whole space, split where a tag map is known or unknown: its keys are unknown only together."""
+        found = [list(self.full)]
+        for prefix in (REQUEST_TAG, RESOURCE_TAG):
+            places = [6 + number for number, key in enumerate(self.keys) if key.startswith(prefix)]
+            if len(places) < 2:
+                continue
+            split = []
+            for world in found:
+                for unknown in (False, True):
+                    half = list(world)
+                    for place in places:
+                        coordinate = self.coordinates[place]
+                        half[place] = coordinate.only_unknown() if unknown else coordinate.without_unknown()
+                    split.append(half)
+            found = split
+        return [tuple(world) for world in found]
+
+    def boxes(self, rule: Rule) -> list[Box]:
+        """A rule as boxes: an allow where it surely holds, a deny where it may hold."""
+        facts = list(self.full[6:])
+        for constraint in rule.constraints:
+            place = self.keys.index(constraint.key)
+            facts[place] &= fact_mask(self.coordinates[6 + place], constraint, deny=rule.denies)
+        if not all(facts):
+            return []
+        found = set()
+        for service, resource, action in self._operations(rule):
+            for target_service, region, kind, name in self._targets(rule):
+                both = service & target_service
+                if both:
+                    found.add((both, resource, action, region, kind, name, *facts))
+        return list(found)
+
+    def _operations(self, rule: Rule) -> set[tuple[int, int, int]]:
+        parts = self.coordinates
+        found = [
+            tuple(literal_mask(parts[place], part, deny=rule.denies) for place, part in enumerate(pattern))
+            for pattern in rule.operations
+        ]
+        return {(a, b, c) for a, b, c in _merged(found)}
+
+    def _targets(self, rule: Rule) -> set[tuple[int, int, int, int]]:
+        parts, deny = self.coordinates, rule.denies
+        found = [
+            (
+                literal_mask(parts[SERVICE], target.service, deny=deny),
+                literal_mask(parts[REGION], target.region, deny=deny),
+                literal_mask(parts[TYPE], target.type, deny=deny),
+                id_mask(parts[ID], target.id, deny=deny),
+            )
+            for target in rule.targets
+            if target.tenant in (STAR, self.tenant)
+        ]
+        return {(a, b, c, d) for a, b, c, d in _merged(found)}
+
+    def holds_an_operation(self, box: Box, names: Sequence[Sequence[str]]) -> bool:
+        """Whether an operation of today's catalogue is in the box."""
+        return next(self.operations_in(box, names), None) is not None
+
+    def operations_in(self, box: Box, names: Sequence[Sequence[str]]) -> Iterator[OperationPattern]:
+        """The operations of today's catalogue in the box."""
+        for name in names:
+            if all(box[place] >> self._atom(place, part) & 1 for place, part in enumerate(name)):
+                yield OperationPattern(*name)
+
+    def _atom(self, place: int, part: str) -> int:
+        """Which atom a value of the catalogue belongs to; the last one is that of all values not named."""
+        atoms = self.coordinates[place].atoms
+        return atoms.index(part) if part in atoms[:-1] else len(atoms) - 1
+
+
+class _Search:
+    def __init__(self, space: Space, budget: int) -> None:
+        self.space = space
+        self.budget = budget
+        self.steps = 0
+
+    def run(self, draft: Sequence[Rule], author: Sequence[Rule]) -> list[Box]:
+        """The boxes of requests the draft allows and the author may not make; empty when there are none."""
+        allowed = self._all(draft, deny=False)
+        taken_back = self._all(draft, deny=True)
+        held = self._all(author, deny=False)
+        denied = self._all(author, deny=True)
+        left: list[Box] = []
+        for world in self.space.worlds():
+            for whole in allowed:
+                box = _meet(whole, world)
+                if box is None:
+                    continue
+                left += self._minus(box, taken_back + held)
+                for deny in denied:
+                    both = _meet(box, deny)
+                    if both is not None:
+                        left += self._minus(both, taken_back)
+                if len(left) > 64:
+                    return left
+        return left
+
+    def _all(self, rules: Sequence[Rule], *, deny: bool) -> list[Box]:
+        boxes = {box for rule in rules if rule.denies is deny for box in self.space.boxes(rule)}
+        # Widest first: one wide cover ends a search that many narrow ones would only split.
+        return sorted(boxes, key=lambda box: [-part.bit_count() for part in box])
+
+    def _minus(self, box: Box, covers: Sequence[Box]) -> list[Box]:
+        """What the covers leave of a box. Depth first, so that the first cover that holds all of it ends it."""
+        left: list[Box] = []
+        stack = [(box, 0)]
+        while stack:
+            rest, place = stack.pop()
+            while place < len(covers):
+                self.steps += 1
+                if self.steps > self.budget:
+                    raise OutOfBudget
+                cover = covers[place]
+                place += 1
+                if any(not mine & other for mine, other in zip(rest, cover, strict=True)):
+                    continue
+                pieces = list(_split(rest, cover))
+                if not pieces:
+                    break
+                stack += [(piece, place) for piece in pieces[1:]]
+                rest = pieces[0]
+            else:
+                left.append(rest)
+                if len(left) > 64:
+                    return left
+        return left
+
+
+def _meet(one: Box, other: Box) -> Box | None:
+    both = tuple(mine & theirs for mine, theirs in zip(one, other, strict=True))
+    return both if all(both) else None
+
+
+def _split(box: Box, cover: Box) -> Iterator[Box]:
+    """Box minus cover: one coordinate at a time, the pieces do not overlap."""
+    rest = list(box)
+    for place, (mine, other) in enumerate(zip(box, cover, strict=True)):
+        outside = mine & ~other
+        if outside:
+            yield (*rest[:place], outside, *rest[place + 1 :])
+            rest[place] = mine & other
+
+
+def _merged(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Join boxes that differ in one coordinate only, the last one first: fewer boxes, the same union."""
+    found = list(dict.fromkeys(boxes))
+    if not found:
+        return []
+    for place in reversed(range(len(found[0]))):
+        joined: dict[tuple[int, ...], int] = {}
+        for box in found:
+            key = box[:place] + box[place + 1 :]
+            joined[key] = joined.get(key, 0) | box[place]
+        found = [(*key[:place], mask, *key[place:]) for key, mask in joined.items()]
+    return found
+
+
+def _example(
+    space: Space, box: Box, names: Sequence[Sequence[str]], draft: Engine, author: Engine
+) -> Counterexample | None:
+    """A concrete request of the box, tried on both sides."""
+    chosen = [
+        coordinate.atoms[(mask & -mask).bit_length() - 1]
+        for coordinate, mask in zip(space.coordinates, box, strict=True)
+    ]
+    known = next(space.operations_in(box, names), None)
+    operation = known or OperationPattern(chosen[SERVICE], chosen[RESOURCE], chosen[ACTION])
+    region, kind, name = (STAR if atom is UNKNOWN_ATOM else atom for atom in chosen[REGION : ID + 1])
+    target = Target(operation.service, region, space.tenant, kind, name)
+    facts = facts_of(dict(zip(space.keys, chosen[6:], strict=True)))
+    question = Question(str(operation), str(target), facts)
+    given, held = (engine.decide(question.operation, question.target, facts) for engine in (draft, author))
+    if given <= 0 or held > 0:
+        raise AssertionError(f"the search and the engine disagree on {question}")
+    source = draft.source(given)
+    assert source is not None
+    return Counterexample(question, source, author.source(held), known is None)

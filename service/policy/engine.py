@@ -1,0 +1,222 @@
+"""The decision engine: rules compiled once, decided in a few look-ups.
+
+A decision finds `table[operation][head]`, the head being the target up to its first slash, and then, only
+where some rule names ids, the leaf of the id. A leaf is a constant verdict or two short tuples of tests:
+the denies, then the allows. Missing leaves are built on first touch; the table is bounded.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from service.policy import conditions
+from service.policy.conditions import Test
+from service.policy.facts import Facts
+from service.policy.matching import (
+    STAR,
+    OperationPattern,
+    PatternRefused,
+    Target,
+    may_cover,
+    read_operation,
+    read_target,
+    surely_covers,
+)
+from service.policy.rules import Constraint, Document, Rule
+
+NO_MATCH = 0
+MOST_LEAVES = 50_000
+
+Verdict = int
+"""Above 0: allowed by rule number n; below 0: denied by rule number -n; 0: no rule matched. Rules count from 1."""
+
+Leaf = Verdict | tuple[tuple[tuple[Test, Verdict], ...], tuple[tuple[Test, Verdict], ...]]
+
+
+class Source(NamedTuple):
+    """Where a rule stands: the policy's id and name, and its place in that document, from 0."""
+
+    policy_id: str
+    policy_name: str
+    index: int
+
+
+class GrantedRule(NamedTuple):
+    """A rule as it works for a principal. What an allow gives ends where `cap`, its author's rights, ends."""
+
+    rule: Rule
+    source: Source
+    cap: "Engine | None" = None
+
+
+@dataclass(slots=True)
+class Head:
+    """Rules whose target fields match; `ids` are kept only where one of them names ids or has a cap."""
+
+    rules: tuple["Candidate", ...]
+    leaves: dict[str, Leaf]
+
+
+class Candidate(NamedTuple):
+    number: int
+    granted: GrantedRule
+    # None: any id will do.
+    ids: tuple[Target, ...] | None
+
+
+class Engine:
+    """Immutable once built: a change of rules makes a new one, which is swapped in."""
+
+    def __init__(self, rules: Iterable[GrantedRule]) -> None:
+        self.rules = tuple(rules)
+        self._by_pattern: dict[OperationPattern, list[int]] = {}
+        for number, granted in enumerate(self.rules, 1):
+            for pattern in dict.fromkeys(granted.rule.operations):
+                self._by_pattern.setdefault(pattern, []).append(number)
+        self._tests: dict[tuple[bool, tuple[Constraint, ...]], Test | None] = {}
+        self._table: dict[str, dict[str, Leaf | Head]] = {}
+        self._leaves = 0
+
+    def decide(self, operation: str, target: str, facts: Facts) -> Verdict:
+        """The verdict on one request. `target` is a full name; its `*` parts are unknown. Malformed: no match."""
+        head, _, name = target.partition("/")
+        try:
+            leaf = self._table[operation][head]
+        except KeyError:
+            found = self._head(operation, target)
+            if found is None:
+                return NO_MATCH
+            leaf = found
+        if leaf.__class__ is Head:
+            try:
+                leaf = leaf.leaves[name]  # type: ignore[union-attr]
+            except KeyError:
+                leaf = self._named(operation, target, leaf)  # type: ignore[arg-type]
+        if leaf.__class__ is int:
+            return leaf  # type: ignore[return-value]
+        denies, allows = leaf  # type: ignore[misc]
+        for test, verdict in denies:
+            if test(facts):
+                return verdict
+        for test, verdict in allows:
+            if test(facts):
+                return verdict
+        return NO_MATCH
+
+    def source(self, verdict: Verdict) -> Source | None:
+        """Which rule decided; None when none matched."""
+        return self.rules[abs(verdict) - 1].source if verdict else None
+
+    def candidates(self, operation: OperationPattern) -> list[int]:
+        """The numbers of the rules with a pattern for the operation, in order: eight look-ups."""
+        found: set[int] = set()
+        for service in (operation.service, STAR):
+            for resource in (operation.resource, STAR):
+                for action in (operation.action, STAR):
+                    found.update(self._by_pattern.get(OperationPattern(service, resource, action), ()))
+        return sorted(found)
+
+    def _head(self, operation: str, text: str) -> Leaf | Head | None:
+        """Build what stands behind an operation and a target's fields; None for a request that is not well-formed."""
+        try:
+            asked, target = read_operation(operation), read_target(text)
+        except PatternRefused:
+            # Not kept: a table filled with nonsense would push out what is asked for every second.
+            return None
+        rules = []
+        for number in self.candidates(asked):
+            candidate = _candidate(number, self.rules[number - 1], target)
+            if candidate is not None:
+                rules.append(candidate)
+        self._make_room()
+        entry: Leaf | Head
+        if any(candidate.ids is not None or candidate.granted.cap is not None for candidate in rules):
+            entry = Head(tuple(rules), {})
+        else:
+            entry = self._leaf(operation, text, rules)
+        self._table.setdefault(operation, {})[text.partition("/")[0]] = entry
+        return entry
+
+    def _named(self, operation: str, text: str, head: Head) -> Leaf:
+        try:
+            target = read_target(text)
+        except PatternRefused:
+            return NO_MATCH
+        rules = [candidate for candidate in head.rules if _holds_for(candidate, target)]
+        self._make_room()
+        leaf = head.leaves[text.partition("/")[2]] = self._leaf(operation, text, rules)
+        return leaf
+
+    def _make_room(self) -> None:
+        self._leaves += 1
+        if self._leaves > MOST_LEAVES:
+            self._table.clear()
+            self._leaves = 1
+
+    def _leaf(self, operation: str, text: str, rules: Sequence[Candidate]) -> Leaf:
+        """The rules left over as tests, cut after the first that needs none: nothing behind it can decide."""
+        denies: list[tuple[Test, Verdict]] = []
+        allows: list[tuple[Test, Verdict]] = []
+        for deny, tests in ((True, denies), (False, allows)):
+            for candidate in rules:
+                granted = candidate.granted
+                if granted.rule.denies is not deny:
+                    continue
+                verdict = -candidate.number if deny else candidate.number
+                test = self._test(deny, granted.rule.constraints)
+                if granted.cap is not None and not deny:
+                    test = _capped(test, granted.cap, operation, text)
+                if test is None:
+                    if not tests and (deny or not denies):
+                        return verdict
+                    tests.append((_always, verdict))
+                    break
+                tests.append((test, verdict))
+        return (tuple(denies), tuple(allows)) if denies or allows else NO_MATCH
+
+    def _test(self, deny: bool, constraints: tuple[Constraint, ...]) -> Test | None:
+        """One test for each different set of constraints, however many rules share it."""
+        key = (deny, constraints)
+        if key not in self._tests:
+            polarity = conditions.possibly if deny else conditions.surely
+            self._tests[key] = conditions.every([polarity(constraint) for constraint in constraints])
+        return self._tests[key]
+
+
+def compile_document(document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None) -> Engine:
+    """An engine of one document on its own."""
+    return Engine(grants(document, policy_id, name, cap))
+
+
+def grants(document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None) -> list[GrantedRule]:
+    """A document's rules labelled with where they come from, ready to stand beside those of other documents."""
+    return [GrantedRule(rule, Source(policy_id, name, index), cap) for index, rule in enumerate(document.rules)]
+
+
+def _always(facts: Facts) -> bool:
+    return True
+
+
+def _capped(test: Test | None, cap: Engine, operation: str, target: str) -> Test:
+    if test is None:
+        return lambda facts: cap.decide(operation, target, facts) > 0
+    return lambda facts: test(facts) and cap.decide(operation, target, facts) > 0
+
+
+def _candidate(number: int, granted: GrantedRule, target: Target) -> Candidate | None:
+    """A rule whose target fields hold; what it says of ids is left for the leaf."""
+    covers = may_cover if granted.rule.denies else surely_covers
+    # The id is answered as known here: "any" by a pattern of stars only, everything else is looked at by name.
+    matching = [pattern for pattern in granted.rule.targets if covers(pattern._replace(id=STAR), target)]
+    if not matching:
+        return None
+    if any(pattern.id.strip(STAR) == "" for pattern in matching):
+        return Candidate(number, granted, None)
+    return Candidate(number, granted, tuple(matching))
+
+
+def _holds_for(candidate: Candidate, target: Target) -> bool:
+    if candidate.ids is None:
+        return True
+    covers = may_cover if candidate.granted.rule.denies else surely_covers
+    return any(covers(pattern, target) for pattern in candidate.ids)

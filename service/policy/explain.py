@@ -1,0 +1,229 @@
+"""Why a request is decided as it is: every rule and every part of it as true, false or unknown.
+
+The slower path beside the engine. The verdict is the engine's own; a test holds the two together.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from service.policy import conditions
+from service.policy.engine import Engine, GrantedRule, Source
+from service.policy.facts import Facts, Question
+from service.policy.matching import (
+    STAR,
+    OperationPattern,
+    Target,
+    asked_target,
+    may_cover,
+    read_operation,
+    read_target,
+    surely_covers,
+)
+from service.policy.rules import (
+    CURRENT_TIME,
+    PRINCIPAL_TYPE,
+    REGION,
+    REQUEST_TAG,
+    RESOURCE_TAG,
+    SOURCE_IP,
+    TENANT,
+    Constraint,
+)
+
+
+class Truth(StrEnum):
+    """Three values: a fact may be known to hold, known not to, or not known."""
+
+    TRUE = "true"
+    FALSE = "false"
+    UNKNOWN = "unknown"
+
+
+class Reason(StrEnum):
+    """Why, in one word (checklist S10)."""
+
+    EXPLICIT_DENY = "explicit_deny"
+    ALLOWED = "allowed"
+    NO_MATCH = "no_match"
+    UNKNOWN_CONTEXT = "unknown_context"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a rule: what it asks (an operation list, a target list, a constraint) and how it came out."""
+
+    kind: str
+    text: str
+    truth: Truth
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTrace:
+    """One rule with all its parts; `fires` says whether it takes part in the decision."""
+
+    source: Source
+    name: str
+    access: str
+    operation: Truth
+    target: Truth
+    constraints: tuple[Part, ...]
+    # An allow beyond its author's present rights gives nothing: None where the rule has no cap.
+    within_author: bool | None
+    fires: bool
+
+    @property
+    def truth(self) -> Truth:
+        """All parts together."""
+        return _all(self.operation, self.target, *(part.truth for part in self.constraints))
+
+    def failing(self) -> list[str]:
+        """The parts that are not surely true, in the order they are written."""
+        named = [("operations", self.operation), ("targets", self.target)]
+        named += [(f"{part.kind} {part.text}", part.truth) for part in self.constraints]
+        return [name for name, truth in named if truth is not Truth.TRUE]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The decision on a request and what it rests on."""
+
+    allowed: bool
+    reason: Reason
+    deciding: RuleTrace | None
+    # On a refusal without a deny: the allow that came nearest, and the one part to look at first.
+    nearest: RuleTrace | None
+    failed: str | None
+    rules: tuple[RuleTrace, ...]
+    # With unknown target parts: whether some target there would be allowed.
+    some_target: bool | None
+    # The facts that, if known, could turn the decision: the names of their keys.
+    missing: tuple[str, ...]
+
+
+def explain(engine: Engine, question: Question) -> Explanation:
+    """Decide a request and say why. The operation and the target must be well-formed (`PatternRefused` otherwise)."""
+    operation = read_operation(question.operation)
+    target = asked_target(read_target(question.target), operation.service, question.facts.region)
+    traces = tuple(_trace(engine, granted, operation, target, question.facts) for granted in engine.rules)
+    verdict = engine.decide(str(operation), str(target), question.facts)
+    deciding = traces[abs(verdict) - 1] if verdict else None
+    undecided = [trace for trace in traces if trace.access == "allow" and trace.truth is Truth.UNKNOWN]
+    if verdict:
+        reason = Reason.ALLOWED if verdict > 0 else Reason.EXPLICIT_DENY
+    else:
+        reason = Reason.UNKNOWN_CONTEXT if undecided else Reason.NO_MATCH
+    nearest = _nearest(traces) if verdict == 0 else None
+    return Explanation(
+        allowed=verdict > 0,
+        reason=reason,
+        deciding=deciding,
+        nearest=nearest,
+        failed=next(iter(nearest.failing()), "author") if nearest is not None else None,
+        rules=traces,
+        some_target=_some_target(engine, operation, target, question.facts) if STAR in target else None,
+        missing=_missing(traces, verdict),
+    )
+
+
+def constraint_truth(constraint: Constraint, facts: Facts) -> Truth:
+    """How one constraint comes out."""
+    if conditions.surely(constraint)(facts):
+        return Truth.TRUE
+    return Truth.UNKNOWN if conditions.possibly(constraint)(facts) else Truth.FALSE
+
+
+def _trace(
+    engine: Engine, granted: GrantedRule, operation: OperationPattern, target: Target, facts: Facts
+) -> RuleTrace:
+    rule = granted.rule
+    parts = tuple(
+        Part(c.operator, f"{c.key} {', '.join(c.values)}", constraint_truth(c, facts)) for c in rule.constraints
+    )
+    matches = any(pattern.matches(operation) for pattern in rule.operations)
+    where = (
+        Truth.TRUE
+        if any(surely_covers(pattern, target) for pattern in rule.targets)
+        else Truth.UNKNOWN
+        if any(may_cover(pattern, target) for pattern in rule.targets)
+        else Truth.FALSE
+    )
+    within = None
+    if granted.cap is not None and not rule.denies:
+        within = granted.cap.decide(str(operation), str(target), facts) > 0
+    whole = _all(Truth.TRUE if matches else Truth.FALSE, where, *(part.truth for part in parts))
+    fires = whole is not Truth.FALSE if rule.denies else whole is Truth.TRUE and within is not False
+    return RuleTrace(
+        granted.source,
+        rule.name,
+        rule.access,
+        Truth.TRUE if matches else Truth.FALSE,
+        where,
+        parts,
+        within,
+        fires,
+    )
+
+
+def _all(*truths: Truth) -> Truth:
+    if Truth.FALSE in truths:
+        return Truth.FALSE
+    return Truth.UNKNOWN if Truth.UNKNOWN in truths else Truth.TRUE
+
+
+def _nearest(traces: tuple[RuleTrace, ...]) -> RuleTrace | None:
+    """The allow with the fewest parts against it: the operation weighs most, unknown less than false."""
+
+    def distance(trace: RuleTrace) -> int:
+        against = 16 * (trace.operation is not Truth.TRUE)
+        for truth in (trace.target, *(part.truth for part in trace.constraints)):
+            against += {Truth.TRUE: 0, Truth.UNKNOWN: 1, Truth.FALSE: 2}[truth]
+        return against
+
+    allows = [trace for trace in traces if trace.access == "allow"]
+    return min(allows, key=distance, default=None)
+
+
+def _missing(traces: tuple[RuleTrace, ...], verdict: int) -> tuple[str, ...]:
+    """Keys that are unknown in rules which would otherwise count: denies that fire for it, allows that do not."""
+    keys: dict[str, None] = {}
+    for trace in traces:
+        counts = trace.access == "deny" or verdict == 0
+        if counts and trace.truth is Truth.UNKNOWN:
+            for part in trace.constraints:
+                if part.truth is Truth.UNKNOWN:
+                    keys[part.text.split(" ", 1)[0]] = None
+    return tuple(keys)
+
+
+FLAGS = {
+    SOURCE_IP: "--source-ip",
+    CURRENT_TIME: "--time",
+    REGION: "--region",
+    PRINCIPAL_TYPE: "--principal-type",
+    TENANT: "--tenant",
+}
+
+
+def flag_for(key: str) -> str:
+    """The flag of `iam simulate` that makes a fact known (checklist S15)."""
+    if key.startswith(REQUEST_TAG):
+        return "--request-tag"
+    return "--resource-tag" if key.startswith(RESOURCE_TAG) else FLAGS[key]
+
+
+def _some_target(engine: Engine, operation: OperationPattern, target: Target, facts: Facts) -> bool:
+    """Whether some value of the unknown parts would be allowed: one witness for each allow pattern is tried."""
+    for granted in engine.rules:
+        if granted.rule.denies:
+            continue
+        for pattern in granted.rule.targets:
+            if may_cover(pattern, target):
+                witness = Target(*(_witness(mine, asked) for mine, asked in zip(pattern, target, strict=True)))
+                if engine.decide(str(operation), str(witness), facts) > 0:
+                    return True
+    return False
+
+
+def _witness(pattern: str, asked: str) -> str:
+    """A value both sides take; where both are open, one that no rule is likely to name."""
+    return (pattern if asked == STAR else asked).replace(STAR, "any-other")

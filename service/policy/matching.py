@@ -1,0 +1,147 @@
+"""Patterns: operations `service:resource:action`, targets `frn:service:region:tenant:type/id`, and globs.
+
+All matching is by whole parts and by literal text; only `*` is special, and inside a part only in the id
+of a target and in the value of `like`. Nothing here takes more than linear time (hostile E10).
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+STAR = "*"
+
+
+class OperationPattern(NamedTuple):
+    """Three parts, each a literal or `*`."""
+
+    service: str
+    resource: str
+    action: str
+
+    def __str__(self) -> str:
+        return ":".join(self)
+
+    def matches(self, operation: "OperationPattern") -> bool:
+        """Whether a concrete operation (no `*`) is one of this pattern."""
+        return all(mine in (STAR, other) for mine, other in zip(self, operation, strict=True))
+
+
+class Target(NamedTuple):
+    """The five fields of a name. In a pattern `*` is any value, in a request it is an unknown one."""
+
+    service: str
+    region: str
+    tenant: str
+    type: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"frn:{self.service}:{self.region}:{self.tenant}:{self.type}/{self.id}"
+
+
+ANYTHING = Target(STAR, STAR, STAR, STAR, STAR)
+
+
+class PatternRefused(ValueError):
+    """A text that is no pattern; the message is the reason, without the text itself."""
+
+
+def read_operation_pattern(text: str) -> OperationPattern:
+    """`a:b:c`, or a shorter form that ends in `*` (`compute:*`, `*`), each part a literal or `*`."""
+    parts = text.split(":")
+    if len(parts) > 3 or (len(parts) < 3 and parts[-1] != STAR):
+        raise PatternRefused("an operation is service:resource:action, or shorter when it ends in *")
+    for part in parts:
+        if part != STAR and not _is_name(part):
+            if STAR in part:
+                raise PatternRefused("* stands for a whole part, never for a piece of one")
+            raise PatternRefused("each part is * or a name of a-z, 0-9, - and _")
+    return OperationPattern(*(parts + [STAR] * (3 - len(parts))))
+
+
+def read_operation(text: str) -> OperationPattern:
+    """One concrete operation, no `*` in it."""
+    parts = text.split(":")
+    if len(parts) != 3 or not all(map(_is_name, parts)):
+        raise PatternRefused("a single operation service:resource:action is needed")
+    return OperationPattern(*parts)
+
+
+def read_target(text: str) -> Target:
+    """`*` or a full name. Fields split at the first four colons, so that an id may hold colons."""
+    if text == STAR:
+        return ANYTHING
+    fields = text.split(":", 4)
+    if len(fields) != 5 or fields[0] != "frn":
+        raise PatternRefused("a target is * or frn:<service>:<region>:<tenant>:<type>/<id>")
+    kind, slash, name = fields[4].partition("/")
+    if not slash or not kind or not name:
+        raise PatternRefused("a target ends in <type>/<id>")
+    target = Target(*fields[1:4], kind, name)
+    for label, part in zip(Target._fields[:4], target[:4], strict=True):
+        if not part:
+            raise PatternRefused(f"the {label} of a target is * or a name, never empty")
+        if STAR in part and part != STAR:
+            raise PatternRefused(f"* in the {label} of a target stands alone; only the id takes a glob")
+    if any(ord(character) < 33 or ord(character) == 127 for character in text):
+        raise PatternRefused("a target holds no blanks and no control characters")
+    return target
+
+
+def _is_name(part: str) -> bool:
+    return bool(part) and part.isascii() and all(c.islower() or c.isdigit() or c in "-_" for c in part)
+
+
+@lru_cache(maxsize=4096)
+def glob(pattern: str) -> Callable[[str], bool]:
+    """A test of a whole text against a pattern in which only `*` is special; linear in the text."""
+    pieces = pattern.split(STAR)
+    if len(pieces) == 1:
+        return pattern.__eq__
+    first, last, middle = pieces[0], pieces[-1], [piece for piece in pieces[1:-1] if piece]
+    if not middle and not last:
+        if not first:
+            return lambda text: True
+        return lambda text: text.startswith(first)
+    shortest = len(first) + len(last)
+
+    def test(text: str) -> bool:
+        if len(text) < shortest or not text.startswith(first) or not text.endswith(last):
+            return False
+        place, end = len(first), len(text) - len(last)
+        for piece in middle:
+            place = text.find(piece, place, end)
+            if place < 0:
+                return False
+            place += len(piece)
+        return True
+
+    return test
+
+
+def surely_covers(pattern: Target, asked: Target) -> bool:
+    """Whether a pattern holds for every value the asked target may turn out to have."""
+    for mine, other in zip(pattern[:4], asked[:4], strict=True):
+        if mine not in (STAR, other):
+            return False
+        if mine != STAR and other == STAR:
+            return False
+    if pattern.id.strip(STAR) == "":
+        return True
+    return asked.id != STAR and glob(pattern.id)(asked.id)
+
+
+def may_cover(pattern: Target, asked: Target) -> bool:
+    """Whether a pattern holds for at least one value the asked target may turn out to have."""
+    for mine, other in zip(pattern[:4], asked[:4], strict=True):
+        if STAR not in (mine, other) and mine != other:
+            return False
+    return asked.id == STAR or glob(pattern.id)(asked.id)
+
+
+def asked_target(target: Target, service: str, region: str | None) -> Target:
+    """A request's target with what is known besides: its service is the operation's, its region the given one."""
+    return target._replace(
+        service=service if target.service == STAR else target.service,
+        region=region if target.region == STAR and region is not None else target.region,
+    )
