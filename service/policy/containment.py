@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from service.policy.atoms import UNKNOWN as UNKNOWN_ATOM
 from service.policy.atoms import (
     Coordinate,
     fact,
@@ -20,7 +21,6 @@ from service.policy.atoms import (
     target_id,
     target_part,
 )
-from service.policy.atoms import UNKNOWN as UNKNOWN_ATOM
 from service.policy.engine import Engine, GrantedRule, Source
 from service.policy.facts import Question
 from service.policy.glob_classes import TooManyClasses
@@ -86,7 +86,7 @@ def check(
     if not rest:
         return Check(Answer.WITHIN, steps=search.steps)
     drafted = Engine([GrantedRule(rule, Source("", "draft", index)) for index, rule in enumerate(draft.rules)])
-    examples = []
+    examples: list[Counterexample] = []
     names = tuple(name.split(":") for name in catalogue)
     for box in sorted(rest, key=lambda box: not space.holds_an_operation(box, names)):
         example = _example(space, box, names, drafted, engine)

@@ -33,7 +33,8 @@ Verdict = int
 Leaf = Verdict | tuple[tuple[tuple[Test, Verdict], ...], tuple[tuple[Test, Verdict], ...]]
 
 
-class Source(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Source:
     """Where a rule stands: the policy's id and name, and its place in that document, from 0."""
 
     policy_id: str
@@ -89,11 +90,11 @@ class Engine:
             leaf = found
         if leaf.__class__ is Head:
             try:
-                leaf = leaf.leaves[name]  # type: ignore[union-attr]
+                leaf = leaf.leaves[name]
             except KeyError:
                 leaf = self._named(operation, target, leaf)  # type: ignore[arg-type]
         if leaf.__class__ is int:
-            return leaf  # type: ignore[return-value]
+            return leaf
         denies, allows = leaf  # type: ignore[misc]
         for test, verdict in denies:
             if test(facts):

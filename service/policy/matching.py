@@ -77,7 +77,8 @@ def read_target(text: str) -> Target:
     kind, slash, name = fields[4].partition("/")
     if not slash or not kind or not name:
         raise PatternRefused("a target ends in <type>/<id>")
-    target = Target(*fields[1:4], kind, name)
+    _, service, region, tenant, _ = fields
+    target = Target(service, region, tenant, kind, name)
     for label, part in zip(Target._fields[:4], target[:4], strict=True):
         if not part:
             raise PatternRefused(f"the {label} of a target is * or a name, never empty")

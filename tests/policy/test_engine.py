@@ -1,0 +1,159 @@
+"""The engine against the reference, on many thousand small worlds in which rules meet and contradict."""
+
+import random
+
+import pytest
+
+from service.policy.containment import Answer, check
+from service.policy.coverage import CatalogueMasks, cover
+from service.policy.engine import Engine, compile_document, grants
+from service.policy.explain import Truth, explain
+from service.policy.facts import Facts, Question
+from service.policy.glob_classes import classes
+from service.policy.matching import glob, read_operation, read_target
+from tests.policy import reference, worlds
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_engine_decides_as_the_reference_does(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(500):
+        document = worlds.document(chance)
+        engine = compile_document(document)
+        for _ in range(12):
+            question = worlds.question(chance)
+            expected = reference.decide(list(document.rules), question)
+            for _ in ("first touch", "warm"):
+                assert engine.decide(question.operation, question.target, question.facts) == expected, (
+                    document,
+                    question,
+                )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_explanation_agrees_with_the_decision_part_by_part(seed: int) -> None:
+    chance = random.Random(1000 + seed)
+    for _ in range(500):
+        document = worlds.document(chance)
+        engine = compile_document(document)
+        question = worlds.question(chance)
+        explained = explain(engine, question)
+        # The region of the request fills an open region of the target.
+        target = read_target(question.target)
+        if target.region == "*" and question.facts.region is not None:
+            target = target._replace(region=question.facts.region)
+        asked = Question(question.operation, str(target), question.facts)
+        assert explained.allowed is (reference.decide(list(document.rules), asked) > 0)
+        for trace, rule in zip(explained.rules, document.rules, strict=True):
+            assert trace.truth == reference.rule_truth(rule, asked)
+            assert trace.fires is (trace.truth != Truth.FALSE if rule.denies else trace.truth is Truth.TRUE)
+
+
+def test_a_malformed_request_is_no_match_and_leaves_the_table_as_it_was() -> None:
+    chance = random.Random(7)
+    engine = compile_document(worlds.document(chance))
+    for operation, target in (
+        ("compute:instances", "*"),
+        ("compute:*:read", "*"),
+        ("compute:instances:read", "frn:compute:eu"),
+        ("compute:instances:read", "instances/a"),
+        ("", ""),
+    ):
+        assert engine.decide(operation, target, Facts()) == 0
+    assert not engine._table
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_coverage_map_holds_exactly_what_is_decided_one_by_one(seed: int) -> None:
+    chance = random.Random(2000 + seed)
+    masks = CatalogueMasks(worlds.CATALOGUE)
+    for _ in range(100):
+        document = worlds.document(chance)
+        engine = compile_document(document)
+        facts = worlds.facts(chance)
+        targets = [worlds.target_text(chance, ("a", "ab", "*")) for _ in range(3)]
+        for coverage in cover(masks, grants(document), list(map(read_target, targets)), facts):
+            for operation in worlds.CATALOGUE:
+                asked = read_target(str(coverage.target))
+                service = operation.partition(":")[0] if asked.service == "*" else asked.service
+                region = facts.region if asked.region == "*" and facts.region else asked.region
+                verdict = engine.decide(operation, str(asked._replace(service=service, region=region)), facts)
+                given = operation in masks.names(coverage.effective)
+                assert given is (verdict > 0), (document, operation, coverage.target, facts)
+
+
+def escapes(draft: list, author: list, questions: list[Question]) -> list[Question]:
+    return [
+        question
+        for question in questions
+        if reference.decide(draft, question) > 0 and reference.decide(author, question) <= 0
+    ]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_containment_never_passes_a_draft_that_some_request_escapes(seed: int) -> None:
+    chance = random.Random(3000 + seed)
+    answers = dict.fromkeys(Answer, 0)
+    for _ in range(60):
+        draft = worlds.document(chance, most=3)
+        author = worlds.document(chance, most=6, deny=0.2)
+        questions = [worlds.question(chance, tenants=("t1",)) for _ in range(250)]
+        questions = [q for q in questions if read_target(q.target).tenant == "t1"]
+        found = check(draft, grants(author), tenant="t1", catalogue=worlds.CATALOGUE)
+        answers[found.answer] += 1
+        if found.answer is Answer.WITHIN:
+            assert not escapes(list(draft.rules), list(author.rules), questions)
+        for example in found.examples:
+            assert escapes(list(draft.rules), list(author.rules), [example.question])
+    assert answers[Answer.UNDECIDED] == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_document_never_outgrows_itself_nor_one_with_an_allow_more_or_a_deny_less(seed: int) -> None:
+    chance = random.Random(4000 + seed)
+    for _ in range(60):
+        draft = worlds.document(chance, most=4)
+        more = [*draft.rules, worlds.rule(chance, deny=0)]
+        fewer = [rule for rule in more if not rule.denies or chance.random() < 0.5]
+        author = grants(type(draft)(tuple(fewer)))
+        assert check(draft, author, tenant="t1", catalogue=worlds.CATALOGUE).answer is Answer.WITHIN
+
+
+def test_a_cap_takes_away_what_the_author_no_longer_holds() -> None:
+    chance = random.Random(5)
+    for _ in range(300):
+        document, author = worlds.document(chance), worlds.document(chance)
+        cap = compile_document(author)
+        engine = Engine(grants(document, cap=cap))
+        for _ in range(10):
+            question = worlds.question(chance)
+            own = reference.decide(list(document.rules), question)
+            held = reference.decide(list(author.rules), question)
+            verdict = engine.decide(question.operation, question.target, question.facts)
+            assert (verdict > 0) is (own > 0 and held > 0)
+            assert (verdict < 0) is (own < 0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_globs_and_their_classes_agree_with_trying_every_short_text(seed: int) -> None:
+    chance = random.Random(6000 + seed)
+    alphabet = "ab*"
+    patterns = list(
+        dict.fromkeys("".join(chance.choice(alphabet) for _ in range(chance.randint(1, 4))) for _ in range(4))
+    )
+    texts = [""]
+    for _ in range(6):
+        texts += [text + letter for text in texts for letter in "abz" if len(text) < 5]
+    texts = list(dict.fromkeys(texts))
+    for pattern in patterns:
+        for text in texts:
+            assert glob(pattern)(text) is reference.like(pattern, text)
+    found = classes(patterns)
+    vectors = {tuple(reference.like(pattern, text) for pattern in patterns) for text in found}
+    assert {tuple(reference.like(pattern, text) for pattern in patterns) for text in texts} <= vectors
+    # A literal is told apart even from texts that the same globs match.
+    assert len(set(found)) == len(found)
+
+
+def test_a_single_operation_is_no_pattern() -> None:
+    assert read_operation("compute:instances:read").action == "read"
