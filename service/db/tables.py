@@ -301,6 +301,15 @@ Index(
     postgresql_where=OPEN_OPERATION,
 )
 
+# Processes that run operations, on a database that several share; one not seen for long is dead.
+executors = Table(
+    "executors",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    # On the database's clock, so that the processes' own clocks need not agree.
+    Column("seen_at", Instant, nullable=False),
+)
+
 audit_log = Table(
     "audit_log",
     metadata,
