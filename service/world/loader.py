@@ -69,7 +69,8 @@ def _claim(connection: Connection, name: str) -> bool:
     """Whether this call is the one that loads: of several replicas starting at once, the others wait here and lose."""
     insert_once = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     claim = insert_once(tables.platform_state).values(name="world", value=name).on_conflict_do_nothing()
-    return connection.execute(claim).rowcount == 1
+    # By what comes back: the PostgreSQL driver does not count the rows of such an insert.
+    return connection.scalar(claim.returning(tables.platform_state.c.name)) is not None
 
 
 def _missing(connection: Connection) -> list[catalogue.Operation]:
