@@ -70,13 +70,22 @@ def start(
     connection.execute(insert(sessions).values(_row(issuer, user_id, device, place, at, session_id, subject)))
 
 
-def start_once(
-    connection: Connection, *, issuer: str, user_id: str, device: str, place: str, at: datetime, subject: str
-) -> bool:
-    """Write a session of an outside issuer at its first sight; False when another request was faster."""
+def start_at_first_sight(
+    connection: Connection, *, issuer: str, subject: str, email: str, place: str, request_id: str, at: datetime
+) -> None:
+    """Write the session of an outside issuer's token, for the person with that address.
+
+    Does nothing when there is no such person, or another request just wrote the session.
+    """
+    user_id = connection.scalar(select(users.c.id).where(users.c.email == email, users.c.deleted_at.is_(None)))
+    if user_id is None:
+        return
     once = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    row = _row(issuer, user_id, device, place, at, str(uuid.uuid4()), subject)
-    return connection.execute(once(sessions).values(row).on_conflict_do_nothing()).rowcount == 1
+    row = _row(issuer, user_id, "", place, at, str(uuid.uuid4()), subject)
+    written = connection.execute(once(sessions).values(row).on_conflict_do_nothing()).rowcount == 1
+    if written:
+        caller = Caller(kind="session", request_id=request_id, user_id=user_id, email=email, session_id=row["id"])
+        audit.record(connection, caller, operation="session.start", target=f"session:{row['id']}", at=at)
 
 
 def _row(

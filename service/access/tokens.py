@@ -1,4 +1,4 @@
-"""Bearer tokens: from the header's text to a Caller, or a refusal that does not say why. checklist C13 of the attacks
+"""Bearer tokens: from the header's text to a Caller, or a refusal that does not say why. hostile C12, C13
 
 What a token says is believed only when the key its `kid` names signed it with an algorithm of its issuer, for our
 audience, and now is between `nbf` and `exp`. Verified tokens are remembered for speed (bounded, by digest);
@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
 from service.access import sessions
@@ -72,7 +73,7 @@ class Tokens:
         with self._database.read() as connection:
             session = sessions.find(connection, issuer=self._issuer.issuer, subject=subject)
         if session is None and self._issuer.starts_sessions:
-            session = self._first_sight(claims, subject, place, now)
+            session = self._first_sight(claims, subject, place, request_id, now)
         if session is None or not session.alive_at(now) or not self._owns(session, claims):
             raise authentication_required()
         if now - session.last_seen_at >= sessions.SEEN_STEP:
@@ -87,3 +88,92 @@ class Tokens:
             peer_uid=peer_uid,
             expires_at=session.expires_at,
         )
+
+    def _claims(self, token: str, now: datetime) -> Mapping[str, Any] | None:
+        """The claims of a token that is signed and in time; None for every other."""
+        if not 0 < len(token) <= LONGEST or not token.isascii():
+            return None
+        name = sha256(token.encode("ascii")).digest()
+        with self._lock:
+            claims = self._verified.get(name)
+            if claims is not None:
+                self._verified.move_to_end(name)
+        if claims is not None:
+            return claims if _in_time(claims, now) else None
+        claims = verify(token, self._issuer)
+        if claims is None or not _in_time(claims, now):
+            return None
+        with self._lock:
+            self._verified[name] = claims
+            if len(self._verified) > REMEMBERED:
+                self._verified.popitem(last=False)
+        return claims
+
+    def _owns(self, session: Session, claims: Mapping[str, Any]) -> bool:
+        """Whether the token and the session it names speak of the same person."""
+        if self._issuer.starts_sessions:
+            return session.email == _verified_email(claims)
+        return bool(session.user_id == claims["sub"])
+
+    def _first_sight(
+        self, claims: Mapping[str, Any], subject: str, place: str, request_id: str, now: datetime
+    ) -> Session | None:
+        """Start the session of an outside issuer's token, for a person we know by address; else None."""
+        email = _verified_email(claims)
+        if not email:
+            return None
+        with self._database.write() as connection:
+            sessions.start_at_first_sight(
+                connection,
+                issuer=self._issuer.issuer,
+                subject=subject,
+                email=email,
+                place=place,
+                request_id=request_id,
+                at=now,
+            )
+            return sessions.find(connection, issuer=self._issuer.issuer, subject=subject)
+
+
+def verify(token: str, issuer: TrustedIssuer) -> Mapping[str, Any] | None:
+    """The claims of a token this issuer signed for us; None for every other. Its times are not looked at."""
+    from joserfc import jws, jwt
+    from joserfc.errors import JoseError
+
+    try:
+        header = jws.extract_compact(token.encode("ascii")).headers()
+        kid = header.get("kid")
+        key = issuer.key(kid) if isinstance(kid, str) else None
+        if key is None or (issuer.token_type and header.get("typ") != issuer.token_type):
+            return None
+        claims = jwt.decode(token, key, issuer.algorithms).claims
+        jwt.BaseClaimsRegistry(
+            iss={"essential": True, "value": issuer.issuer},
+            sub={"essential": True},
+            exp={"essential": True},
+        ).validate(claims)
+    except (JoseError, ValueError, TypeError, KeyError):
+        return None
+    audience = claims.get("aud")
+    if audience != issuer.audience and not (isinstance(audience, list) and issuer.audience in audience):
+        return None
+    return claims if isinstance(claims["sub"], str) else None
+
+
+def _in_time(claims: Mapping[str, Any], now: datetime) -> bool:
+    instant = now.timestamp()
+    expiry, start = claims["exp"], claims.get("nbf", 0)
+    if not _number(expiry) or not _number(start):
+        return False
+    return bool(instant < expiry and start <= instant + LEEWAY_SECONDS)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _verified_email(claims: Mapping[str, Any]) -> str | None:
+    email = claims.get("email")
+    if claims.get("email_verified") is not True or not isinstance(email, str):
+        return None
+    return email.strip().lower()
