@@ -31,15 +31,15 @@ def roles() -> Mapping[str, Role]:
 
 
 @cache
-def _verbs() -> Mapping[str, str]:
-    verbs: Mapping[str, str] = document("roles.yaml")["verbs"]
-    return verbs
+def _scopes() -> dict[str, dict[str, str]]:
+    scopes: dict[str, dict[str, str]] = document("roles.yaml")["scopes"]
+    return scopes
 
 
 def scope_of(operation: str, access_level: str) -> str:
     """The key scope that covers a catalogue operation: `compute:read` for a `read` or `list` of compute.
 
-    contract: Scope rules; the four session operations name their own scope as their action.
+    contract: Scope rules; the interactive sessions have scopes of their own, which nothing else substitutes.
     """
-    service, _, _ = operation.partition(":")
-    return f"{service}:{_verbs()[access_level]}"
+    special = _scopes()["sessions"].get(operation)
+    return special or f"{operation.partition(':')[0]}:{_scopes()['verbs'][access_level]}"
