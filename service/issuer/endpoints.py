@@ -43,7 +43,8 @@ def answer(issuer: LocalIssuer, caller: Caller, endpoint: Endpoint, method: str,
             caller=caller,
             at=issuer.clock.now(),
         )
-        return ENDPOINTS[endpoint](server, request)
+        response: Response = ENDPOINTS[endpoint](server, request)
+        return response
 
 
 def read(encoded: bytes) -> dict[str, str]:
