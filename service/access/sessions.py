@@ -21,6 +21,7 @@ from service.db.tables import sessions, users
 LIFETIME = timedelta(days=30)
 # `last_seen_at` is for people to read; a write for each request would cost more than it tells.
 SEEN_STEP = timedelta(minutes=1)
+LONGEST_SUBJECT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,12 @@ def subject_of(claims: Mapping[str, Any]) -> str | None:
     """
     sid = claims.get("sid")
     if isinstance(sid, str) and sid:
-        return sid if len(sid) <= 200 else None
+        return sid if len(sid) <= LONGEST_SUBJECT and sid.isprintable() else None
     auth_time = claims.get("auth_time")
     if not isinstance(auth_time, int) or isinstance(auth_time, bool):
         return None
-    # A space cannot be in a `sid` that we would take for this: the pair is marked.
     name = f"sub {claims['sub']} {auth_time}"
-    return name if len(name) <= 200 else None
+    return name if len(name) <= LONGEST_SUBJECT and name.isprintable() else None
 
 
 def start(

@@ -35,6 +35,10 @@ class TrustedIssuer(Protocol):
     @property
     def issuer(self) -> str: ...
     @property
+    def client_id(self) -> str:
+        """The public client the command line signs in as."""
+
+    @property
     def audience(self) -> str: ...
     @property
     def algorithms(self) -> Sequence[str]: ...
