@@ -159,7 +159,7 @@ class Provisioning:
 
     def wait_after(self, attempts: int) -> float:
         """Seconds to wait after so many attempts: twice as long each time, at most a minute."""
-        return min(LONGEST_WAIT, max(self.pace, 0.05) * 2.0 ** min(attempts, 30))
+        return min(LONGEST_WAIT, max(self.pace, 0.01) * 2.0 ** min(attempts, 30))
 
 
 def _open_step(row: RowMapping | None, name: str) -> dict[str, Any] | None:

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
-from starlette.responses import StreamingResponse
+from fastapi import Depends
+from starlette.responses import JSONResponse, StreamingResponse
 
 from service.access.authority import Access, authorize
+from service.access.guard import area
 from service.errors import Refusal, operation_not_found, tenant_access_denied
 from service.operations import documents, store
 from service.operations.signals import Signals, Stream, TooManyStreams
@@ -17,49 +17,52 @@ KEEPALIVE_SECONDS = 15.0
 LONGEST_STREAM_SECONDS = 300.0
 RETRY_AFTER_SECONDS = 10
 
-router = APIRouter()
-Granted = Annotated[Access, Depends(authorize)]
-Here = Annotated[Platform, Depends(platform_of)]
+router = area("operations")
 
 
-async def entered_tenant(access: Granted) -> str:
+async def entered_tenant(access: Access = Depends(authorize)) -> str:
     """The tenant of the path, which the caller's rule has let them into."""
     if access.tenant_id is None:
         raise tenant_access_denied()
     return access.tenant_id
 
 
-Entered = Annotated[str, Depends(entered_tenant)]
-
-
 @router.get("/api/v1/tenants/{tenant_id}/operations")
-def list_operations(tenant_id: Entered, platform: Here) -> dict[str, Any]:
+def list_operations(
+    tenant_id: str = Depends(entered_tenant), platform: Platform = Depends(platform_of)
+) -> JSONResponse:
     """The tenant's operations, newest first, at most 50."""
     with platform.database.read() as connection:
         rows = store.of_tenant(connection, tenant_id)
-    return {"operations": [documents.operation(row) for row in rows]}
+    return JSONResponse({"operations": [documents.operation(row) for row in rows]})
 
 
 @router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}")
-def get_operation(operation_id: str, tenant_id: Entered, platform: Here) -> dict[str, Any]:
+def get_operation(
+    operation_id: str, tenant_id: str = Depends(entered_tenant), platform: Platform = Depends(platform_of)
+) -> JSONResponse:
     """One operation by its run id, or the latest run of an operation id; never another tenant's."""
     with platform.database.read() as connection:
         row = store.find(connection, tenant_id, operation_id)
     if row is None:
         raise operation_not_found()
-    return documents.operation(row)
+    return JSONResponse(documents.operation(row))
 
 
 @router.get("/api/v1/platform/operations")
-def list_platform_operations(access: Granted, platform: Here) -> dict[str, Any]:
+def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONResponse:
     """Every open operation, oldest first, then the newest 50 that are over."""
     with platform.database.read() as connection:
         rows = store.of_platform(connection)
-    return {"operations": [documents.operation_of_platform(row) for row in rows]}
+    return JSONResponse({"operations": [documents.operation_of_platform(row) for row in rows]})
 
 
 @router.get("/api/v1/tenants/{tenant_id}/events")
-async def stream_events(tenant_id: Entered, access: Granted, platform: Here) -> StreamingResponse:
+async def stream_events(
+    tenant_id: str = Depends(entered_tenant),
+    access: Access = Depends(authorize),
+    platform: Platform = Depends(platform_of),
+) -> StreamingResponse:
     """Signals of the tenant until the token expires, five minutes at most, or its session ends or key is revoked."""
     caller = access.caller
     seconds = LONGEST_STREAM_SECONDS
