@@ -4,12 +4,11 @@ Nested `{"error": {code, message, details?, …}}` is the rule; flat `{code, mes
 only, "this resource does not exist", because clients take a flat 404 as proof that it is gone.
 """
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 
@@ -72,9 +71,7 @@ def authentication_required(hint: str | None = None) -> Refusal:
 
 def session_required() -> Refusal:
     """403 for a machine credential where a person has to sign in (checklist N03)."""
-    return Refusal(
-        403, "SESSION_REQUIRED", "this needs an interactive session", hint="sign in with the login command"
-    )
+    return Refusal(403, "SESSION_REQUIRED", "this needs an interactive session", hint="sign in with the login command")
 
 
 def tenant_access_denied() -> Refusal:
@@ -84,9 +81,7 @@ def tenant_access_denied() -> Refusal:
 
 def permission_denied(on: str) -> Refusal:
     """403 for a missing role or membership; `on` is `organization`, `tenant` or `platform`."""
-    return Refusal(
-        403, "PERMISSION_DENIED", f"you do not have permission to perform this action on this {on}"
-    )
+    return Refusal(403, "PERMISSION_DENIED", f"you do not have permission to perform this action on this {on}")
 
 
 def insufficient_scope(scope: str | None) -> Refusal:
@@ -112,6 +107,12 @@ def not_routed(path: str) -> Refusal:
     return Refusal(404, "NOT_FOUND", "the requested resource was not found")
 
 
+def method_not_allowed(method: str, allowed: Sequence[str]) -> Refusal:
+    return Refusal(
+        405, "METHOD_NOT_ALLOWED", f"{method} is not a method of this path", headers={"Allow": ", ".join(allowed)}
+    )
+
+
 def body_too_large(limit: int) -> Refusal:
     return Refusal(413, "BODY_TOO_LARGE", f"the request body is larger than {limit} bytes", details={"max": limit})
 
@@ -125,43 +126,6 @@ def internal_error(request_id: str) -> Refusal:
         details={"requestId": request_id},
         hint="try again; if it stays, tell the platform's staff the request id",
     )
-
-
-async def answer_refusal(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Refusal)
-    return error.response()
-
-
-async def answer_http_exception(request: Request, error: Exception) -> JSONResponse:
-    """What the framework refuses by itself: unrouted paths, wrong methods, bodies it cannot read."""
-    assert isinstance(error, HTTPException)
-    if error.status_code == 404:
-        return not_routed(request.url.path).response()
-    if error.status_code == 405:
-        return Refusal(
-            405,
-            "METHOD_NOT_ALLOWED",
-            f"{request.method} is not a method of this path",
-            headers={"Allow": ", ".join(allowed_methods(request))},
-        ).response()
-    if error.status_code < 500:
-        return Refusal(error.status_code, "INVALID_REQUEST", "the request could not be read").response()
-    raise error
-
-
-def allowed_methods(request: Request) -> list[str]:
-    """Every method some route has for this path. The framework names only those of the first route."""
-    methods: set[str] = set()
-    for route in request.app.routes:
-        if route.path_regex.match(request.scope["path"]):
-            methods |= route.methods
-    return sorted(methods)
-
-
-async def answer_validation_error(request: Request, error: Exception) -> JSONResponse:
-    """400 INVALID_INPUT naming the first member at fault."""
-    assert isinstance(error, RequestValidationError)
-    return validation_refusal(error).response()
 
 
 def validation_refusal(error: RequestValidationError) -> Refusal:
@@ -180,15 +144,3 @@ def validation_refusal(error: RequestValidationError) -> Refusal:
         message = f'"{member}": {first["msg"][:1].lower()}{first["msg"][1:]}'
     reason = "unknown_member" if kind == "extra_forbidden" else kind
     return invalid_input(message, member=member, reason=reason) if member else invalid_input(message, reason=reason)
-
-
-def refuse(refusal: Refusal) -> NoReturn:
-    """Raise from an expression."""
-    raise refusal
-
-
-HANDLERS: dict[Any, Any] = {
-    Refusal: answer_refusal,
-    HTTPException: answer_http_exception,
-    RequestValidationError: answer_validation_error,
-}

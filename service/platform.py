@@ -10,11 +10,15 @@ from pathlib import Path
 
 from starlette.requests import Request
 
-from service.clock import Clock
+from service.access.outside import OutsideIssuer
+from service.access.tokens import Tokens, TrustedIssuer
+from service.clock import Clock, clock_from_environment
+from service.db import migrate
 from service.db.engine import Database
 from service.issuer.local import LocalIssuer
 from service.operations.engine import Operations
 from service.settings import Settings
+from service.world import loader
 
 SECRET_BYTES = 32
 
@@ -27,7 +31,8 @@ class Platform:
     clock: Clock
     database: Database
     secret: bytes
-    issuer: LocalIssuer | None
+    issuer: TrustedIssuer
+    tokens: Tokens
     operations: Operations
     started_at: datetime
     request_stop: Callable[[], None] = lambda: None
@@ -61,3 +66,31 @@ def secret_of(data_dir: Path) -> bytes:
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"{path} is damaged: it must hold {SECRET_BYTES} bytes; restore it, or reset the platform")
     return secret
+
+
+def open_platform(settings: Settings) -> Platform:
+    """Open the data folder: database brought to this version, world loaded, keys there. Nothing runs yet.
+
+    Raises:
+        ValueError: something in it cannot be used; the text says what.
+    """
+    clock = clock_from_environment(os.environ)
+    secret = secret_of(settings.data_dir)
+    database = Database(settings.database_url)
+    migrate.upgrade(database)
+    loader.load(database, clock, settings.world, secret, settings.data_dir)
+    issuer: TrustedIssuer = (
+        LocalIssuer(database, clock, settings.data_dir, secret)
+        if settings.issuer == "local"
+        else OutsideIssuer(settings.issuer)
+    )
+    return Platform(
+        settings=settings,
+        clock=clock,
+        database=database,
+        secret=secret,
+        issuer=issuer,
+        tokens=Tokens(database, clock, issuer),
+        operations=Operations(database, clock, settings),
+        started_at=clock.now(),
+    )

@@ -117,9 +117,7 @@ def entitled(caller: Caller) -> ColumnElement[bool]:
     """
     named = (
         select(membership_tenants.c.tenant_id)
-        .where(
-            membership_tenants.c.user_id == memberships.c.user_id, membership_tenants.c.tenant_id == tenants.c.id
-        )
+        .where(membership_tenants.c.user_id == memberships.c.user_id, membership_tenants.c.tenant_id == tenants.c.id)
         .exists()
     )
     condition = and_(memberships.c.user_id == caller.user_id, or_(memberships.c.limited.is_(False), named))

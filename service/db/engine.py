@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
 
 BUSY_SECONDS = 10
 
@@ -67,6 +68,17 @@ class Database:
         else:
             with self.engine.begin() as connection:
                 yield connection
+
+    def writable(self) -> bool:
+        """Whether a change could begin now."""
+        try:
+            with self.write() as connection:
+                if self.kind == "postgresql":
+                    return connection.exec_driver_sql("SHOW transaction_read_only").scalar() == "off"
+                # BEGIN IMMEDIATE has already been refused on a database that cannot be written.
+                return True
+        except OperationalError:
+            return False
 
     def close(self) -> None:
         self.engine.dispose()
