@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
@@ -23,7 +23,19 @@ from service.version import VERSION
 
 AREAS = (health, openapi, account, tenants, operations, iam, issuer, sessions, staff)
 # The framework's own hooks: who watches this platform is its operator's choice, not an environment variable's.
-SILENT = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False, "auto_configure": False}
+SILENT: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
 READS = frozenset({"GET"})
 
 
@@ -62,9 +74,9 @@ def check_rules(routes: Sequence[BaseRoute]) -> None:
         RuntimeError: a route is not guarded, has no rule, or changes something under no name for the audit log.
     """
     for route in routes:
-        if not isinstance(route, APIRoute) or not isinstance(route, GuardedRoute):
-            raise RuntimeError(f"{getattr(route, 'path', route)} is not a guarded route")
-        for method in route.methods:
+        if not isinstance(route, GuardedRoute):
+            raise RuntimeError(f"{getattr(route, 'path', route)} is not a guarded route")  # noqa: TRY004
+        for method in route.methods or ():
             rule = RULES.get((method, route.path_format))
             if rule is None:
                 raise RuntimeError(f"{method} {route.path_format} has no rule in service/access/authority.py")

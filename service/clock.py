@@ -45,8 +45,8 @@ def clock_from_environment(environ: Mapping[str, str]) -> Clock:
     try:
         instant = datetime.fromisoformat(fixed)
     except ValueError:
-        instant = datetime.min
-    if instant.tzinfo is None:
+        instant = None
+    if instant is None or instant.tzinfo is None:
         raise ValueError(f"FROST_CLOCK must be an RFC 3339 instant with a zone, not {fixed!r}")
     return FixedClock(instant.astimezone(UTC))
 

@@ -167,7 +167,7 @@ async def answer_http_exception(request: Request, error: Exception) -> JSONRespo
 
 
 def allowed_methods(request: Request) -> list[str]:
-    """Every method some route has for this path, as far as it exists here. The framework names the first route's only."""
+    """Every method some route has for this path, as far as they exist here; the framework names the first's only."""
     over_socket = peer_uid(request.scope) is not None
     return sorted(
         {

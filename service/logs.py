@@ -36,5 +36,7 @@ def configure() -> None:
     handler.setFormatter(JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # Their own progress is not ours.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     # It would print a failed statement together with its values.
     logging.getLogger("sqlalchemy").setLevel(logging.WARNING)

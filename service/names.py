@@ -8,7 +8,7 @@ from service.errors import Refusal
 
 NAME_MAX = 128
 SLUG_MAX = 48
-# What would let one name pass for another, or move a terminal: controls, formatting, surrogates, line separators, unassigned.
+# What lets one name pass for another, or moves a terminal: controls, formats, surrogates, line separators, unassigned.
 _REFUSED = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
 # Letters whose ASCII form is not a letter plus marks; NFKD leaves them whole.
 _FOLDED = str.maketrans(

@@ -98,7 +98,7 @@ def _complete(operation: dict[str, Any], path: str, rule: Rule) -> None:
 
 def _camel(summary: str) -> str:
     first, *others = re.findall(r"[A-Za-z0-9]+", summary)
-    return first.lower() + "".join(word.capitalize() for word in others)
+    return str(first).lower() + "".join(word.capitalize() for word in others)
 
 
 def _security(rule: Rule) -> list[dict[str, list[str]]]:

@@ -1,7 +1,7 @@
 """Who is at the other end of the unix socket: the HTTP protocol of the server, taught to ask the kernel.
 
 `scope["client"]` becomes `("uid:<user id>", process id)` on the unix socket; over TCP it stays the address. Also here,
-because only the protocol sees it: a bound on the size of a request's head, and an envelope for requests that are not HTTP.
+because only the protocol sees it: a bound on the size of a request's head, and an envelope for what is not HTTP.
 """
 
 import asyncio

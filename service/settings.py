@@ -52,7 +52,9 @@ def from_arguments(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
         ("--idle-minutes", "N", "stop after N minutes without a request; 0 never"),
     ):
         variable = PREFIX + flag[2:].replace("-", "_").upper()
-        parser.add_argument(flag, metavar=metavar, help=f"{help_text} ({variable})", default=environ.get(variable) or None)
+        parser.add_argument(
+            flag, metavar=metavar, help=f"{help_text} ({variable})", default=environ.get(variable) or None
+        )
     given = parser.parse_args(argv)
     if given.data_dir is None:
         parser.error("--data-dir is required")

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, or_, select
 from starlette.requests import Request
 
 from service import errors

@@ -1,7 +1,7 @@
 """API keys: the shape of a secret, what is stored of it, and who holds one. checklist K, C01 to C03
 
-A secret is `fmk_`, 30 random base62 characters and 6 that are the base62 CRC32 of the 30. The checksum refuses typos and
-guesses before the database is asked. Stored are the first 12 characters (unique, to look it up) and an HMAC-SHA256
+A secret is `fmk_`, 30 random base62 characters and 6 that are the base62 CRC32 of the 30. The checksum refuses typos
+and guesses before the database is asked. Stored are the first 12 characters (unique, to look it up) and an HMAC-SHA256
 keyed with the platform's own secret, so that a stolen database proves nothing.
 """
 

@@ -1,5 +1,7 @@
 """Who am I, and where do I belong. platform-facts: Identity of the caller; contract: Tenant"""
 
+from typing import Any
+
 from fastapi import Depends
 from starlette.responses import JSONResponse
 
@@ -19,7 +21,7 @@ def get_me(platform: Platform = Depends(platform_of), access: Access = Depends(a
     with platform.database.read() as connection:
         person = store.person(connection, caller.user_id)
         seats = store.organizations_of(connection, caller)
-    credential = {
+    credential: dict[str, Any] = {
         "kind": caller.kind,
         "id": caller.credential_id,
         "expiresAt": wire_time(caller.expires_at) if caller.expires_at else None,

@@ -1,15 +1,14 @@
 """What the database knows of a caller's person and organizations."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from service.access.authority import entitled
 from service.access.caller import Caller
+from service.db.engine import Record
 from service.db.tables import memberships, organizations, tenants, users
 
 
-def person(connection: Connection, user_id: str | None) -> Row[Any]:
+def person(connection: Connection, user_id: str | None) -> Record:
     """The person behind a caller: `id`, `email`, `name`, `created_at`, `default_tenant_id`."""
     return connection.execute(
         select(users.c.id, users.c.email, users.c.name, users.c.created_at, users.c.default_tenant_id).where(
@@ -25,7 +24,7 @@ def default_tenant_id(connection: Connection, caller: Caller) -> str:
     return connection.scalar(select(users.c.default_tenant_id).where(users.c.id == caller.user_id)) or ""
 
 
-def organizations_of(connection: Connection, caller: Caller) -> list[Row[Any]]:
+def organizations_of(connection: Connection, caller: Caller) -> list[Record]:
     """The caller's organizations with their role, by name. A key sees the one of its tenant, while its creator may."""
     query = (
         select(

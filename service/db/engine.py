@@ -8,13 +8,16 @@ writes, so that a writer never meets SQLITE_BUSY half-way, and one lock keeps th
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, Row, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
 BUSY_SECONDS = 10
+
+# A row whose columns are read by name.
+Record: TypeAlias = Row[*tuple[Any, ...]]
 
 
 class Database:

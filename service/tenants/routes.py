@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from fastapi import Depends, Header
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service import names
@@ -15,6 +15,7 @@ from service.access.caller import Caller
 from service.access.guard import area
 from service.account.store import default_tenant_id
 from service.clock import wire_time
+from service.db.engine import Record
 from service.operations import provisioning
 from service.platform import Platform, platform_of
 from service.tenants import rules, store
@@ -154,7 +155,7 @@ def add_usage(connection: Connection, caller: Caller, documents: list[dict[str, 
         }
 
 
-def tenant(row: Row[Any]) -> dict[str, Any]:
+def tenant(row: Record) -> dict[str, Any]:
     """A tenant on the wire. The operation is named only while it sets the tenant up."""
     document = {
         "id": row.id,

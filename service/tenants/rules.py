@@ -28,7 +28,7 @@ def tightest(
     """The quota with the largest share in use; the first in the order of the reports among equals.
 
     Args:
-        limits: limit by resource type. 0 is no allowance: it is the tightest only while something is in use all the same.
+        limits: limit by resource type; 0 is no allowance, and the tightest only while something is in use all the same.
         counted: use by (kind, attribute); attribute None is the number of resources.
         types: what the resource types count.
 

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
 
 from service.access.authority import entitled
 from service.access.caller import Caller
+from service.db.engine import Record
 from service.db.tables import (
     idempotency_keys,
     memberships,
@@ -54,7 +55,7 @@ _SEEN = (
 )
 
 
-def visible(connection: Connection, caller: Caller, organization_id: str | None = None) -> list[Row[Any]]:
+def visible(connection: Connection, caller: Caller, organization_id: str | None = None) -> list[Record]:
     """The tenants a caller may enter, of one organization or of all; by organization, name, id."""
     query = _SEEN.where(entitled(caller))
     if organization_id is not None:
@@ -63,7 +64,7 @@ def visible(connection: Connection, caller: Caller, organization_id: str | None 
     return sorted(rows, key=lambda row: (row.organization_name.casefold(), row.display_name.casefold(), row.id))
 
 
-def get(connection: Connection, caller: Caller, tenant_id: str) -> Row[Any]:
+def get(connection: Connection, caller: Caller, tenant_id: str) -> Record:
     """One tenant the caller may enter."""
     return connection.execute(_SEEN.where(tenants.c.id == tenant_id, entitled(caller))).one()
 
@@ -148,7 +149,7 @@ def rename(connection: Connection, tenant_id: str, display_name: str, at: dateti
     )
 
 
-def made_under(connection: Connection, actor_id: str, operation: str, key: str) -> Row[Any] | None:
+def made_under(connection: Connection, actor_id: str, operation: str, key: str) -> Record | None:
     """What was made under an idempotency key: `request_hash`, `resource_id`."""
     return connection.execute(
         select(idempotency_keys.c.request_hash, idempotency_keys.c.resource_id).where(
