@@ -30,12 +30,6 @@ SILENT: TelemetryConfig = {
     "operation_spans": False,
     "auto_configure": False,
 }
-    "tracing": False,
-    "metrics": False,
-    "logs": False,
-    "operation_spans": False,
-    "auto_configure": False,
-}
 READS = frozenset({"GET"})
 
 
