@@ -1,4 +1,4 @@
-"""What can be granted: the scopes of API keys and the catalogue of operations. contract: account api-key scopes, iam catalog"""
+"""What can be granted: scopes of API keys, operations of policies. contract: account api-key scopes, iam catalog"""
 
 from fastapi import Depends
 from starlette.responses import JSONResponse

@@ -6,7 +6,7 @@ from service.access import audit
 from service.issuer import store
 from service.issuer.protocol import IssuerRequest
 from service.issuer.store import Person
-from service.world.loader import fact
+from service.world.facts import fact
 
 UNKNOWN = "There is no such person on this platform."
 

@@ -1,4 +1,4 @@
-"""The rows of a world that is written down name by name: `demo.yaml`, `empty.yaml`, and the demo's `resources.csv`."""
+"""The rows of a world that is written down name by name: `demo.yaml`, `empty.yaml`, and the demo's inventory."""
 
 import json
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ from sqlalchemy import Connection
 
 from service.clock import wire_time
 from service.db import tables
+from service.issuer.local import ISSUER
 from service.operations.provisioning import KIND, operation_id, pending_steps
 from service.world.files import document, table
 from service.world.filling import Minting, Row, add, set_up
 from service.world.offsets import offset
 
-ISSUER = "http://localhost/issuer"
 KEY_LIFE = timedelta(days=365)  # checklist K22
 SESSION_LIFE = timedelta(days=30)
 RATE_LIMIT = 600  # checklist K33
@@ -59,7 +59,7 @@ def fill(connection: Connection, name: str, now: datetime, minting: Minting) -> 
 
 def facts(world: World) -> Iterator[Row]:
     """What `platform_state` says of this world beside its name."""
-    yield {"name": "loaded_at", "value": world.now.isoformat()}
+    yield {"name": "loaded_at", "value": wire_time(world.now)}
     yield {"name": "first_person", "value": world.file["first_person"]}
     failing = [
         {"kind": entry["kind"], "tenantId": world.id("tenants", entry["tenant"])}
@@ -245,10 +245,10 @@ def audit(world: World) -> Iterator[Row]:
 
     for handle, entry in tenants.items():
         name = {"displayName": entry["name"]}
-        tell(entry["created"], entry["by"], "organizations:tenants:create", handle, f"tenant/{entry['id']}", name)
+        tell(entry["created"], entry["by"], "tenant.create", handle, f"tenant:{entry['id']}", name)
     for key, entry in world.file.get("keys", {}).items():
-        target = f"api_key/{entry['id']}"
-        tell(entry["created"], entry["by"], "iam:api-keys:create", entry["tenant"], target, {"name": key})
+        target = f"api_key:{entry['id']}"
+        tell(entry["created"], entry["by"], "api_key.create", entry["tenant"], target, {"name": key})
         if "revoked" in entry:
-            tell(entry["revoked"], entry["by"], "iam:api-keys:revoke", entry["tenant"], target, {"name": key})
+            tell(entry["revoked"], entry["by"], "api_key.revoke", entry["tenant"], target, {"name": key})
     yield from sorted(told, key=lambda row: row["at"])

@@ -18,6 +18,9 @@ def document(name: str) -> Any:
 
 
 def table(name: str) -> Iterator[dict[str, str]]:
-    """The lines of a CSV file of this folder, by the names in its first line."""
+    """The lines of a table of this folder by the names in its first line: `.csv`, or `.tsv` without any quoting."""
     with (FOLDER / name).open(encoding="utf-8", newline="") as lines:
-        yield from csv.DictReader(lines)
+        if name.endswith(".tsv"):
+            yield from csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        else:
+            yield from csv.DictReader(lines)

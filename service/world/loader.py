@@ -1,7 +1,6 @@
 """The first start of a platform: its catalogue, and the world it opens with. design: The local platform
 
-A world is loaded in one transaction, once. `platform_state` says afterwards which one it is (`world`), since when
-(`loaded_at`) and who the first sign-in is (`first_person`).
+A world is loaded in one transaction, once; `facts` says afterwards which one it is.
 """
 
 import json
@@ -18,6 +17,7 @@ from service.db import tables
 from service.db.engine import Database
 from service.settings import WORLDS
 from service.world import catalogue, described, scale
+from service.world.facts import fact
 from service.world.filling import Minting
 
 KEY_FILE = "world-keys.json"
@@ -58,11 +58,6 @@ def append_catalogue(database: Database) -> int:
             return 0
     with database.write() as connection:
         return _append(connection)
-
-
-def fact(connection: Connection, name: str) -> str | None:
-    """A fact of the installed world: `world`, `loaded_at`, `first_person`, `failing_kinds`."""
-    return connection.scalar(select(tables.platform_state.c.value).where(tables.platform_state.c.name == name))
 
 
 def _claim(connection: Connection, name: str) -> bool:

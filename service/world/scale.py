@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from service.clock import wire_time
 from service.db import tables
 from service.world.files import document
 from service.world.filling import Minting, Row, add, set_up
@@ -50,7 +51,7 @@ def fill(connection: Connection, now: datetime, minting: Minting) -> None:
 
 
 def facts(world: Pattern) -> Iterator[Row]:
-    yield {"name": "loaded_at", "value": world.now.isoformat()}
+    yield {"name": "loaded_at", "value": wire_time(world.now)}
     yield {"name": "first_person", "value": world.file["first_person"]}
     yield {"name": "failing_listings", "value": json.dumps([])}
 
