@@ -6,11 +6,11 @@ import os
 import signal
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.app import App
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
@@ -28,8 +28,6 @@ from tui.workspace import Severity, Workspace
 if TYPE_CHECKING:
     from client.connection import Connection
 
-HINT = "This is your platform, running on this machine. ? shows the keys, ^p everything that can be done."
-
 
 class FrostApp(App[None]):
     """Full-screen frost on one connection."""
@@ -37,10 +35,10 @@ class FrostApp(App[None]):
     TITLE = "frost"
     ENABLE_COMMAND_PALETTE = False  # ours is an action like every other (tui/palette.py)
     PAUSE_GC_ON_SCROLL = True
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, id="app.interrupt")]
     CSS = """
     * { link-style: none; }
-    Toast { background: $panel; color: $foreground; }
+    ToastRack { margin-bottom: 2; align-horizontal: right; }
+    Toast { background: $panel; color: $foreground; padding: 0 1; margin-top: 1; }
     """
 
     def __init__(self, connection: "Connection", launch: Launch, state_path: Path) -> None:
@@ -83,9 +81,6 @@ class FrostApp(App[None]):
         self.workspace.start()
         for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
             self.frame.toast(problem, "warning")
-        if not self.remembered.hinted:
-            self.remembered.hinted = True
-            self.frame.toast(HINT)
 
     def _leave(self, number: int) -> None:
         self.exit(return_code=128 + number)

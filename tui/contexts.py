@@ -72,25 +72,21 @@ def again(connection: "Connection", name: str | None = None) -> "Connection":
 
 def use(connection: "Connection", name: str) -> "Connection":
     """Make a context the current one, here and for commands (contract: config use-context)."""
-    from client.config_edit import edit
+    from client.contexts import choose
 
-    chosen = again(connection, name)
-    with edit(connection.config.path) as document:
-        document["current_context"] = name
-    return chosen
+    choose(connection.config, name)
+    return again(connection, name)
 
 
 def change(connection: "Connection", name: str, endpoint: str, region: str) -> None:
-    """Store endpoint and region of a context."""
-    from client.config_edit import edit
+    """Store endpoint and region of a context, what of it changed."""
+    from client.contexts import set_endpoint, set_region
 
-    with edit(connection.config.path) as document:
-        context = document.context(name)
-        context["api_endpoint"] = endpoint
-        if region:
-            context["region"] = region
-        else:
-            context.pop("region", None)
+    before = connection.config.contexts[name]
+    if endpoint != before.api_endpoint:
+        set_endpoint(connection.config, name, endpoint)
+    if region != before.region:
+        set_region(connection.config, name, region)
 
 
 def remember_tenant(connection: "Connection", tenant_id: str) -> None:

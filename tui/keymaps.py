@@ -83,7 +83,7 @@ class Keys:
 def bindings(*scopes: str) -> list[Binding]:
     """The default bindings of some scopes, with ids so that a keymap can change them."""
     return [
-        Binding(",".join(action.keys), f"app.perform('{action.id}')", action.title, show=False, id=action.id)
+        Binding(",".join(action.keys), f"screen.perform('{action.id}')", action.title, show=False, id=action.id)
         for action in actions.of_scope(*scopes)
         if action.keys
     ]

@@ -96,6 +96,8 @@ def _plain(words: str) -> str | None:
 class Palette(CommandPalette):
     """Textual's palette with a cursor that does not blink: idle is 0 bytes a second."""
 
+    DEFAULT_CSS = "Palette SearchIcon { display: none; }"
+
     def __init__(self) -> None:
         super().__init__(providers=[Everything], placeholder="What do you want to do?")
 

@@ -24,21 +24,21 @@ def share(record: Record) -> float:
 
 
 def columns(workspace: Workspace) -> Sequence[Column]:
-    """The columns, the most important first; `▸` marks the tenant worked in."""
+    """The columns, the most important first; `►` marks the tenant worked in."""
     by_key = {column.key: column for column in TENANT.columns}
     wanted = ("displayName", "organizationName", "defaultTagCount", "tightestQuota", "slug")
-    name, organization, tags, quota, slug = (by_key[key]._replace(wide=False) for key in wanted)
+    name, organization, tags, quota, slug = (by_key[key] for key in wanted)
 
     def mark(record: Record) -> str:
-        return ("▸ " if record["id"] == workspace.tenant_id else "  ") + name.text(record)
+        return ("► " if record["id"] == workspace.tenant_id else "  ") + name.text(record)
 
     return (
         name._replace(title="  Name", cell=mark, sort=lambda record: name.text(record).casefold()),
         by_key["status"]._replace(cell=status_text),
         organization,
-        quota,
-        tags,
-        slug,
+        quota._replace(title="Tightest", wide=True),
+        tags._replace(wide=True),
+        slug._replace(wide=True),
     )
 
 

@@ -21,7 +21,16 @@ DARK = Theme(
     success="#7fc08a",
     warning="#dcb268",
     error="#e0777d",
-    variables={"border": "#2a323d", "footer-key-foreground": "#5fb3d4"},
+    # Textual's own `auto` tones have no background to mix with inside a line of text; these are plain colours.
+    variables={
+        "border": "#2a323d",
+        "text-muted": "#8792a0",
+        "text-disabled": "#56606c",
+        "text-accent": "#7cc4e2",
+        "text-success": "#8fcb99",
+        "text-warning": "#e0bb78",
+        "text-error": "#ea9095",
+    },
 )
 
 LIGHT = Theme(
@@ -37,7 +46,15 @@ LIGHT = Theme(
     success="#2c7a3d",
     warning="#8a5a00",
     error="#b3262e",
-    variables={"border": "#c9d2da", "footer-key-foreground": "#0f6e93"},
+    variables={
+        "border": "#c9d2da",
+        "text-muted": "#5d6873",
+        "text-disabled": "#9aa4ad",
+        "text-accent": "#0f6e93",
+        "text-success": "#23692f",
+        "text-warning": "#7d5200",
+        "text-error": "#a3222a",
+    },
 )
 
 PLAIN = "ansi-dark"

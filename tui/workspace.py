@@ -59,7 +59,8 @@ class Workspace:
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
         self._reload_due = False
-        self.finished: set[str] = set()
+        self.first_run = not state.hinted
+        state.hinted = True
         self._enter(connection)
 
     def _enter(self, connection: "Connection") -> None:

@@ -27,20 +27,21 @@ class Contexts(Place):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in CONTEXT.columns}
-        here = Column("here", "", cell=lambda record: "▸" if record["inUse"] else " ")
-        credential = by_key["credential"]._replace(cell=_credential)
+        name = by_key["name"]
         return (
-            here,
-            by_key["name"],
+            name._replace(
+                title="  Name",
+                cell=lambda record: ("► " if record["inUse"] else "  ") + str(record["name"]),
+                sort=lambda record: str(record["name"]).casefold(),
+            ),
             by_key["api_endpoint"],
-            credential,
-            by_key["region"]._replace(wide=False),
-            by_key["read_only"]._replace(wide=False),
+            by_key["credential"]._replace(cell=_credential),
+            by_key["region"],
+            by_key["read_only"],
         )
 
     def tones(self) -> Tones:
         return {
-            "here": lambda record: "mark",
             "name": lambda record: "mark" if record["inUse"] else None,
             "credential": lambda record: "good" if record["credential"] != "none" else "dim",
             "read_only": lambda record: "warning" if record["read_only"] else "dim",

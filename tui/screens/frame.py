@@ -11,15 +11,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 
-from client.records import Record
 from client.text import safe
 from tui import actions, clipboard, command_line, keymaps, places, tenant_table
+from tui.facts import facts
 from tui.history import History, View
 from tui.messages import Perform, SignInWanted, Undoable
 from tui.screens.place import Place
 from tui.widgets.command_prompt import CommandPrompt
 from tui.widgets.footer import Footer, Key
-from tui.widgets.header import Facts, Header
+from tui.widgets.header import Header
 from tui.widgets.menu import Entry, Menu
 from tui.widgets.navigation import Navigation
 from tui.widgets.too_small import TooSmall
@@ -36,9 +36,10 @@ class FrameScreen(Screen[None]):
             for number, door in enumerate(places.DOORS[:9], 1)
         ),
         Binding("escape", "back", "Back", show=False, id="app.back"),
+        Binding("ctrl+c", "app.interrupt", show=False),
     ]
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (72, "-normal"), (110, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-tall")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (72, "-normal"), (110, "-wide")]  # noqa: RUF012  (declared on the base class)
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-tall")]  # noqa: RUF012
 
     DEFAULT_CSS = """
     FrameScreen {
@@ -366,48 +367,3 @@ class FrameScreen(Screen[None]):
 
 async def _finish(work: Awaitable[Any]) -> None:
     await work
-
-
-def facts(workspace: Workspace) -> Facts:
-    """What the header says of a workspace."""
-    tenant: Record = workspace.tenant or {}
-    credential = (workspace.me or {}).get("credential", {})
-    how = {"session": "session", "api_key": "API key"}.get(str(credential.get("kind", "")), "")
-    link = workspace.link
-    running = len(workspace.running)
-    words, tone = {
-        "opening": ("○ connecting", "$text-muted"),
-        "up": (f"● connected {link.latency}".rstrip(), "$text-muted"),
-        "lost": ("", ""),
-        "signed_out": ("! not signed in · r signs in", "$text-warning"),
-    }[link.state]
-    if link.state == "lost" and link.since is not None:
-        words = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again · r tries now"
-        tone = "$text-error"
-    missing = workspace.tenant_id and not tenant and workspace.tenants_state == "fresh"
-    return Facts(
-        context=workspace.context,
-        organization=str(tenant.get("organizationName", "")),
-        tenant=str(tenant.get("displayName", "")) or ("not available: choose another" if missing else ""),
-        status=str(tenant.get("status", "")),
-        who=workspace.who,
-        how=how,
-        note=_source(workspace),
-        read_only=bool(workspace.read_only),
-        link=words,
-        link_tone=tone,
-        running=f"◐ {running} running" if running else "",
-    )
-
-
-def _source(workspace: Workspace) -> str:
-    """Why it is this tenant, when that is not the stored choice."""
-    return (
-        {
-            "flag": "tenant from --tenant",
-            "variable": "tenant from FROST_TENANT",
-            "default": "your default tenant",
-        }.get(workspace.tenant_source, "")
-        if workspace.tenant_id
-        else ""
-    )

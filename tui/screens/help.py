@@ -1,5 +1,6 @@
 """The help: the keys that work where it was asked for, made from the action table; typing searches."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,6 +17,8 @@ from tui import actions
 from tui.keymaps import Keys, shown
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.record_table import RecordTable
+
+WIDTH = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Help(Dialog[None]):
     ]
     DEFAULT_CSS = """
     Help {
-        & > .dialog { width: 84; height: 90%; }
+        & > .dialog { width: 90; height: 90%; }
         Input, Input:focus { border: none; height: 1; padding: 0; background: transparent; }
         VerticalScroll { height: 1fr; margin-top: 1; scrollbar-size-vertical: 1; }
         VerticalScroll > Static { height: auto; }
@@ -99,9 +102,11 @@ class Help(Dialog[None]):
                 parts += [Content("")] if group else []
                 parts.append(Content.styled(line.group, "bold $text-accent"))
                 group = line.group
+            words = textwrap.wrap(line.words, max(20, min(self.app.size.width, WIDTH) - 48)) or [""]
             parts.append(
-                Content.assemble((f"  {line.keys:<12}", "bold"), f" {line.title:<26} ", (line.words, "$text-muted"))
+                Content.assemble((f"  {line.keys:<12}", "bold"), f" {line.title:<25} ", (words[0], "$text-muted"))
             )
+            parts += [Content.styled(" " * 41 + more, "$text-muted") for more in words[1:]]
         return Content("\n").join(parts)
 
     @on(Input.Changed)

@@ -37,6 +37,7 @@ class Tenants(Place):
     KIND = TENANT
     PRIMARY = "tenants.use"
     BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings("tenants")]
+    DEFAULT_CSS = "Tenants .steps--heading { height: auto; margin-top: 1; color: $text-muted; text-style: bold; }"
 
     def on_mount(self) -> None:
         detail = self.query_one(Detail)

@@ -30,8 +30,6 @@ class CommandPrompt(Vertical):
     DEFAULT_CSS = """
     CommandPrompt {
         height: auto;
-        dock: bottom;
-        margin-bottom: 1;
         display: none;
         background: $panel;
         & > Static { height: 1; padding: 0 1; color: $text-muted; }

@@ -13,7 +13,7 @@ class Navigation(Widget):
 
     DEFAULT_CSS = """
     Navigation {
-        width: 16;
+        width: 14;
         height: 1fr;
         padding: 1 0 0 0;
         background: $panel;
