@@ -13,6 +13,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from service import answers
 from service.access.authority import RULES, Rule
 from service.access.guard import area
 from service.version import VERSION
@@ -72,6 +73,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas.update(SCHEMAS)
+    schemas.update(answers.schemas())
     components["securitySchemes"] = SECURITY
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
@@ -83,13 +85,15 @@ def _complete(operation: dict[str, Any], path: str, rule: Rule) -> None:
     operation["operationId"] = _camel(operation["summary"])
     operation["security"] = _security(rule)
     _add_path_parameters(operation, path)
-    refusals = {"default": ENVELOPE} if path.startswith("/api") or path.endswith("z") else {}
-    operation["responses"].pop("422", None)
-    for status, schema in refusals.items():
-        operation["responses"][status] = {
-            "description": "A refusal",
-            "content": {"application/json": {"schema": {"oneOf": [{"$ref": schema}, {"$ref": GONE}]}}},
-        }
+    responses = operation["responses"]
+    responses.pop("422", None)
+    endpoint = operation["operationId"]
+    for status, response in responses.items():
+        if status.startswith("2") and (schema := answers.schema(endpoint)):
+            response["content"] = {"application/json": {"schema": schema}}
+    if not path.startswith("/issuer/"):
+        refused = {"oneOf": [{"$ref": ENVELOPE}, {"$ref": GONE}]}
+        responses["default"] = {"description": "A refusal", "content": {"application/json": {"schema": refused}}}
     if rule.scope:
         operation["description"] = (
             f"{operation.get('description', '')}\n\nAPI keys need the scope `{rule.scope}`.".strip()

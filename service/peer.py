@@ -10,8 +10,11 @@ import socket
 import struct
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from service.version import VERSION
 
 MAX_HEAD = 64 * 1024
 _UCRED = struct.Struct("3i")  # struct ucred: pid, uid, gid
@@ -51,10 +54,13 @@ class PeerProtocol(HttpToolsProtocol):
 
     def refuse(self, status: int, code: str, message: str) -> None:
         """Answer what never became a request, and close."""
+        # The same headers as every reply, though the edge never saw this one.
         body = json.dumps({"error": {"code": code, "message": message}}).encode()
         headers = [
             *self.server_state.default_headers,
             (b"content-type", b"application/json"),
+            (b"x-request-id", str(uuid4()).encode()),
+            (b"x-frost-version", VERSION.encode()),
             (b"content-length", str(len(body)).encode()),
             (b"connection", b"close"),
         ]

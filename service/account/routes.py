@@ -9,9 +9,24 @@ from service.access.authority import Access, authorize
 from service.access.guard import area
 from service.account import store
 from service.clock import wire_time
+from service.errors import Refusal
 from service.platform import Platform, platform_of
+from service.version import VERSION
 
 router = area("account")
+
+
+@router.get("/api/v1/auth/cli-config")
+def get_cli_config(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+    """Where a front end signs its person in, and as which public client."""
+    if platform.settings.issuer == "local" and access.caller.peer_uid is None:
+        raise Refusal(
+            503,
+            "NOT_AVAILABLE",
+            "sign-in is not available over the network",
+            hint="this platform signs people in on its own machine only; start it with --issuer for others",
+        )
+    return JSONResponse({"issuer": platform.issuer.issuer, "clientId": platform.issuer.client_id, "version": VERSION})
 
 
 @router.get("/api/v1/me")
