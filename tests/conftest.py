@@ -31,26 +31,37 @@ def demo_platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return kept
 
 
+def opened(demo_platform: Path, **variables: str) -> Home:
+    """A home with a copy of the demo platform's folder."""
+    home = Home(**variables)
+    home.platform_dir.parent.mkdir(mode=0o700)
+    shutil.copytree(demo_platform, home.platform_dir)
+    home.platform_dir.chmod(0o700)
+    return home
+
+
 @pytest.fixture
 def demo(demo_platform: Path) -> Iterator[Home]:
     """A machine with the demo world; its platform starts with the first command, nobody is signed in yet.
 
-    Sandbox is still being provisioned: with the pace of the tests it is done within a second.
+    Sandbox is still being provisioned: with the pace of the tests it is done within seconds.
     """
-    home = Home()
-    home.platform_dir.parent.mkdir(mode=0o700)
-    shutil.copytree(demo_platform, home.platform_dir)
-    home.platform_dir.chmod(0o700)
+    home = opened(demo_platform)
+    yield home
+    home.remove()
+
+
+@pytest.fixture
+def demo_slow(demo_platform: Path) -> Iterator[Home]:
+    """The same with provisioning so slow that Sandbox stays as it is."""
+    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
     yield home
     home.remove()
 
 
 @pytest.fixture(scope="module")
 def shared(demo_platform: Path) -> Iterator[Home]:
-    """The same for a module whose tests only read."""
-    home = Home()
-    home.platform_dir.parent.mkdir(mode=0o700)
-    shutil.copytree(demo_platform, home.platform_dir)
-    home.platform_dir.chmod(0o700)
+    """The demo world for a module whose tests change nothing on the platform; Sandbox stays as it is."""
+    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
     yield home
     home.remove()

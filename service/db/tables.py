@@ -301,6 +301,27 @@ Index(
     postgresql_where=OPEN_OPERATION,
 )
 
+# Processes that run operations, on a database that several share; one not seen for long is dead.
+executors = Table(
+    "executors",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    # On the database's clock, so that the processes' own clocks need not agree.
+    Column("seen_at", Instant, nullable=False),
+)
+
+# What was made under an `Idempotency-Key`: the same request again answers with the same thing, for a day.
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("actor_id", String(36), primary_key=True),
+    Column("operation", String(64), primary_key=True),
+    Column("key", String(128), primary_key=True),
+    Column("request_hash", String(64), nullable=False),
+    Column("resource_id", String(36), nullable=False),
+    Column("created_at", Instant, nullable=False),
+)
+
 audit_log = Table(
     "audit_log",
     metadata,

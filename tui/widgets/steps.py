@@ -11,9 +11,9 @@ from client.text import safe
 # A sign and a tone for each state; an unfamiliar state is shown as sent, with neither (checklist G45).
 SIGNS = {
     "completed": ("✓", "$text-success"),
-    "running": ("▸", "$text-accent"),
-    "retrying": ("↻", "$text-warning"),
-    "failed": ("✗", "$text-error"),
+    "running": ("►", "$text-accent"),
+    "retrying": ("!", "$text-warning"),
+    "failed": ("×", "$text-error"),
     "pending": ("·", "$text-muted"),
 }
 

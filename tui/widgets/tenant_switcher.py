@@ -49,7 +49,7 @@ class TenantSwitcher(Dialog[str | None]):
     TenantSwitcher {
         align: center top;
         & > .dialog { width: 96; margin-top: 2; }
-        Input { border: none; height: 1; padding: 0; margin-bottom: 1; background: transparent; }
+        Input, Input:focus { border: none; height: 1; padding: 0; margin-bottom: 1; background: transparent; }
         RecordTable { height: auto; min-height: 4; max-height: 16; }
     }
     """

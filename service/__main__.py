@@ -1,0 +1,38 @@
+"""`python -m service`: the platform as a process. Flags: service/settings.py
+
+The order is the point (design: The local platform): take the folder, the lock and the sockets first, load the
+framework after; early clients wait in the backlog meanwhile.
+"""
+
+import os
+import sys
+
+from service import listening
+from service.settings import from_arguments
+
+
+def main() -> int:
+    """Serve until told to stop. Exit status 75: the platform of this folder is running already."""
+    settings = from_arguments(sys.argv[1:], os.environ)
+    os.umask(0o077)
+    try:
+        listening.own_folder(settings.data_dir)
+        listening.take_lock(settings.data_dir)
+        sockets = [listening.unix_socket(settings.socket)]
+        if settings.listen:
+            sockets.append(listening.tcp_socket(*settings.listen))
+    except listening.Refused as error:
+        sys.stderr.write(f"frost platform: {error}\n")
+        return error.status
+
+    from service.server import serve
+
+    try:
+        return serve(settings, sockets)
+    finally:
+        # Still under the lock: nobody else can have bound a new one here.
+        settings.socket.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

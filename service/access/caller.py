@@ -1,0 +1,43 @@
+"""Who calls: the one value every route is given instead of headers."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+CallerKind = Literal["session", "api_key", "staff", "anonymous", "platform"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A caller whose credential has been checked.
+
+    `user_id` is the person signed in, or the creator of the API key. `tenant_id` is the one tenant a key is bound to,
+    None for a session. `scopes` are the key's, as stored. `peer_uid` is the user id at the other end of the
+    unix socket, None over TCP.
+    """
+
+    kind: CallerKind
+    request_id: str
+    user_id: str | None = None
+    email: str | None = None
+    session_id: str | None = None
+    key_id: str | None = None
+    tenant_id: str | None = None
+    scopes: tuple[str, ...] = ()
+    peer_uid: int | None = None
+    expires_at: datetime | None = None
+
+    @property
+    def actor_id(self) -> str:
+        """Who answers for what is done: a person, the uid of staff, or a word."""
+        if self.user_id:
+            return self.user_id
+        return f"uid:{self.peer_uid}" if self.kind == "staff" else self.kind
+
+    @property
+    def credential_id(self) -> str | None:
+        return self.key_id or self.session_id
+
+
+# What the platform does by itself, e.g. at start or in durable work.
+PLATFORM = Caller(kind="platform", request_id="platform")

@@ -1,0 +1,139 @@
+"""The guard of every route: who calls and may they, before the body is read; then the body, strictly.
+
+A route of `area()` cannot be reached without its rule having been applied. Refused changes are written to the
+audit log here, once for all routes (checklist N12); refusals of callers who are nobody are in the log only, so that
+a stranger cannot fill the database.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from client.models import strict_json
+from service import errors
+from service.access import audit, keys
+from service.access.authority import RULES, Access, Rule, decide
+from service.access.caller import Caller
+from service.access.credential import presented
+from service.errors import Refusal, validation_refusal
+from service.peer import peer_uid
+from service.platform import Platform
+
+logger = logging.getLogger(__name__)
+
+
+class GuardedRoute(APIRoute):
+    """A route that applies its line of `RULES`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            rule = RULES[request.method, self.path_format]
+            platform: Platform = request.app.state.platform
+            try:
+                request.scope["frost.access"] = await self.admit(rule, platform, request)
+                if self.body_field is not None:
+                    await read_body(request)
+                return await answer(request)
+            except (Refusal, RequestValidationError) as error:
+                if rule.operation and (caller := request.scope.get("frost.caller")):
+                    await run_in_threadpool(record_refusal, platform, rule.operation, caller, request, error)
+                raise
+
+        return guarded
+
+    async def admit(self, rule: Rule, platform: Platform, request: Request) -> Access:
+        if rule.local and peer_uid(request.scope) is None:
+            raise errors.not_routed(request.scope["path"])
+        if rule.who == "anyone":
+            return Access(anonymous(request))
+        return await run_in_threadpool(admit, rule, platform, request)
+
+
+def area(tag: str) -> APIRouter:
+    """The router of one area of the platform. Paths are given whole (`/api/v1/…`)."""
+    return APIRouter(route_class=GuardedRoute, tags=[tag])
+
+
+def anonymous(request: Request) -> Caller:
+    return Caller(kind="anonymous", request_id=request.scope["frost.request_id"], peer_uid=peer_uid(request.scope))
+
+
+def admit(rule: Rule, platform: Platform, request: Request) -> Access:
+    """Turn the credential into a caller and apply the rule.
+
+    Raises:
+        Refusal: 401 or 403, or 400 for an id in the path that is none.
+    """
+    uid = peer_uid(request.scope)
+    request_id: str = request.scope["frost.request_id"]
+    if rule.who == "staff":
+        caller = request.scope["frost.caller"] = Caller(kind="staff", request_id=request_id, peer_uid=uid)
+        if uid != os.getuid():
+            raise errors.permission_denied("platform")
+        return Access(caller)
+    caller = identify(platform, request, request_id, uid)
+    request.scope["frost.caller"] = caller
+    with platform.database.read() as connection:
+        return decide(rule, caller, connection, request.path_params)
+
+
+def identify(platform: Platform, request: Request, request_id: str, uid: int | None) -> Caller:
+    """The caller behind the one credential of a request.
+
+    Raises:
+        Refusal: 401, always in the same words.
+    """
+    credential = presented(request.scope["headers"])
+    if credential.kind == "api_key":
+        return keys.caller_of(platform, credential.secret, request_id=request_id, peer_uid=uid)
+    place = "this machine" if uid is not None else str(request.scope["client"][0])
+    return platform.tokens.bearer(credential.secret, request_id=request_id, peer_uid=uid, place=place)
+
+
+async def read_body(request: Request) -> None:
+    """Read a JSON body by the strict rules and leave the value where the framework looks for it.
+
+    Raises:
+        Refusal: 415 for another content type, 400 INVALID_INPUT for what is not one plain JSON value.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Refusal(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/json")
+    try:
+        request._json = strict_json.loads(await request.body())
+    except ValueError as error:
+        raise errors.invalid_input(f"invalid request body: {error}", reason="invalid_json") from None
+
+
+def record_refusal(
+    platform: Platform, operation: str, caller: Caller, request: Request, error: Refusal | RequestValidationError
+) -> None:
+    """The audit entry of a change that did not happen, in its own transaction."""
+    refusal = validation_refusal(error) if isinstance(error, RequestValidationError) else error
+    access: Access | None = request.scope.get("frost.access")
+    try:
+        with platform.database.write() as connection:
+            audit.record(
+                connection,
+                caller,
+                operation=operation,
+                target=request.scope["path"],
+                outcome="refused",
+                organization_id=access.organization_id if access else None,
+                tenant_id=access.tenant_id if access else None,
+                details={"status": refusal.status_code, "code": refusal.code},
+                at=platform.clock.now(),
+            )
+    except Exception:
+        # The change is refused either way; a full disk must not turn the refusal into something else.
+        logger.exception("a refusal could not be written to the audit log")

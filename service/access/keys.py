@@ -1,0 +1,106 @@
+"""API keys: the shape of a secret, what is stored of it, and who holds one. checklist K, C01 to C03
+
+A secret is `fmk_`, 30 random base62 characters and 6 that are the base62 CRC32 of the 30. The checksum refuses typos
+and guesses before the database is asked. Stored are the first 12 characters (unique, to look it up) and an HMAC-SHA256
+keyed with the platform's own secret, so that a stolen database proves nothing.
+"""
+
+import hmac
+import re
+import secrets
+from binascii import crc32
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select, update
+
+from service import errors
+from service.access.caller import Caller
+from service.access.sessions import SEEN_STEP
+from service.db.tables import api_keys, users
+
+if TYPE_CHECKING:
+    from service.platform import Platform
+
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+MARK = "fmk_"
+RANDOM_LENGTH = 30
+CHECKSUM_LENGTH = 6
+PREFIX_LENGTH = 12
+_SHAPE = re.compile(rf"{MARK}[0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}}")
+
+
+def mint() -> str:
+    """A new secret; 178 random bits."""
+    body = "".join(secrets.choice(ALPHABET) for _ in range(RANDOM_LENGTH))
+    return MARK + body + checksum(body)
+
+
+def checksum(body: str) -> str:
+    """CRC32 of the random part, six base62 digits, most significant first."""
+    value = crc32(body.encode("ascii"))
+    digits = []
+    for _ in range(CHECKSUM_LENGTH):
+        value, digit = divmod(value, len(ALPHABET))
+        digits.append(ALPHABET[digit])
+    return "".join(reversed(digits))
+
+
+def well_formed(secret: str) -> bool:
+    """Whether the text can be a key at all: shape and checksum, exactly, nothing before or after."""
+    if not _SHAPE.fullmatch(secret):
+        return False
+    return checksum(secret[len(MARK) : -CHECKSUM_LENGTH]) == secret[-CHECKSUM_LENGTH:]
+
+
+def prefix(secret: str) -> str:
+    """The part that is stored and shown: the first 12 characters."""
+    return secret[:PREFIX_LENGTH]
+
+
+def digest(secret_key: bytes, secret: str) -> str:
+    """What is stored of a secret: HMAC-SHA256 under the platform's key, 64 hex digits."""
+    return hmac.new(secret_key, secret.encode("ascii"), sha256).hexdigest()
+
+
+def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: int | None) -> Caller:
+    """The caller a well-formed secret stands for.
+
+    Raises:
+        Refusal: 401, in the same words for an unknown, wrong, expired or revoked key and for one whose creator is gone.
+    """
+    now = platform.clock.now()
+    with platform.database.read() as connection:
+        row = connection.execute(_KEY.where(api_keys.c.key_prefix == prefix(secret))).one_or_none()
+    # An unknown key is hashed and compared all the same, so that it takes as long as a revoked one.
+    right = hmac.compare_digest(digest(platform.secret, secret), row.key_hash if row else "0" * 64)
+    if row is None or not right or row.revoked_at or row.deleted_at or now >= row.expires_at:
+        raise errors.authentication_required()
+    if row.last_used_at is None or now - row.last_used_at >= SEEN_STEP:
+        with platform.database.write() as connection:
+            connection.execute(update(api_keys).where(api_keys.c.id == row.id).values(last_used_at=now))
+    return Caller(
+        kind="api_key",
+        request_id=request_id,
+        user_id=row.user_id,
+        email=row.email,
+        key_id=row.id,
+        tenant_id=row.tenant_id,
+        scopes=tuple(row.scopes),
+        peer_uid=peer_uid,
+        expires_at=row.expires_at,
+    )
+
+
+_KEY = select(
+    api_keys.c.id,
+    api_keys.c.user_id,
+    api_keys.c.tenant_id,
+    api_keys.c.key_hash,
+    api_keys.c.scopes,
+    api_keys.c.expires_at,
+    api_keys.c.revoked_at,
+    api_keys.c.last_used_at,
+    users.c.email,
+    users.c.deleted_at,
+).join(users, users.c.id == api_keys.c.user_id)

@@ -1,0 +1,152 @@
+"""Sessions of people: started by a sign-in, looked up on every request, ended once. contract: Session; checklist E
+
+A session is the issuer's `sid` claim, else issuer, subject and `auth_time`; the row is the only thing that says whether
+it is still alive, so ending it acts on the next request, whoever the issuer is. Its end (30 days after the
+sign-in) is fixed at the start and never moves.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.access import audit
+from service.access.caller import Caller
+from service.db.tables import sessions, users
+
+LIFETIME = timedelta(days=30)
+# `last_seen_at` is for people to read; a write for each request would cost more than it tells.
+SEEN_STEP = timedelta(minutes=1)
+LONGEST_SUBJECT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session and the person it belongs to; `alive_at` says whether it still counts."""
+
+    id: str
+    user_id: str
+    email: str
+    last_seen_at: datetime
+    expires_at: datetime
+    ended_at: datetime | None
+    user_deleted_at: datetime | None
+
+    def alive_at(self, instant: datetime) -> bool:
+        return self.ended_at is None and self.user_deleted_at is None and instant < self.expires_at
+
+
+def subject_of(claims: Mapping[str, Any]) -> str | None:
+    """The issuer's name for the session a token belongs to; None when the token names none.
+
+    design: Identity: `sid`, else subject and `auth_time`.
+    """
+    sid = claims.get("sid")
+    if isinstance(sid, str) and sid:
+        return sid if len(sid) <= LONGEST_SUBJECT and sid.isprintable() else None
+    auth_time = claims.get("auth_time")
+    if not isinstance(auth_time, int) or isinstance(auth_time, bool):
+        return None
+    name = f"sub {claims['sub']} {auth_time}"
+    return name if len(name) <= LONGEST_SUBJECT and name.isprintable() else None
+
+
+def start(
+    connection: Connection,
+    *,
+    issuer: str,
+    user_id: str,
+    device: str,
+    place: str,
+    at: datetime,
+    session_id: str,
+    subject: str | None = None,
+) -> None:
+    """Write a new session; `subject` is the issuer's name for it, by default our own id."""
+    connection.execute(insert(sessions).values(_row(issuer, user_id, device, place, at, session_id, subject)))
+
+
+def start_at_first_sight(
+    connection: Connection, *, issuer: str, subject: str, email: str, place: str, request_id: str, at: datetime
+) -> None:
+    """Write the session of an outside issuer's token, for the person with that address.
+
+    Does nothing when there is no such person, or another request just wrote the session.
+    """
+    user_id = connection.scalar(select(users.c.id).where(users.c.email == email, users.c.deleted_at.is_(None)))
+    if user_id is None:
+        return
+    once = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    row = _row(issuer, user_id, "", place, at, str(uuid.uuid4()), subject)
+    written = connection.execute(once(sessions).values(row).on_conflict_do_nothing()).rowcount == 1
+    if written:
+        caller = Caller(kind="session", request_id=request_id, user_id=user_id, email=email, session_id=row["id"])
+        audit.record(connection, caller, operation="session.start", target=f"session:{row['id']}", at=at)
+
+
+def _row(
+    issuer: str, user_id: str, device: str, place: str, at: datetime, session_id: str, subject: str | None
+) -> dict[str, Any]:
+    return {
+        "id": session_id,
+        "issuer": issuer,
+        "subject": subject or session_id,
+        "user_id": user_id,
+        "device": device,
+        "place": place,
+        "started_at": at,
+        "last_seen_at": at,
+        "expires_at": at + LIFETIME,
+    }
+
+
+_SESSION = select(
+    sessions.c.id,
+    sessions.c.user_id,
+    users.c.email,
+    sessions.c.last_seen_at,
+    sessions.c.expires_at,
+    sessions.c.ended_at,
+    users.c.deleted_at.label("user_deleted_at"),
+).join(users, users.c.id == sessions.c.user_id)
+
+
+def find(connection: Connection, *, issuer: str, subject: str) -> Session | None:
+    """The session an issuer's token belongs to, alive or not."""
+    row = connection.execute(_SESSION.where(sessions.c.issuer == issuer, sessions.c.subject == subject)).one_or_none()
+    return Session(*row) if row else None
+
+
+def get(connection: Connection, session_id: str) -> Session | None:
+    """The session of that id, alive or not."""
+    row = connection.execute(_SESSION.where(sessions.c.id == session_id)).one_or_none()
+    return Session(*row) if row else None
+
+
+def seen(connection: Connection, session: Session, *, at: datetime) -> None:
+    """Move `last_seen_at`, unless another request just did."""
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.id == session.id, sessions.c.last_seen_at <= at - SEEN_STEP)
+        .values(last_seen_at=at)
+    )
+
+
+def end(connection: Connection, session_id: str, *, reason: str, at: datetime) -> bool:
+    """End a session; False when it had ended before. Its access and refresh tokens die with it."""
+    ended = connection.execute(
+        update(sessions)
+        .where(sessions.c.id == session_id, sessions.c.ended_at.is_(None))
+        .values(ended_at=at, end_reason=reason)
+    )
+    return ended.rowcount == 1
+
+
+def sign_out(connection: Connection, caller: Caller, session_id: str, *, at: datetime) -> None:
+    """End a session because its person asked, with its audit entry."""
+    if end(connection, session_id, reason="signed_out", at=at):
+        audit.record(connection, caller, operation="session.end", target=f"session:{session_id}", at=at)

@@ -1,0 +1,79 @@
+"""Who am I, and where do I belong. platform-facts: Identity of the caller; contract: Tenant"""
+
+from typing import Any
+
+from fastapi import Depends
+from starlette.responses import JSONResponse
+
+from service.access.authority import Access, authorize
+from service.access.guard import area
+from service.account import store
+from service.clock import wire_time
+from service.errors import Refusal
+from service.platform import Platform, platform_of
+from service.version import VERSION
+
+router = area("account")
+
+
+@router.get("/api/v1/auth/cli-config")
+def get_cli_config(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+    """Where a front end signs its person in, and as which public client."""
+    if platform.settings.issuer == "local" and access.caller.peer_uid is None:
+        raise Refusal(
+            503,
+            "NOT_AVAILABLE",
+            "sign-in is not available over the network",
+            hint="this platform signs people in on its own machine only; start it with --issuer for others",
+        )
+    return JSONResponse({"issuer": platform.issuer.issuer, "clientId": platform.issuer.client_id, "version": VERSION})
+
+
+@router.get("/api/v1/me")
+def get_me(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+    """The caller's person, credential, default tenant (empty when there is none) and organizations."""
+    caller = access.caller
+    with platform.database.read() as connection:
+        person = store.person(connection, caller.user_id)
+        seats = store.organizations_of(connection, caller)
+    credential: dict[str, Any] = {
+        "kind": caller.kind,
+        "id": caller.credential_id,
+        "expiresAt": wire_time(caller.expires_at) if caller.expires_at else None,
+    }
+    if caller.kind == "api_key":
+        credential |= {"scopes": list(caller.scopes), "tenantId": caller.tenant_id}
+    return JSONResponse(
+        {
+            "id": person.id,
+            "tenantId": caller.tenant_id or person.default_tenant_id or "",
+            "email": person.email,
+            "name": person.name,
+            "createdAt": wire_time(person.created_at),
+            "credential": credential,
+            "organizations": [
+                {"id": seat.id, "name": seat.name, "slug": seat.slug, "role": seat.role} for seat in seats
+            ],
+        }
+    )
+
+
+@router.get("/api/v1/organizations")
+def list_organizations(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+    """The organizations the caller belongs to, by name, with the caller's role in each."""
+    with platform.database.read() as connection:
+        seats = store.organizations_of(connection, access.caller)
+    return JSONResponse(
+        {
+            "organizations": [
+                {
+                    "id": seat.id,
+                    "name": seat.name,
+                    "slug": seat.slug,
+                    "role": seat.role,
+                    "createdAt": wire_time(seat.created_at),
+                }
+                for seat in seats
+            ]
+        }
+    )

@@ -1,0 +1,78 @@
+"""The application: every area's routes, behind one edge and one table of rules."""
+
+from collections.abc import Sequence
+
+from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
+
+from service import health, openapi, staff
+from service.access import routes as sessions
+from service.access.authority import RULES
+from service.access.guard import GuardedRoute
+from service.account import routes as account
+from service.edge import HANDLERS, Activity, Edge
+from service.iam import routes as iam
+from service.issuer import routes as issuer
+from service.operations import routes as operations
+from service.platform import open_platform
+from service.settings import Settings
+from service.tenants import routes as tenants
+from service.version import VERSION
+
+AREAS = (health, openapi, account, tenants, operations, iam, issuer, sessions, staff)
+# The framework's own hooks: who watches this platform is its operator's choice, not an environment variable's.
+SILENT: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+READS = frozenset({"GET"})
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application on an opened platform (`app.state.platform`); nothing runs until a server starts it.
+
+    Raises:
+        ValueError: the data folder or the database cannot be used.
+        RuntimeError: a route has no rule.
+    """
+    activity = Activity()
+    app = FastAPI(
+        title="frost",
+        version=VERSION,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry=SILENT,
+        exception_handlers=HANDLERS,
+        middleware=[Middleware(Edge, activity=activity)],
+    )
+    for area in AREAS:
+        # Their paths are whole already: including a router would analyse every route a second time.
+        app.router.routes.extend(area.router.routes)
+    check_rules(app.routes)
+    app.state.activity = activity
+    app.state.platform = open_platform(settings)
+    return app
+
+
+def check_rules(routes: Sequence[BaseRoute]) -> None:
+    """Refuse to start when a route would be reachable without a decision.
+
+    Raises:
+        RuntimeError: a route is not guarded, has no rule, or changes something under no name for the audit log.
+    """
+    for route in routes:
+        if not isinstance(route, GuardedRoute):
+            raise RuntimeError(f"{getattr(route, 'path', route)} is not a guarded route")  # noqa: TRY004
+        for method in route.methods or ():
+            rule = RULES.get((method, route.path_format))
+            if rule is None:
+                raise RuntimeError(f"{method} {route.path_format} has no rule in service/access/authority.py")
+            if method not in READS and rule.who != "anyone" and rule.operation is None:
+                raise RuntimeError(f"{method} {route.path_format} changes something without a name for the audit log")

@@ -1,0 +1,99 @@
+"""The database: SQLite or PostgreSQL, told apart only by the URL.
+
+SQLite runs in WAL mode with synchronous NORMAL. The driver's own transaction handling is switched off
+(its legacy mode begins no transaction before a SELECT or DDL); this module says BEGIN itself, BEGIN IMMEDIATE for
+writes, so that a writer never meets SQLITE_BUSY half-way, and one lock keeps the writers of this process in line.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import Connection, Engine, Row, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
+
+BUSY_SECONDS = 10
+
+# A row whose columns are read by name.
+Record: TypeAlias = Row[*tuple[Any, ...]]
+
+
+class Database:
+    """An engine, and the two ways to use it: `read()` and `write()`.
+
+    Args:
+        url: `sqlite:///path` or `postgresql://…` (driven by psycopg 3).
+
+    Raises:
+        ValueError: the URL names another database.
+    """
+
+    kind: Literal["sqlite", "postgresql"]
+    engine: Engine
+
+    def __init__(self, url: str) -> None:
+        parsed = make_url(url)
+        backend = parsed.get_backend_name()
+        if backend == "sqlite":
+            self.kind = "sqlite"
+            self.engine = create_engine(
+                parsed,
+                connect_args={"timeout": BUSY_SECONDS, "isolation_level": None},
+                pool_size=8,
+                max_overflow=40,
+            )
+            event.listen(self.engine, "connect", _prepare_sqlite)
+            event.listen(self.engine, "begin", _begin_sqlite)
+        elif backend == "postgresql":
+            self.kind = "postgresql"
+            self.engine = create_engine(
+                parsed.set(drivername="postgresql+psycopg"), pool_size=8, max_overflow=40, pool_pre_ping=True
+            )
+        else:
+            raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
+        self._writer = threading.RLock()
+        self._immediate = self.engine.execution_options(frost_immediate=True)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One consistent view; nothing written in it is kept."""
+        with self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction: committed at the end, rolled back on any error."""
+        if self.kind == "sqlite":
+            with self._writer, self._immediate.begin() as connection:
+                yield connection
+        else:
+            with self.engine.begin() as connection:
+                yield connection
+
+    def writable(self) -> bool:
+        """Whether a change could begin now."""
+        try:
+            with self.write() as connection:
+                if self.kind == "postgresql":
+                    return connection.exec_driver_sql("SHOW transaction_read_only").scalar() == "off"
+                # BEGIN IMMEDIATE has already been refused on a database that cannot be written.
+                return True
+        except OperationalError:
+            return False
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def _prepare_sqlite(driver_connection: Any, record: object) -> None:
+    cursor = driver_connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={BUSY_SECONDS * 1000}"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("frost_immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")

@@ -1,0 +1,146 @@
+"""Every refusal the platform speaks, in the two envelopes of the contract.
+
+Nested `{"error": {code, message, details?, …}}` is the rule; flat `{code, message, details?}` means one thing
+only, "this resource does not exist", because clients take a flat 404 as proof that it is gone.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+
+class Refusal(HTTPException):
+    """An answer that is not a success, raised anywhere in a request.
+
+    Args:
+        status: HTTP status.
+        code: upper-case word a program can switch on.
+        message: one sentence for a person, without internals.
+        flat: the flat envelope ("this resource does not exist").
+        details: an object with facts about the refusal.
+        hint: what to do about it.
+        headers: headers of the answer.
+        siblings: members beside `code`, such as `operationId` or `required_permission`.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        flat: bool = False,
+        details: Mapping[str, Any] | None = None,
+        hint: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **siblings: Any,
+    ) -> None:
+        super().__init__(status, message, headers)
+        self.code = code
+        self.message = message
+        self.flat = flat
+        self.body: dict[str, Any] = {"code": code, "message": message}
+        if details:
+            self.body["details"] = dict(details)
+        self.body.update(siblings)
+        if hint:
+            self.body["hint"] = hint
+
+    def response(self) -> JSONResponse:
+        content = self.body if self.flat else {"error": self.body}
+        return JSONResponse(content, self.status_code, self.headers)
+
+
+def invalid_input(message: str, **details: Any) -> Refusal:
+    return Refusal(400, "INVALID_INPUT", message, details=details)
+
+
+def authentication_required(hint: str | None = None) -> Refusal:
+    """401. The words never tell which part of a credential was wrong."""
+    return Refusal(
+        401,
+        "AUTHENTICATION_REQUIRED",
+        "authentication required",
+        hint=hint,
+        headers={"WWW-Authenticate": 'Bearer realm="frost"'},
+    )
+
+
+def session_required() -> Refusal:
+    """403 for a machine credential where a person has to sign in (checklist N03)."""
+    return Refusal(403, "SESSION_REQUIRED", "this needs an interactive session", hint="sign in with the login command")
+
+
+def tenant_access_denied() -> Refusal:
+    """403 for a tenant that is another's or nobody's: the same words for both."""
+    return Refusal(403, "TENANT_ACCESS_DENIED", "tenant access denied")
+
+
+def permission_denied(on: str) -> Refusal:
+    """403 for a missing role or membership; `on` is `organization`, `tenant` or `platform`."""
+    return Refusal(403, "PERMISSION_DENIED", f"you do not have permission to perform this action on this {on}")
+
+
+def insufficient_scope(scope: str | None) -> Refusal:
+    """403 for an API key without the scope of a route; None when it holds no scope that any service enforces."""
+    if scope is None:
+        return Refusal(403, "INSUFFICIENT_SCOPE", "the API key holds no scope that a service enforces")
+    return Refusal(403, "INSUFFICIENT_SCOPE", f"the API key lacks the {scope} scope", details={"scope": scope})
+
+
+def not_found(message: str = "resource not found") -> Refusal:
+    """FLAT 404: the resource does not exist, or not for this caller."""
+    return Refusal(404, "NOT_FOUND", message, flat=True)
+
+
+def operation_not_found() -> Refusal:
+    """The one resource whose 404 is nested (contract: operations)."""
+    return Refusal(404, "NOT_FOUND", "operation not found")
+
+
+def not_routed(path: str) -> Refusal:
+    if path == "/api" or path.startswith("/api/"):
+        return Refusal(404, "PATH_NOT_ROUTED", "no route found for path")
+    return Refusal(404, "NOT_FOUND", "the requested resource was not found")
+
+
+def method_not_allowed(method: str, allowed: Sequence[str]) -> Refusal:
+    return Refusal(
+        405, "METHOD_NOT_ALLOWED", f"{method} is not a method of this path", headers={"Allow": ", ".join(allowed)}
+    )
+
+
+def body_too_large(limit: int) -> Refusal:
+    return Refusal(413, "BODY_TOO_LARGE", f"the request body is larger than {limit} bytes", details={"max": limit})
+
+
+def internal_error(request_id: str) -> Refusal:
+    """500. The request id is all a caller learns; the log has the rest."""
+    return Refusal(
+        500,
+        "INTERNAL_ERROR",
+        "the platform failed to answer this request",
+        details={"requestId": request_id},
+        hint="try again; if it stays, tell the platform's staff the request id",
+    )
+
+
+def validation_refusal(error: RequestValidationError) -> Refusal:
+    """The refusal a failed validation means: `"displayName" is required`, `unknown member "x"` and so on."""
+    first = error.errors()[0]
+    place, *path = first["loc"]
+    member = ".".join(str(part) for part in path)
+    kind = first["type"]
+    if place == "body" and not member:
+        message = "invalid request body: a JSON object is required"
+    elif kind == "missing":
+        message = f'"{member}" is required'
+    elif kind == "extra_forbidden":
+        message = f'invalid request body: unknown member "{member}"'
+    else:
+        message = f'"{member}": {first["msg"][:1].lower()}{first["msg"][1:]}'
+    reason = "unknown_member" if kind == "extra_forbidden" else kind
+    return invalid_input(message, member=member, reason=reason) if member else invalid_input(message, reason=reason)

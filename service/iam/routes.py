@@ -1,0 +1,28 @@
+"""What can be granted: scopes of API keys, operations of policies. contract: account api-key scopes, iam catalog"""
+
+from fastapi import Depends
+from starlette.responses import JSONResponse
+
+from service.access.authority import Access, authorize
+from service.access.guard import area
+from service.iam import store
+from service.platform import Platform, platform_of
+from service.world.catalogue import scopes
+
+router = area("iam")
+
+
+@router.get("/api/v1/scopes")
+def list_scopes(platform: Platform = Depends(platform_of), _: Access = Depends(authorize)) -> JSONResponse:
+    """Every scope, the global `*` first among them, and every operation in the order it entered the catalogue."""
+    with platform.database.read() as connection:
+        operations = store.operations(connection)
+    return JSONResponse(
+        {
+            "scopes": [{"scope": scope.scope, "description": scope.description} for scope in scopes()],
+            "operations": [
+                {"name": row.name, "accessLevel": row.access_level, "description": row.description}
+                for row in operations
+            ],
+        }
+    )

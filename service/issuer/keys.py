@@ -1,0 +1,81 @@
+"""The local issuer's signing key: one P-256 key in `issuer.jwk`, made at the first start.
+
+Loading it costs the import of cryptography (about 40 ms), so nobody does before the first token is signed or read.
+"""
+
+import json
+import os
+import threading
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from joserfc.jwk import ECKey
+
+ALGORITHM = "ES256"
+
+
+class SigningKey:
+    """The key in the file `path`.
+
+    Raises:
+        RuntimeError: on first use, when the file is there but is no private P-256 key.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._making = threading.Lock()
+
+    @cached_property
+    def private(self) -> "ECKey":
+        from joserfc.errors import JoseError
+        from joserfc.jwk import ECKey
+
+        with self._making:
+            if not self._path.exists():
+                _create(self._path)
+        try:
+            key = ECKey.import_key(json.loads(self._path.read_text("utf-8")))
+        except (ValueError, TypeError, JoseError) as error:
+            raise RuntimeError(f"{self._path} is not a signing key; remove it and everybody signs in again") from error
+        if not key.is_private or key.curve_name != "P-256":
+            raise RuntimeError(f"{self._path} is not a private P-256 key")
+        key.ensure_kid()
+        return key
+
+    @cached_property
+    def public(self) -> "ECKey":
+        from joserfc.jwk import ECKey
+
+        return ECKey.import_key(self.private.as_dict(private=False))
+
+    def public_jwks(self) -> dict[str, Any]:
+        """The key set anybody may see: `{"keys": [{kty, crv, x, y, kid, use, alg}]}`."""
+        return {"keys": [dict(self.private.as_dict(private=False, use="sig", alg=ALGORITHM))]}
+
+    def sign(self, claims: dict[str, Any], token_type: str) -> str:
+        from joserfc import jwt
+
+        header = {"alg": ALGORITHM, "kid": self.private.kid, "typ": token_type}
+        return jwt.encode(header, claims, self.private, [ALGORITHM])
+
+
+def _create(path: Path) -> None:
+    """Write a new key, 0600, complete or not at all; another process that was first wins."""
+    from joserfc.jwk import ECKey
+
+    document = json.dumps(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=True))
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(document)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            path.hardlink_to(scratch)
+        except FileExistsError:
+            return
+    finally:
+        scratch.unlink()

@@ -1,0 +1,100 @@
+"""Taking the platform's place on this machine: folder, lock, sockets; nothing of the framework is loaded for it.
+
+Clients that come between `listen` and the first answer wait in the backlog. design: The local platform
+"""
+
+import fcntl
+import os
+import socket
+import stat
+from pathlib import Path
+
+BACKLOG = 512
+# sysexits EX_TEMPFAIL: somebody else runs this platform already.
+TAKEN = 75
+
+
+class Refused(Exception):
+    """The platform cannot start here; the text is one line for the person who tried."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def own_folder(folder: Path) -> None:
+    """Make a folder that only this user can enter, or make sure that it is one.
+
+    Raises:
+        Refused: it belongs to somebody else, or is not a folder.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise Refused(f"{folder} is not a folder") from None
+    owned = folder.stat()
+    if owned.st_uid != os.getuid():
+        raise Refused(f"{folder} belongs to another user")
+    if stat.S_IMODE(owned.st_mode) != 0o700:
+        folder.chmod(0o700)
+
+
+def take_lock(folder: Path) -> int:
+    """Hold `platform.lock` until the process ends, however it ends; the file then holds our pid.
+
+    Raises:
+        Refused: with status 75 when another process holds it.
+    """
+    descriptor = os.open(folder / "platform.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise Refused(f"the platform in {folder} is running already", TAKEN) from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor
+
+
+def unix_socket(path: Path) -> socket.socket:
+    """A listening socket that only this user can open. Call it under the lock: what is at `path` is replaced.
+
+    Raises:
+        Refused: its folder is another user's, or something that is no socket is in the way.
+    """
+    if not path.parent.exists():
+        own_folder(path.parent)
+    folder = path.parent.stat()
+    if folder.st_uid != os.getuid() or folder.st_mode & 0o022:
+        raise Refused(f"{path.parent} must belong to this user and be writable by nobody else")
+    if path.exists() or path.is_symlink():
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise Refused(f"{path} is in the way and is not a socket")
+        path.unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(path))
+    except OSError as error:
+        raise Refused(f"cannot answer on {path}: {error.strerror or error}") from None
+    path.chmod(0o600)
+    listener.listen(BACKLOG)
+    return listener
+
+
+def tcp_socket(host: str, port: int) -> socket.socket:
+    """A listening socket on an address.
+
+    Raises:
+        Refused: the address is not ours or is in use.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        raise Refused(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    listener.listen(BACKLOG)
+    return listener

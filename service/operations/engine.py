@@ -1,0 +1,129 @@
+"""Durable work of the platform: what a request hands over here is carried out, whatever is killed meanwhile.
+
+The operations row is the truth. A request writes the row and commits; then `submit` wakes one thread of this
+process, which queues the run. The same thread sweeps for rows left behind, at start and every few seconds while
+operations are open. The workflow engine is loaded only when there is something to run, and rests again after it.
+design: Durable operations
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from uuid import uuid4
+
+from service.clock import Clock
+from service.db.engine import Database
+from service.operations import provisioning, store, sweep
+from service.operations.signals import Signals
+from service.operations.workflows import Workflows
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+# The first answers of a fresh process go before the import of the workflow engine.
+START_DELAY = 0.3
+SWEEP_SECONDS = 5.0
+REST_AFTER_SECONDS = 30.0
+
+
+class Operations:
+    """The platform's durable work in this process."""
+
+    def __init__(self, database: Database, clock: Clock, settings: Settings) -> None:
+        shared = database.kind == "postgresql"
+        self._database = database
+        self._shared = shared
+        # A data folder has one process, so its one name finds again what it was at when it was killed.
+        self._executor = uuid4().hex if shared else "local"
+        url = settings.database_url if shared else f"sqlite:///{settings.data_dir / 'workflows.db'}"
+        self._workflows = Workflows(url, self._executor, self._carry)
+        self._kinds: dict[str, Callable[[str], Awaitable[None]]] = {
+            provisioning.KIND: provisioning.Provisioning(database, clock, settings.provisioning_pace).run
+        }
+        self._submitted: set[str] = set()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._quiet_since = time.monotonic()
+        self._swept_at = float("-inf")
+        self.signals = Signals(database, clock)
+
+    def start(self) -> None:
+        """Begins to look after operations, those of an earlier process first. Returns at once."""
+        self._thread = threading.Thread(target=self._look_after, name="operations", daemon=True)
+        self._thread.start()
+
+    def submit(self, run_id: str) -> None:
+        """Has the run carried out. Call it after the commit that made its row; calling it twice is calling it once."""
+        self._submitted.add(run_id)
+        self._wake.set()
+
+    def open_count(self) -> int:
+        """How many operations are pending or running, on this database."""
+        with self._database.read() as connection:
+            return store.open_count(connection)
+
+    def stop(self) -> None:
+        """Ends event streams and parks what runs between two steps, for a later process; takes about two seconds."""
+        self.signals.close()
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _look_after(self) -> None:
+        self._wake.wait(START_DELAY)
+        try:
+            while not self._stopping:
+                self._wake.clear()
+                wait = self._round()
+                self._wake.wait(wait)
+        finally:
+            self._rest()
+
+    def _round(self) -> float | None:
+        """Does what there is to do now; returns the seconds until the next time, None for not before `submit`."""
+        try:
+            busy = self.open_count() > 0
+            if busy:
+                self._quiet_since = time.monotonic()
+                self._workflows.launch()
+            elif time.monotonic() - self._quiet_since > REST_AFTER_SECONDS:
+                self._rest()
+            if self._shared and self._workflows.launched:
+                sweep.heartbeat(self._database, self._executor)
+            if busy:
+                self._run_what_is_open()
+        except Exception:
+            logger.exception("operations could not be looked after; trying again in %.0f s", SWEEP_SECONDS)
+            return SWEEP_SECONDS
+        return SWEEP_SECONDS if self._workflows.launched or self._shared else None
+
+    def _run_what_is_open(self) -> None:
+        while self._submitted:
+            self._workflows.enqueue(self._submitted.pop())
+        if time.monotonic() - self._swept_at < SWEEP_SECONDS / 2:
+            return
+        self._swept_at = time.monotonic()
+        sweep.sweep(self._database, self._workflows)
+        if self._shared:
+            sweep.share_out(self._database, self._workflows)
+
+    def _rest(self) -> None:
+        if self._workflows.launched:
+            self._workflows.close()
+            if self._shared:
+                with self._database.write() as connection:
+                    store.forget(connection, self._executor)
+
+    async def _carry(self, run_id: str) -> None:
+        kind = await asyncio.to_thread(self._kind, run_id)
+        if kind is not None:
+            await self._kinds[kind](run_id)
+
+    def _kind(self, run_id: str) -> str | None:
+        with self._database.read() as connection:
+            return store.kind_of(connection, run_id)

@@ -1,0 +1,199 @@
+"""Setting up a new tenant: four steps, each done exactly once whatever is killed when.
+
+The operations row is the only memory. A step begins in one transaction (which makes it visible) and is carried
+out in another that holds its work, its state and `seq + 1` together; between the two it waits so long that a
+person can watch it. A failed attempt is written down and tried again, ever later. contract: Tenant, create;
+checklist T03, T07, T08; design: Durable operations
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import Connection, RowMapping, select, update
+
+from service.access.audit import record
+from service.access.caller import PLATFORM
+from service.clock import Clock, wire_time
+from service.db.engine import Database
+from service.db.tables import tenants
+from service.operations import store
+from service.operations.tenant_parts import WORK
+
+logger = logging.getLogger(__name__)
+
+KIND = "provision_tenant"
+STEPS = ("isolation", "roles", "quotas", "billing_account")
+LONGEST_WAIT = 60.0
+BACKENDS = {"isolation": "isolation", "roles": "roles", "quotas": "quota", "billing_account": "billing"}
+UNEXPECTED = "the step failed unexpectedly; it is being tried again"
+
+
+class BackendUnavailable(Exception):
+    """A service that a step needs cannot be reached now. The text is for the customer."""
+
+
+def plan(connection: Connection, *, tenant_id: str, started_by: str | None, at: datetime) -> str:
+    """Writes the operation that will provision the tenant; returns its run id.
+
+    Raises IntegrityError when one is open already for this tenant.
+    """
+    run_id = str(uuid4())
+    store.add(
+        connection,
+        {
+            "run_id": run_id,
+            "operation_id": operation_id(tenant_id),
+            "tenant_id": tenant_id,
+            "kind": KIND,
+            "status": "pending",
+            "started_by": started_by,
+            "resource_type": "tenant",
+            "resource_id": tenant_id,
+            "progress": 0,
+            "steps": pending_steps(),
+            "seq": 0,
+            "counts": {},
+            "created_at": at,
+            "updated_at": at,
+        },
+    )
+    return run_id
+
+
+def operation_id(tenant_id: str) -> str:
+    return f"provision-tenant-{tenant_id}"
+
+
+def pending_steps() -> list[dict[str, Any]]:
+    """The steps of an operation nobody has begun."""
+    return [
+        {"name": name, "status": "pending", "attempts": 0, "startedAt": None, "completedAt": None, "error": None}
+        for name in STEPS
+    ]
+
+
+@dataclass(frozen=True)
+class Provisioning:
+    """Carries runs of `provision_tenant` forward. `pace` is the least time of a step, in seconds."""
+
+    database: Database
+    clock: Clock
+    pace: float
+
+    async def run(self, run_id: str) -> None:
+        """Takes the run to its end, from wherever the last process left it. Cancelling is safe at any await."""
+        while (name := await asyncio.to_thread(self.begin, run_id)) is not None:
+            await asyncio.sleep(self.pace)
+            try:
+                await asyncio.to_thread(self.carry_out, run_id, name)
+            except Exception as error:
+                if not isinstance(error, BackendUnavailable):
+                    logger.exception("step %s of run %s failed", name, run_id)
+                text = str(error) if isinstance(error, BackendUnavailable) else UNEXPECTED
+                attempts = await asyncio.to_thread(self.put_off, run_id, name, text)
+                await asyncio.sleep(self.wait_after(attempts))
+
+    def begin(self, run_id: str) -> str | None:
+        """Shows the next step as running and returns its name; None when the run is over.
+
+        A step found running was cut short by a kill or a stop: the attempt goes on and is not counted again.
+        """
+        with self.database.write() as connection:
+            row = store.locked(connection, run_id)
+            if row is None or row["status"] not in store.OPEN:
+                return None
+            now = self.clock.now()
+            index, step = next((i, s) for i, s in enumerate(row["steps"]) if s["status"] != "completed")
+            if step["status"] != "running":
+                changed = step | {
+                    "status": "running",
+                    "attempts": step["attempts"] + 1,
+                    "startedAt": step["startedAt"] or wire_time(now),
+                }
+                store.advance(
+                    connection,
+                    run_id,
+                    at=now,
+                    status="running",
+                    started_at=row["started_at"] or now,
+                    current_step=f"{step['name']} ({index + 1}/{len(row['steps'])})",
+                    steps=_with_step(row, changed),
+                )
+            return str(step["name"])
+
+    def carry_out(self, run_id: str, name: str) -> None:
+        """Does the step's work and writes it down, and with the last one the end of the run. All or nothing.
+
+        Raises BackendUnavailable when a backend of the step is out of reach.
+        """
+        with self.database.write() as connection:
+            row = store.locked(connection, run_id)
+            step = _open_step(row, name)
+            if row is None or step is None:
+                return
+            _meet_fault(row, step)
+            now = self.clock.now()
+            WORK[name](connection, row["tenant_id"], now)
+            steps = _with_step(row, step | {"status": "completed", "completedAt": wire_time(now), "error": None})
+            done = sum(s["status"] == "completed" for s in steps)
+            changes: dict[str, Any] = {"steps": steps, "progress": 100 * done // len(steps)}
+            if done == len(steps):
+                changes |= {"status": "completed", "completed_at": now}
+                _activate(connection, row, now)
+            store.advance(connection, run_id, at=now, **changes)
+
+    def put_off(self, run_id: str, name: str, error: str) -> int:
+        """Shows that the step failed and will be tried again; returns how many attempts it has had."""
+        with self.database.write() as connection:
+            row = store.locked(connection, run_id)
+            step = _open_step(row, name)
+            if row is None or step is None:
+                return 0
+            changed = step | {"status": "retrying", "error": error}
+            store.advance(connection, run_id, at=self.clock.now(), steps=_with_step(row, changed))
+            return int(step["attempts"])
+
+    def wait_after(self, attempts: int) -> float:
+        """Seconds to wait after so many attempts: twice as long each time, at most a minute."""
+        return min(LONGEST_WAIT, max(self.pace, 0.01) * 2.0 ** min(attempts, 30))
+
+
+def _open_step(row: RowMapping | None, name: str) -> dict[str, Any] | None:
+    """The named step, unless it or its run is done already (another process may have been quicker)."""
+    if row is None or row["status"] not in store.OPEN:
+        return None
+    return next((step for step in row["steps"] if step["name"] == name and step["status"] != "completed"), None)
+
+
+def _with_step(row: RowMapping, changed: dict[str, Any]) -> list[dict[str, Any]]:
+    return [changed if step["name"] == changed["name"] else step for step in row["steps"]]
+
+
+def _meet_fault(row: RowMapping, step: dict[str, Any]) -> None:
+    """The faults a world asks for: `{"faults": {"billing_account": 2}}` fails that step's first two attempts."""
+    failing = (row["snapshot"] or {}).get("faults", {}).get(step["name"], 0)
+    if step["attempts"] <= failing:
+        raise BackendUnavailable(f"{BACKENDS[step['name']]} backend unavailable")
+
+
+def _activate(connection: Connection, row: RowMapping, now: datetime) -> None:
+    """The tenant can be used. Nothing else about it changes, not even `updatedAt` (checklist T03)."""
+    tenant_id = row["tenant_id"]
+    connection.execute(update(tenants).where(tenants.c.id == tenant_id).values(status="active"))
+    organization_id = connection.execute(
+        select(tenants.c.organization_id).where(tenants.c.id == tenant_id)
+    ).scalar_one()
+    record(
+        connection,
+        PLATFORM,
+        operation="tenant.provision",
+        target=f"tenant:{tenant_id}",
+        organization_id=organization_id,
+        tenant_id=tenant_id,
+        details={"runId": row["run_id"]},
+        at=now,
+    )

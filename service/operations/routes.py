@@ -1,0 +1,101 @@
+"""Operations of a tenant and of the platform, and the event stream. contract: operations, event stream"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from fastapi import Depends
+from starlette.responses import JSONResponse, StreamingResponse
+
+from service.access.authority import Access, authorize
+from service.access.guard import area
+from service.errors import Refusal, operation_not_found, tenant_access_denied
+from service.operations import documents, store
+from service.operations.signals import Signals, Stream, TooManyStreams
+from service.platform import Platform, platform_of
+
+KEEPALIVE_SECONDS = 15.0
+LONGEST_STREAM_SECONDS = 300.0
+RETRY_AFTER_SECONDS = 10
+
+router = area("operations")
+
+
+async def entered_tenant(access: Access = Depends(authorize)) -> str:
+    """The tenant of the path, which the caller's rule has let them into."""
+    if access.tenant_id is None:
+        raise tenant_access_denied()
+    return access.tenant_id
+
+
+@router.get("/api/v1/tenants/{tenant_id}/operations")
+def list_operations(
+    tenant_id: str = Depends(entered_tenant), platform: Platform = Depends(platform_of)
+) -> JSONResponse:
+    """The tenant's operations, newest first, at most 50."""
+    with platform.database.read() as connection:
+        rows = store.of_tenant(connection, tenant_id)
+    return JSONResponse({"operations": [documents.operation(row) for row in rows]})
+
+
+@router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}")
+def get_operation(
+    operation_id: str, tenant_id: str = Depends(entered_tenant), platform: Platform = Depends(platform_of)
+) -> JSONResponse:
+    """One operation by its run id, or the latest run of an operation id; never another tenant's."""
+    with platform.database.read() as connection:
+        row = store.find(connection, tenant_id, operation_id)
+    if row is None:
+        raise operation_not_found()
+    return JSONResponse(documents.operation(row))
+
+
+@router.get("/api/v1/platform/operations")
+def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONResponse:
+    """Every open operation, oldest first, then the newest 50 that are over."""
+    with platform.database.read() as connection:
+        rows = store.of_platform(connection)
+    return JSONResponse({"operations": [documents.operation_of_platform(row) for row in rows]})
+
+
+@router.get("/api/v1/tenants/{tenant_id}/events")
+async def stream_events(
+    tenant_id: str = Depends(entered_tenant),
+    access: Access = Depends(authorize),
+    platform: Platform = Depends(platform_of),
+) -> StreamingResponse:
+    """Signals of the tenant until the token expires, five minutes at most, or its session ends or key is revoked."""
+    caller = access.caller
+    seconds = LONGEST_STREAM_SECONDS
+    if caller.expires_at is not None:
+        seconds = min(seconds, (caller.expires_at - platform.clock.now()).total_seconds())
+    signals = platform.operations.signals
+    try:
+        stream = signals.open(caller, tenant_id)
+    except TooManyStreams:
+        raise Refusal(
+            503,
+            "SERVICE_UNAVAILABLE",
+            "no event stream is free at the moment",
+            hint="read the operation now and then instead",
+            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        ) from None
+    return StreamingResponse(
+        _told(signals, stream, seconds),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _told(signals: Signals, stream: Stream, seconds: float) -> AsyncIterator[str]:
+    """The stream's text, with a comment whenever nothing was said for 15 s so that dead connections are noticed."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    try:
+        while not stream.ended and (left := end - loop.time()) > 0:
+            text = await stream.next(min(KEEPALIVE_SECONDS, left))
+            if text:
+                yield text
+            elif text is None:
+                yield ": keepalive\n\n"
+    finally:
+        signals.leave(stream)

@@ -1,0 +1,204 @@
+"""What event streams wait on: signals that something of a tenant moved.
+
+A signal carries no news itself, whoever gets one reads again. So it may be sent too often, never too rarely: a
+stream's first signal is `resync`, sent only after the first look at its tenant, and a reader that falls behind gets
+a `resync` instead of what it missed.
+
+One task a process looks at the database while streams are open, four times a second, for all of them together.
+That way changes and sign-outs made by other processes are seen alike.
+contract: event stream; design: Durable operations
+"""
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import uuid4
+
+from sqlalchemy import RowMapping
+
+from service.access.caller import Caller
+from service.clock import Clock, wire_time
+from service.db.engine import Database
+from service.operations import store
+
+logger = logging.getLogger(__name__)
+
+MOST_STREAMS = 200
+LOOK_SECONDS = 0.25
+MOST_WAITING = 100
+RESYNC = "event: resync\ndata: {}\n\n"
+
+
+class TooManyStreams(Exception):
+    """This process has as many open streams as it will carry."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A tenant's state as last seen; two views differ when there is something to signal."""
+
+    state: tuple[str, str, datetime] | None
+    movement: tuple[int, int] | None
+    operations: Mapping[str, RowMapping]
+
+
+@dataclass(eq=False)
+class Stream:
+    """One reader's signals, as text of the event stream format. `ended` is set when it must hang up."""
+
+    tenant_id: str
+    session_id: str | None
+    key_id: str | None
+    ended: bool = False
+    welcomed: bool = False
+    _waiting: deque[str] = field(default_factory=deque)
+    _ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def next(self, seconds: float) -> str | None:
+        """What has come in, waiting at most so long; None when nothing did."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._ready.wait()
+        except TimeoutError:
+            return None
+        self._ready.clear()
+        text = "".join(self._waiting)
+        self._waiting.clear()
+        return text
+
+    def put(self, text: str) -> None:
+        if len(self._waiting) >= MOST_WAITING:
+            self._waiting.clear()
+            text = RESYNC
+        self._waiting.append(text)
+        self._ready.set()
+
+    def end(self) -> None:
+        self.ended = True
+        self._ready.set()
+
+
+class Signals:
+    """The open event streams of this process, and the task that looks on their behalf."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._streams: set[Stream] = set()
+        self._views: dict[str, View] = {}
+        self._joined = asyncio.Event()
+        self._looker: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def open_streams(self) -> int:
+        return len(self._streams)
+
+    def open(self, caller: Caller, tenant_id: str) -> Stream:
+        """A stream of the tenant's signals for this credential. Call it on the event loop; give it back with `leave`.
+
+        Raises TooManyStreams.
+        """
+        if self._closed or len(self._streams) >= MOST_STREAMS:
+            raise TooManyStreams
+        stream = Stream(tenant_id, caller.session_id, caller.key_id)
+        self._streams.add(stream)
+        self._joined.set()
+        if self._looker is None or self._looker.done():
+            self._looker = asyncio.create_task(self._keep_looking(), name="event-streams")
+        return stream
+
+    def leave(self, stream: Stream) -> None:
+        self._streams.discard(stream)
+
+    def close(self) -> None:
+        """Has every stream hang up at the next look, and refuses new ones. From any thread."""
+        self._closed = True
+
+    async def _keep_looking(self) -> None:
+        while self._streams:
+            self._joined.clear()
+            streams = list(self._streams)
+            try:
+                await self._serve(streams)
+            except Exception:
+                logger.exception("event streams: the database could not be read")
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._joined.wait()
+            except TimeoutError:
+                pass
+        self._views.clear()
+
+    async def _serve(self, streams: list[Stream]) -> None:
+        if self._closed:
+            for stream in streams:
+                stream.end()
+            return
+        held = store.Credentials(
+            frozenset(stream.session_id for stream in streams if stream.session_id),
+            frozenset(stream.key_id for stream in streams if stream.key_id),
+        )
+        good, views = await asyncio.to_thread(self._look, {stream.tenant_id for stream in streams}, held)
+        now = self._clock.now()
+        signals = {
+            tenant_id: signals_between(self._views[tenant_id], view, tenant_id, now)
+            for tenant_id, view in views.items()
+            if tenant_id in self._views
+        }
+        self._views = views
+        for stream in streams:
+            if (stream.session_id or stream.key_id) not in good.sessions | good.keys:
+                stream.end()
+            elif not stream.welcomed:
+                stream.welcomed = True
+                stream.put(RESYNC)
+            else:
+                for text in signals.get(stream.tenant_id, ()):
+                    stream.put(text)
+
+    def _look(self, tenant_ids: Collection[str], held: store.Credentials) -> tuple[store.Credentials, dict[str, View]]:
+        with self._database.read() as connection:
+            good = store.still_good(connection, held, self._clock.now())
+            states = store.tenant_states(connection, tenant_ids)
+            movement = store.movement(connection, tenant_ids)
+            views = {}
+            for tenant_id in tenant_ids:
+                before = self._views.get(tenant_id)
+                moved = movement.get(tenant_id)
+                if before is not None and before.movement == moved:
+                    operations = before.operations
+                else:
+                    operations = {row["run_id"]: row for row in store.latest(connection, tenant_id)}
+                views[tenant_id] = View(states.get(tenant_id), moved, operations)
+            return good, views
+
+
+def signals_between(before: View, after: View, tenant_id: str, now: datetime) -> list[str]:
+    """The signals that lead from one view of a tenant to the next."""
+    told = []
+    for run_id, row in after.operations.items():
+        earlier = before.operations.get(run_id)
+        if earlier is None or earlier["seq"] != row["seq"]:
+            open_still = row["status"] in store.OPEN
+            kind = "progress" if earlier and open_still else "started" if open_still else row["status"]
+            told.append(_signal(f"operation.{kind}", row["resource_type"], row["resource_id"], row["status"], now))
+    if after.state != before.state and after.state is not None:
+        told.append(_signal("tenant.updated", "tenant", tenant_id, after.state[0], now))
+    return told
+
+
+def _signal(kind: str, resource_type: str, resource_id: str | None, status: str, now: datetime) -> str:
+    data = {
+        "id": str(uuid4()),
+        "type": kind,
+        "resourceType": resource_type,
+        "resourceId": resource_id or "",
+        "status": status,
+        "timestamp": wire_time(now),
+    }
+    return f"event: resource\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"

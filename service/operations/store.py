@@ -1,0 +1,223 @@
+"""The SQL of durable work: the operations table and what the event stream looks at. No decisions here."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+
+from service.db.tables import api_keys, executors, operations, sessions, tenants
+
+OPEN = ("pending", "running")
+LISTED = 50
+
+
+def is_open() -> ColumnElement[bool]:
+    return operations.c.status.in_(OPEN)
+
+
+def add(connection: Connection, row: Mapping[str, Any]) -> None:
+    connection.execute(insert(operations).values(**row))
+
+
+def locked(connection: Connection, run_id: str) -> RowMapping | None:
+    """The run's row, held against other writers until the transaction ends.
+
+    SQLite has no row locks: there the write transaction itself is the only one.
+    """
+    statement = select(operations).where(operations.c.run_id == run_id).with_for_update()
+    return connection.execute(statement).mappings().one_or_none()
+
+
+def advance(connection: Connection, run_id: str, *, at: datetime, **changes: Any) -> None:
+    """Changes the run's row and moves `seq`, which is how everybody else sees that it moved."""
+    connection.execute(
+        update(operations)
+        .where(operations.c.run_id == run_id)
+        .values(seq=operations.c.seq + 1, updated_at=at, **changes)
+    )
+
+
+def kind_of(connection: Connection, run_id: str) -> str | None:
+    """The kind of an open run; None when it is over or unknown."""
+    return connection.execute(
+        select(operations.c.kind).where(operations.c.run_id == run_id, is_open())
+    ).scalar_one_or_none()
+
+
+def open_runs(connection: Connection, run_ids: Collection[str] | None = None) -> list[str]:
+    """Run ids of open operations, oldest first; among `run_ids` when given."""
+    statement = select(operations.c.run_id).where(is_open()).order_by(operations.c.created_at, operations.c.run_id)
+    if run_ids is not None:
+        statement = statement.where(operations.c.run_id.in_(run_ids))
+    return list(connection.execute(statement).scalars())
+
+
+def open_count(connection: Connection) -> int:
+    return connection.execute(select(func.count()).select_from(operations).where(is_open())).scalar_one()
+
+
+def of_tenant(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:
+    """The tenant's operations, newest first, at most 50."""
+    return (
+        connection.execute(
+            select(operations)
+            .where(operations.c.tenant_id == tenant_id)
+            .order_by(operations.c.created_at.desc(), operations.c.run_id)
+            .limit(LISTED)
+        )
+        .mappings()
+        .all()
+    )
+
+
+def find(connection: Connection, tenant_id: str, identifier: str) -> RowMapping | None:
+    """One operation of the tenant, by run id, else the latest run of an operation id."""
+    return (
+        connection.execute(
+            select(operations)
+            .where(
+                operations.c.tenant_id == tenant_id,
+                or_(operations.c.run_id == identifier, operations.c.operation_id == identifier),
+            )
+            .order_by((operations.c.run_id == identifier).desc(), operations.c.created_at.desc())
+            .limit(1)
+        )
+        .mappings()
+        .one_or_none()
+    )
+
+
+def of_platform(connection: Connection) -> Sequence[RowMapping]:
+    """Every open operation (oldest first), then the newest 50 of the others, each with its tenant's name."""
+    columns = select(operations, tenants.c.display_name.label("tenant_name")).join(tenants)
+    running = columns.where(is_open()).order_by(operations.c.created_at, operations.c.run_id)
+    over = columns.where(~is_open()).order_by(operations.c.created_at.desc(), operations.c.run_id).limit(LISTED)
+    return [*connection.execute(running).mappings(), *connection.execute(over).mappings()]
+
+
+# Who runs operations, where several processes share a PostgreSQL database.
+
+DATABASE_NOW = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+# Any number, as long as it is this one: whoever holds it shares out what dead executors left.
+SHARING_OUT = 0x66726F7374
+
+
+def seen(connection: Connection, executor: str) -> None:
+    """Notes that the executor lives, on the database's clock."""
+    statement = postgresql.insert(executors).values(id=executor, seen_at=DATABASE_NOW)
+    connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_={"seen_at": DATABASE_NOW}))
+
+
+def forget(connection: Connection, executor: str) -> None:
+    connection.execute(delete(executors).where(executors.c.id == executor))
+
+
+def drop_silent(connection: Connection, seconds: int) -> None:
+    """Forgets executors that were not seen for so long."""
+    limit = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint - :silence").bindparams(
+        silence=seconds * 1_000_000
+    )
+    connection.execute(delete(executors).where(executors.c.seen_at < limit))
+
+
+def living(connection: Connection) -> set[str]:
+    return set(connection.execute(select(executors.c.id)).scalars())
+
+
+def may_share_out(connection: Connection) -> bool:
+    """Whether this transaction is the one, among all processes, that deals with the dead now."""
+    return bool(connection.execute(select(func.pg_try_advisory_xact_lock(SHARING_OUT))).scalar_one())
+
+
+# What the event stream compares from one look to the next.
+
+
+def movement(connection: Connection, tenant_ids: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Per tenant with operations: how many, and the sum of their `seq`; any movement changes the pair."""
+    rows = connection.execute(
+        select(operations.c.tenant_id, func.count(), func.sum(operations.c.seq))
+        .where(operations.c.tenant_id.in_(tenant_ids))
+        .group_by(operations.c.tenant_id)
+    )
+    return {tenant_id: (int(count), int(total)) for tenant_id, count, total in rows}
+
+
+def latest(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:
+    """What a signal says of the tenant's open and newest operations."""
+    return (
+        connection.execute(
+            select(
+                operations.c.run_id,
+                operations.c.seq,
+                operations.c.status,
+                operations.c.resource_type,
+                operations.c.resource_id,
+            )
+            .where(operations.c.tenant_id == tenant_id)
+            .order_by(case((is_open(), 0), else_=1), operations.c.created_at.desc())
+            .limit(LISTED)
+        )
+        .mappings()
+        .all()
+    )
+
+
+def tenant_states(connection: Connection, tenant_ids: Collection[str]) -> dict[str, tuple[str, str, datetime]]:
+    """Per tenant: status, display name, last change."""
+    rows = connection.execute(
+        select(tenants.c.id, tenants.c.status, tenants.c.display_name, tenants.c.updated_at).where(
+            tenants.c.id.in_(tenant_ids)
+        )
+    )
+    return {row.id: (row.status, row.display_name, row.updated_at) for row in rows}
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Sessions and keys behind open streams, or those among them that are still good."""
+
+    sessions: frozenset[str]
+    keys: frozenset[str]
+
+
+def still_good(connection: Connection, held: Credentials, now: datetime) -> Credentials:
+    """Those that are neither ended, revoked nor expired at `now`."""
+    live_sessions = (
+        connection.execute(
+            select(sessions.c.id).where(
+                sessions.c.id.in_(held.sessions),
+                sessions.c.ended_at.is_(None),
+                sessions.c.expires_at > literal(now, sessions.c.expires_at.type),
+            )
+        ).scalars()
+        if held.sessions
+        else ()
+    )
+    live_keys = (
+        connection.execute(
+            select(api_keys.c.id).where(
+                api_keys.c.id.in_(held.keys),
+                api_keys.c.revoked_at.is_(None),
+                api_keys.c.expires_at > literal(now, api_keys.c.expires_at.type),
+            )
+        ).scalars()
+        if held.keys
+        else ()
+    )
+    return Credentials(frozenset(live_sessions), frozenset(live_keys))

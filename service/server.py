@@ -1,0 +1,99 @@
+"""The HTTP server around the application: uvicorn on sockets that are listening already."""
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import uvicorn
+
+from service import logs
+from service.app import create_app
+from service.edge import Activity
+from service.peer import PeerProtocol
+from service.platform import Platform
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+KEEP_ALIVE_SECONDS = 75
+GRACE_SECONDS = 5
+IDLE_CHECK_TICKS = 50  # of 0.1 s
+
+
+class Server(uvicorn.Server):
+    """A server that starts and stops the platform's durable work with itself, and stops when nobody needs it."""
+
+    def __init__(self, config: uvicorn.Config, platform: Platform, activity: Activity) -> None:
+        super().__init__(config)
+        self.platform = platform
+        self.activity = activity
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn would raise the signal again afterwards; ours ends with status 0.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.handle_exit)
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.platform.operations.start()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % IDLE_CHECK_TICKS == 0 and await self.idle():
+            logger.info("stopping: nobody has needed the platform for a while")
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+    async def idle(self) -> bool:
+        """Whether the quiet has lasted long enough and no operation is open."""
+        patience = self.platform.settings.idle_minutes * 60
+        if not patience or self.activity.quiet_for() < patience:
+            return False
+        return await asyncio.to_thread(self.platform.operations.open_count) == 0
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Event streams end first: connections are waited for.
+        self.platform.stopping.set()
+        parked = asyncio.create_task(asyncio.to_thread(self.platform.operations.stop))
+        await super().shutdown(sockets)
+        await parked
+        self.platform.database.close()
+
+
+def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
+    """Run the platform on listening sockets until it is told to stop; the exit status of the process."""
+    logs.configure()
+    try:
+        app = create_app(settings)
+    except ValueError as error:
+        sys.stderr.write(f"frost platform: {error}\n")
+        return 1
+    platform: Platform = app.state.platform
+    config = uvicorn.Config(
+        app,
+        loop="uvloop",
+        http=PeerProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Addresses come from the connection, never from a header anybody can write (hostile D04).
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = Server(config, platform, app.state.activity)
+
+    def stop() -> None:
+        server.should_exit = True
+
+    platform.request_stop = stop
+    logger.info("listening on %s", ", ".join(str(listener.getsockname()) for listener in sockets))
+    server.run(list(sockets))
+    return 0

@@ -1,0 +1,104 @@
+"""What the platform is told at start: flags of `python -m service`, each also an environment variable.
+
+| flag | environment | meaning |
+| --- | --- | --- |
+| --data-dir DIR | FROST_PLATFORM_DATA_DIR | database, keys, lock and log live here (0700) |
+| --socket PATH | FROST_PLATFORM_SOCKET | unix socket; default DIR/api.sock |
+| --listen HOST:PORT | FROST_PLATFORM_LISTEN | answer on TCP as well; port 0 takes a free one |
+| --database URL | FROST_PLATFORM_DATABASE | sqlite:///… or postgresql://…; default sqlite:///DIR/platform.db |
+| --issuer URL | FROST_PLATFORM_ISSUER | `local`, or the https issuer whose tokens are trusted |
+| --world NAME | FROST_PLATFORM_WORLD | demo, empty or large; default demo, with --listen empty |
+| --idle-minutes N | FROST_PLATFORM_IDLE_MINUTES | stop after N quiet minutes; 0 never; default 30, with --listen 0 |
+| | FROST_PLATFORM_PROVISIONING_PACE | seconds each provisioning step takes at least; default 0.6 |
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+WORLDS = ("demo", "empty", "large")
+PREFIX = "FROST_PLATFORM_"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The platform's settings, complete: every default is already applied."""
+
+    data_dir: Path
+    socket: Path
+    listen: tuple[str, int] | None
+    database_url: str
+    issuer: str
+    world: str
+    idle_minutes: float
+    provisioning_pace: float
+
+
+def from_arguments(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
+    """Read flags, then the environment, then the defaults of the table above.
+
+    Raises:
+        SystemExit: with status 2 and one line on stderr when something is not acceptable.
+    """
+    parser = argparse.ArgumentParser(prog="python -m service", description="The frost platform.", allow_abbrev=False)
+    for flag, metavar, help_text in (
+        ("--data-dir", "DIR", "folder of the database, keys, lock and log"),
+        ("--socket", "PATH", "unix socket to answer on"),
+        ("--listen", "HOST:PORT", "answer on TCP as well"),
+        ("--database", "URL", "sqlite:///… or postgresql://…"),
+        ("--issuer", "URL", "`local`, or the https issuer whose tokens are trusted"),
+        ("--world", "NAME", "what a new database starts with: demo, empty or large"),
+        ("--idle-minutes", "N", "stop after N minutes without a request; 0 never"),
+    ):
+        variable = PREFIX + flag[2:].replace("-", "_").upper()
+        parser.add_argument(
+            flag, metavar=metavar, help=f"{help_text} ({variable})", default=environ.get(variable) or None
+        )
+    given = parser.parse_args(argv)
+    if given.data_dir is None:
+        parser.error("--data-dir is required")
+    try:
+        return _complete(given, environ)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
+    data_dir = Path(given.data_dir).absolute()
+    listen = _address(given.listen) if given.listen else None
+    world = given.world or ("empty" if listen else "demo")
+    if world not in WORLDS:
+        raise ValueError(f"--world must be one of {', '.join(WORLDS)}, not {world!r}")
+    issuer = given.issuer or "local"
+    if issuer != "local" and not issuer.startswith(("https://", "http://127.0.0.1", "http://[::1]")):
+        raise ValueError(f"--issuer must be `local` or an https URL, not {issuer!r}")
+    return Settings(
+        data_dir=data_dir,
+        socket=Path(given.socket).absolute() if given.socket else data_dir / "api.sock",
+        listen=listen,
+        database_url=given.database or f"sqlite:///{data_dir / 'platform.db'}",
+        issuer=issuer,
+        world=world,
+        idle_minutes=_number("--idle-minutes", given.idle_minutes, 0 if listen else 30),
+        provisioning_pace=_number(PREFIX + "PROVISIONING_PACE", environ.get(PREFIX + "PROVISIONING_PACE"), 0.6),
+    )
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise ValueError(f"--listen must be HOST:PORT, not {text!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _number(name: str, text: str | None, default: float) -> float:
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{name} must be a number of at least 0, not {text!r}")
+    return value

@@ -1,0 +1,174 @@
+"""Tenants over HTTP. contract: Tenant; checklist T01 to T16"""
+
+from typing import Annotated, Any, Literal
+from uuid import uuid4
+
+from fastapi import Depends, Header
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse
+
+from service import names
+from service.access import audit
+from service.access.authority import Access, authorize
+from service.access.caller import Caller
+from service.access.guard import area
+from service.account.store import default_tenant_id
+from service.clock import wire_time
+from service.db.engine import Record
+from service.operations import provisioning
+from service.platform import Platform, platform_of
+from service.tenants import rules, store
+from service.world.quotas import quota_types
+
+router = area("tenants")
+CREATE = "tenant.create"
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+Include = Literal["usage"] | None
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]
+
+
+class Naming(BaseModel):
+    """The body that creates or renames a tenant."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    display_name: str = Field(alias="displayName", description="1 to 128 characters; need not be unique")
+
+
+@router.get("/api/v1/tenants")
+def list_tenants(access: Granted, platform: Here, include: Include = None) -> JSONResponse:
+    """Every tenant the caller may enter, over all organizations, by organization and name."""
+    return listing(platform, access.caller, None, include)
+
+
+@router.get("/api/v1/organizations/{organization_id}/tenants")
+def list_organization_tenants(access: Granted, platform: Here, include: Include = None) -> JSONResponse:
+    """The tenants of one organization that the caller may enter, by name."""
+    return listing(platform, access.caller, access.organization_id, include)
+
+
+@router.post("/api/v1/organizations/{organization_id}/tenants", status_code=201)
+def create_tenant(
+    access: Granted, platform: Here, body: Naming, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """A new tenant, answered at once while it is still being provisioned; the operation tells how far that is.
+
+    The same body under the same `Idempotency-Key` answers with the same tenant, another body with 409.
+    """
+    caller, organization_id, now = access.caller, str(access.organization_id), platform.clock.now()
+    name = names.display_name(body.display_name)
+    request_hash = rules.request_hash(organization_id, name)
+    actor_id = caller.key_id or str(caller.user_id)
+    run_id = None
+    with platform.database.write() as connection:
+        store.lock_organization(connection, organization_id)
+        earlier = store.made_under(connection, actor_id, CREATE, idempotency_key) if idempotency_key else None
+        if earlier:
+            rules.require_same_request(earlier.request_hash, request_hash)
+            tenant_id = earlier.resource_id
+        else:
+            tenant_id = str(uuid4())
+            slug = names.slug(name)
+            slug = names.free_slug(slug, store.slugs_like(connection, organization_id, slug))
+            store.add(
+                connection,
+                tenant_id=tenant_id,
+                organization_id=organization_id,
+                display_name=name,
+                slug=slug,
+                at=now,
+            )
+            run_id = provisioning.plan(connection, tenant_id=tenant_id, started_by=caller.user_id, at=now)
+            audit.record(
+                connection,
+                caller,
+                operation=CREATE,
+                target=f"tenant:{tenant_id}",
+                organization_id=organization_id,
+                tenant_id=tenant_id,
+                details={"displayName": name, "slug": slug},
+                at=now,
+            )
+            if idempotency_key:
+                made = {"actor_id": actor_id, "operation": CREATE, "key": idempotency_key}
+                store.remember(connection, made | {"request_hash": request_hash, "resource_id": tenant_id}, now)
+        document = tenant(store.get(connection, caller, tenant_id))
+    if run_id:
+        platform.operations.submit(run_id)
+    return JSONResponse(document, 201)
+
+
+@router.get("/api/v1/tenants/{tenant_id}")
+def get_tenant(access: Granted, platform: Here) -> JSONResponse:
+    """One tenant."""
+    with platform.database.read() as connection:
+        return JSONResponse(tenant(store.get(connection, access.caller, str(access.tenant_id))))
+
+
+@router.patch("/api/v1/tenants/{tenant_id}")
+def rename_tenant(access: Granted, platform: Here, body: Naming) -> JSONResponse:
+    """Change the display name, to one that need not be unique. Id and slug never change."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    name = names.display_name(body.display_name)
+    with platform.database.write() as connection:
+        before = store.get(connection, access.caller, tenant_id).display_name
+        store.rename(connection, tenant_id, name, now)
+        audit.record(
+            connection,
+            access.caller,
+            operation="tenant.rename",
+            target=f"tenant:{tenant_id}",
+            organization_id=access.organization_id,
+            tenant_id=tenant_id,
+            details={"from": before, "to": name},
+            at=now,
+        )
+        return JSONResponse(tenant(store.get(connection, access.caller, tenant_id)))
+
+
+def listing(platform: Platform, caller: Caller, organization_id: str | None, include: Include) -> JSONResponse:
+    """Both lists. How many statements it takes does not depend on how many tenants there are."""
+    with platform.database.read() as connection:
+        rows = store.visible(connection, caller, organization_id)
+        documents = [tenant(row) for row in rows]
+        if include == "usage":
+            add_usage(connection, caller, documents)
+        default = default_tenant_id(connection, caller)
+    return JSONResponse({"tenants": documents, "defaultTenantId": default})
+
+
+def add_usage(connection: Connection, caller: Caller, documents: list[dict[str, Any]]) -> None:
+    """Give each tenant its `tightestQuota`, null when nothing is limited and nothing in use."""
+    types = quota_types()
+    limits = store.limits(connection, caller)
+    counted = store.counted(connection, caller, types.values())
+    for document in documents:
+        quota = rules.tightest(limits.get(document["id"], {}), counted.get(document["id"], {}), types)
+        document["tightestQuota"] = quota and {
+            "resourceType": quota.resource_type,
+            "used": quota.used,
+            "limit": quota.limit,
+            "unit": quota.unit,
+        }
+
+
+def tenant(row: Record) -> dict[str, Any]:
+    """A tenant on the wire. The operation is named only while it sets the tenant up."""
+    document = {
+        "id": row.id,
+        "displayName": row.display_name,
+        "slug": row.slug,
+        "status": row.status,
+        "organizationId": row.organization_id,
+        "organizationName": row.organization_name,
+        "role": row.role,
+        "defaultTagCount": len(row.default_tags),
+        "createdAt": wire_time(row.created_at),
+        "updatedAt": wire_time(row.updated_at),
+    }
+    if row.status == rules.PROVISIONING and row.run_id:
+        document |= {"operationId": row.operation_id, "runId": row.run_id}
+    return document

@@ -1,0 +1,68 @@
+"""Decisions about tenants, without the database and without HTTP."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+
+from service.errors import Refusal
+from service.world.quotas import QuotaType
+
+PROVISIONING = "provisioning"
+
+
+@dataclass(frozen=True, slots=True)
+class Tightest:
+    """The quota of a tenant that is nearest to its limit. `used` and `limit` are in `unit`."""
+
+    resource_type: str
+    used: int
+    limit: int
+    unit: str
+
+
+def tightest(
+    limits: Mapping[str, int], counted: Mapping[tuple[str, str | None], int], types: Mapping[str, QuotaType]
+) -> Tightest | None:
+    """The quota with the largest share in use; the first in the order of the reports among equals.
+
+    Args:
+        limits: limit by resource type; 0 is no allowance, and the tightest only while something is in use all the same.
+        counted: use by (kind, attribute); attribute None is the number of resources.
+        types: what the resource types count.
+
+    Returns:
+        None when the tenant has no allowance and no use at all.
+    """
+    best: tuple[Fraction, Tightest] | None = None
+    for name, quota in types.items():
+        limit = limits.get(name, 0)
+        used = counted.get((quota.kind, quota.attribute), 0)
+        if not limit and not used:
+            continue
+        # Over a limit of nothing is fuller than any share of something.
+        share = Fraction(used, limit) if limit else Fraction(used * 10**9)
+        if best is None or share > best[0]:
+            best = (share, Tightest(name, used, limit, quota.unit))
+    return best and best[1]
+
+
+def request_hash(organization_id: str, name: str) -> str:
+    """What tells two uses of one idempotency key apart."""
+    return sha256(json.dumps([organization_id, name]).encode()).hexdigest()
+
+
+def require_same_request(stored: str, now: str) -> None:
+    """An idempotency key means one request for good.
+
+    Raises:
+        Refusal: 409 IDEMPOTENCY_KEY_REUSED.
+    """
+    if stored != now:
+        raise Refusal(
+            409,
+            "IDEMPOTENCY_KEY_REUSED",
+            "this Idempotency-Key was used for another request",
+            hint="send the request under a new key",
+        )

@@ -1,0 +1,166 @@
+"""Tenants in the database. Every query carries the caller or the tenant; none is repeated per row."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
+
+from service.access.authority import entitled
+from service.access.caller import Caller
+from service.db.engine import Record
+from service.db.tables import (
+    idempotency_keys,
+    memberships,
+    operations,
+    organizations,
+    resources,
+    tenant_quotas,
+    tenants,
+)
+from service.operations import provisioning
+from service.tenants.rules import PROVISIONING
+from service.world.quotas import QuotaType
+
+REMEMBERED = timedelta(days=1)
+OPEN = ("pending", "running")
+
+# A tenant as a caller sees it: its columns, its organization, the caller's role, the operation that still sets it up.
+_SEEN = (
+    select(
+        tenants.c.id,
+        tenants.c.display_name,
+        tenants.c.slug,
+        tenants.c.status,
+        tenants.c.organization_id,
+        organizations.c.name.label("organization_name"),
+        memberships.c.role,
+        tenants.c.default_tags,
+        tenants.c.created_at,
+        tenants.c.updated_at,
+        operations.c.operation_id,
+        operations.c.run_id,
+    )
+    .join(organizations, organizations.c.id == tenants.c.organization_id)
+    .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
+    .outerjoin(
+        operations,
+        and_(
+            operations.c.tenant_id == tenants.c.id,
+            operations.c.kind == provisioning.KIND,
+            operations.c.status.in_(OPEN),
+        ),
+    )
+)
+
+
+def visible(connection: Connection, caller: Caller, organization_id: str | None = None) -> list[Record]:
+    """The tenants a caller may enter, of one organization or of all; by organization, name, id."""
+    query = _SEEN.where(entitled(caller))
+    if organization_id is not None:
+        query = query.where(tenants.c.organization_id == organization_id)
+    rows = connection.execute(query)
+    return sorted(rows, key=lambda row: (row.organization_name.casefold(), row.display_name.casefold(), row.id))
+
+
+def get(connection: Connection, caller: Caller, tenant_id: str) -> Record:
+    """One tenant the caller may enter."""
+    return connection.execute(_SEEN.where(tenants.c.id == tenant_id, entitled(caller))).one()
+
+
+def limits(connection: Connection, caller: Caller) -> dict[str, dict[str, int]]:
+    """Limit by resource type, by tenant, for every tenant the caller may enter."""
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    query = select(tenant_quotas).where(tenant_quotas.c.tenant_id.in_(_entitled_ids(caller)))
+    for tenant_id, resource_type, limit in connection.execute(query):
+        found[tenant_id][resource_type] = limit
+    return found
+
+
+def counted(
+    connection: Connection, caller: Caller, types: Iterable[QuotaType]
+) -> dict[str, dict[tuple[str, str | None], int]]:
+    """What is in use by (kind, attribute), by tenant, for every tenant the caller may enter: one grouped query."""
+    types = list(types)
+    attributes = sorted({quota.attribute for quota in types if quota.attribute})
+    sums = [func.sum(resources.c.attributes[name].as_integer()).label(name) for name in attributes]
+    query = (
+        select(resources.c.tenant_id, resources.c.kind, func.count().label("resources"), *sums)
+        .where(resources.c.tenant_id.in_(_entitled_ids(caller)), resources.c.kind.in_({quota.kind for quota in types}))
+        .group_by(resources.c.tenant_id, resources.c.kind)
+    )
+    found: dict[str, dict[tuple[str, str | None], int]] = defaultdict(dict)
+    for tenant_id, kind, number, *totals in connection.execute(query):
+        found[tenant_id][kind, None] = number
+        for name, total in zip(attributes, totals, strict=True):
+            found[tenant_id][kind, name] = int(total or 0)
+    return found
+
+
+def _entitled_ids(caller: Caller) -> Select[Any]:
+    return (
+        select(tenants.c.id)
+        .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
+        .where(entitled(caller))
+    )
+
+
+def lock_organization(connection: Connection, organization_id: str) -> None:
+    """Let one creation at a time choose a slug in an organization (SQLite has one writer anyway)."""
+    connection.execute(select(organizations.c.id).where(organizations.c.id == organization_id).with_for_update())
+
+
+def slugs_like(connection: Connection, organization_id: str, wanted: str) -> frozenset[str]:
+    """The slugs an organization has taken that could stand in the way of `wanted` or a numbered form of it."""
+    beginning = wanted[:40]
+    return frozenset(
+        connection.scalars(
+            select(tenants.c.slug).where(
+                tenants.c.organization_id == organization_id,
+                or_(tenants.c.slug == wanted, tenants.c.slug.startswith(beginning, autoescape=True)),
+            )
+        )
+    )
+
+
+def add(
+    connection: Connection, *, tenant_id: str, organization_id: str, display_name: str, slug: str, at: datetime
+) -> None:
+    """A new tenant that is still to be provisioned."""
+    connection.execute(
+        insert(tenants).values(
+            id=tenant_id,
+            organization_id=organization_id,
+            display_name=display_name,
+            slug=slug,
+            status=PROVISIONING,
+            default_tags={},
+            created_at=at,
+            updated_at=at,
+        )
+    )
+
+
+def rename(connection: Connection, tenant_id: str, display_name: str, at: datetime) -> None:
+    """Change the display name; id and slug stay."""
+    connection.execute(
+        update(tenants).where(tenants.c.id == tenant_id).values(display_name=display_name, updated_at=at)
+    )
+
+
+def made_under(connection: Connection, actor_id: str, operation: str, key: str) -> Record | None:
+    """What was made under an idempotency key: `request_hash`, `resource_id`."""
+    return connection.execute(
+        select(idempotency_keys.c.request_hash, idempotency_keys.c.resource_id).where(
+            idempotency_keys.c.actor_id == actor_id,
+            idempotency_keys.c.operation == operation,
+            idempotency_keys.c.key == key,
+        )
+    ).one_or_none()
+
+
+def remember(connection: Connection, values: Mapping[str, Any], at: datetime) -> None:
+    """Keep what was made under an idempotency key, and forget what is older than a day."""
+    connection.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at < at - REMEMBERED))
+    connection.execute(insert(idempotency_keys).values(**values, created_at=at))

@@ -1,0 +1,48 @@
+"""Quota types: unit, platform default, bound without review, and what is counted. contract: Quota"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from service.world.files import document
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaType:
+    """One countable thing of a tenant. Its use is the number of resources of `kind`, or the sum of `attribute`."""
+
+    resource_type: str
+    title: str
+    unit: str
+    """`count`, `gb`, or `mb` (only ram)."""
+    limit: int
+    """The platform default a new tenant starts at; 0 is no allowance."""
+    requestable: int | None
+    """The highest limit a tenant may be raised to without review; None: it cannot be requested at all."""
+    kind: str
+    attribute: str | None
+
+
+@cache
+def quota_types() -> Mapping[str, QuotaType]:
+    """Every quota type by its resource type, in the order of the reports."""
+    return MappingProxyType(
+        {
+            name: QuotaType(
+                resource_type=name,
+                title=entry["title"],
+                unit=entry["unit"],
+                limit=entry["limit"],
+                requestable=entry["requestable"],
+                kind=entry["counted"]["kind"],
+                attribute=entry["counted"].get("attribute"),
+            )
+            for name, entry in document("quotas.yaml").items()
+        }
+    )
+
+
+def defaults() -> dict[str, int]:
+    """The limits a new tenant starts at. contract: a new tenant starts at the platform defaults"""
+    return {name: quota.limit for name, quota in quota_types().items()}

@@ -1,0 +1,290 @@
+"""The full-screen application in a real terminal on the real platform. checklist I, T; hostile F."""
+
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.acceptance.people import AURORA, DATA_LAKE, MEMBER, SANDBOX, current, listed
+from tests.homes import Home
+from tests.terminal import Program
+
+
+@contextmanager
+def screens(home: Home, *words: str, columns: int = 120, rows: int = 36, **env: str) -> Iterator[Program]:
+    """The application, ended by force if a test leaves it open."""
+    program = Program(
+        [sys.executable, "-m", "tui", *words],
+        columns,
+        rows,
+        env=home.environment({"COLORTERM": "truecolor", **env}),
+        inherit=False,
+    )
+    try:
+        yield program
+    finally:
+        if program.alive:
+            program.close()
+
+
+def head(program: Program) -> str:
+    """The first line of the screen: where one is."""
+    return program.text.splitlines()[0]
+
+
+def wait_head(program: Program, wanted: str, seconds: float = 15) -> str:
+    until = time.monotonic() + seconds
+    while wanted not in head(program):
+        assert time.monotonic() < until, program.text
+        program.pump(0.1)
+    return head(program)
+
+
+def test_a_fresh_machine_opens_on_its_tenants_signed_in_as_the_owner(home: Home) -> None:
+    with screens(home) as program:
+        text = program.wait_for("Data Lake", 40)
+        for name in ("Web Shop", "Staging", "Sandbox", "Newsroom", "Aurora Labs", "Borealis Media"):
+            assert name in text
+        line = wait_head(program, "Web Shop")
+        for wanted in ("local", "Aurora Labs", "owner@aurora.example"):
+            assert wanted in line
+        program.press("q")
+        assert program.wait_end() == 0
+
+
+def test_the_switcher_goes_to_newsroom_and_dash_goes_back(demo: Home) -> None:
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        program.press("ctrl+t")
+        program.wait_for("Switch tenant")
+        program.write(b"newsroom")
+        program.wait_for("Newsroom")
+        program.until_quiet(0.2, 2)
+        program.press("enter")
+        line = wait_head(program, "Newsroom")
+        assert "Borealis Media" in line
+        program.press("-")
+        wait_head(program, "Web Shop")
+
+
+def test_a_tenant_is_created_and_watched_until_it_is_active(demo: Home) -> None:
+    demo.variables["FROST_PLATFORM_PROVISIONING_PACE"] = "0.6"
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        program.press("n")
+        program.until_quiet(0.3, 3)
+        program.write(b"Night Shift")
+        program.until_quiet(0.3, 3)
+        program.press("enter")
+        program.wait_for("night-shift")
+        program.wait_for("billing account")
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            record = next(item for item in listed(demo, "--all") if item["displayName"] == "Night Shift")
+            if record["status"] == "active":
+                break
+        assert record["status"] == "active"
+        line = next(line for line in program.wait_for("Night Shift").splitlines() if "night-shift" in line)
+        until = time.monotonic() + 10
+        while "active" not in line and time.monotonic() < until:
+            program.pump(0.2)
+            line = next(line for line in program.text.splitlines() if "night-shift" in line)
+        assert "active" in line
+
+
+def test_the_tenant_in_use_is_the_one_of_the_commands(demo: Home) -> None:
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        program.press("/")
+        program.write(b"lake")
+        program.wait_for("1 of 6")
+        program.press("enter", "enter")
+        wait_head(program, "Data Lake")
+    assert current(demo)["id"] == DATA_LAKE
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (100, 30), (200, 50)])
+def test_I03_every_line_fits_whatever_the_size(demo: Home, columns: int, rows: int) -> None:
+    with screens(demo, columns=columns, rows=rows) as program:
+        text = program.wait_for("Data Lake")
+        for name in ("Web Shop", "Staging", "Newsroom"):
+            assert name in text
+        program.press("?")
+        program.until_quiet(0.3, 3)
+        assert "ctrl+t" in program.text.casefold().replace("^t", "ctrl+t")
+        program.press("escape")
+        program.wait_for("Data Lake")
+
+
+def test_I03_a_terminal_too_small_says_so_and_recovers(demo: Home) -> None:
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        for columns, rows in ((30, 8), (1, 1), (2, 40), (120, 36)):
+            program.resize(columns, rows)
+            program.until_quiet(0.3, 3)
+            assert program.alive
+        program.wait_for("Data Lake")
+        program.press("q")
+        assert program.wait_end() == 0
+
+
+def test_a_killed_platform_keeps_the_rows_and_comes_back(demo: Home) -> None:
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        demo.kill_platform()
+        program.press("r")
+        program.until_quiet(0.5, 8)
+        assert "Data Lake" in program.text
+        until = time.monotonic() + 30
+        while demo.platform_pid() is None and time.monotonic() < until:
+            program.press("r")
+            program.pump(0.5)
+        assert demo.platform_pid() is not None
+        program.press("ctrl+t")
+        program.wait_for("Switch tenant")
+
+
+def test_an_ended_session_asks_once_and_the_view_comes_back(demo: Home) -> None:
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        assert demo.frost("logout").code == 0
+        program.press("r")
+        program.wait_for("ign in", 20)
+        program.until_quiet(0.4, 5)
+        program.press("enter")
+        until = time.monotonic() + 20
+        while time.monotonic() < until and "Data Lake" not in program.text:
+            program.pump(0.2)
+        assert "Data Lake" in program.text
+    assert demo.json("whoami")["email"] == "owner@aurora.example"
+
+
+def test_read_only_keeps_the_keys_and_says_why(demo: Home) -> None:
+    with screens(demo, "--read-only") as program:
+        program.wait_for("Data Lake")
+        program.press("n")
+        program.until_quiet(0.4, 3)
+        assert re.search("read.only", program.text, re.IGNORECASE)
+        program.press("enter", "escape")
+    assert len(listed(demo, "--all")) == 6
+
+
+def test_a_member_sees_only_what_is_theirs(demo: Home) -> None:
+    demo.sign_in(MEMBER)
+    with screens(demo) as program:
+        text = program.wait_for("Staging")
+        assert "Data Lake" not in text
+        assert "Newsroom" not in text
+
+
+HOSTILE = (
+    "[/x]",
+    "[bold red]DELETED[/]",
+    "[@click=app.quit]Web[/]",
+    "[link=https://evil.example]x[/link]",
+    "漢字" * 40,
+    "e" + "\u0301" * 100,
+    "👩‍👩‍👧‍👦 family",
+    "Dаta Lake",
+)
+
+
+def test_F01_to_F05_hostile_names_are_shown_and_never_obeyed(demo: Home) -> None:
+    import sqlite3
+
+    demo.start()
+    for name in HOSTILE:
+        demo.frost("tenant", "create", "--name", name, "--organization", AURORA)
+    # The platform takes no control characters in a name: another program, or an older platform, might.
+    assert demo.frost("platform", "stop").code == 0
+    evil = "evil\x1b]52;c;UFdORUQ=\x07\x1b[31m\x9b31m\r\u202etxt\u2028"
+    with sqlite3.connect(demo.platform_dir / "platform.db") as database:
+        database.execute("UPDATE tenants SET display_name = ? WHERE id = ?", [evil, SANDBOX])
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        program.press("ctrl+t")
+        program.wait_for("Switch tenant")
+        program.write(b"evil")
+        program.until_quiet(0.3, 3)
+        program.press("enter")
+        program.until_quiet(0.5, 5)
+        program.press("?", "escape", "ctrl+p", "escape", "G", "g", "d")
+        program.until_quiet(0.5, 5)
+        assert program.alive
+        raw = program.raw()
+        assert b"\x1b]52;" not in raw
+        assert b"PWNED" not in raw
+        assert b"\x9b31m" not in raw.replace("\u241b".encode(), b"")
+        assert "\u202e".encode() not in raw
+        assert "[/x]" in program.text or "[bold red]DELETED[/]" in program.text
+        program.press("q")
+        program.until_quiet(0.3, 3)
+
+
+def test_F14_signals_restore_the_terminal(demo: Home) -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        with screens(demo) as program:
+            program.wait_for("Data Lake")
+            os.kill(program.pid, number)
+            program.wait_end()
+            raw = program.raw()
+            assert raw.rindex(b"\x1b[?1049l") > raw.rindex(b"\x1b[?1049h")
+            assert b"Traceback" not in raw
+
+
+def test_F14_a_vanished_terminal_ends_the_program(demo: Home) -> None:
+    program = Program(
+        [sys.executable, "-m", "tui"], 100, 30, env=demo.environment({"COLORTERM": "truecolor"}), inherit=False
+    )
+    program.wait_for("Data Lake")
+    os.close(program.fd)
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        pid, _ = os.waitpid(program.pid, os.WNOHANG)
+        if pid:
+            return
+        time.sleep(0.05)
+    os.kill(program.pid, signal.SIGKILL)
+    pytest.fail("still running without its terminal")
+
+
+def test_F14_a_dumb_terminal_is_refused_with_the_way_out(demo: Home) -> None:
+    with screens(demo, TERM="dumb") as program:
+        assert program.wait_end() == 2
+        assert b"frost" in program.raw()
+        assert b"\x1b[" not in program.raw()
+
+
+def test_no_color_uses_no_colour(demo: Home) -> None:
+    with screens(demo, NO_COLOR="1") as program:
+        program.wait_for("Data Lake")
+        assert not re.search(rb"\x1b\[[0-9;]*(?:38|48);[25]", program.raw())
+
+
+def test_idle_writes_nothing(demo_slow: Home) -> None:
+    with screens(demo_slow) as program:
+        program.wait_for("Data Lake")
+        program.until_quiet(2.5, 15)
+        mark = len(program.chunks)
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            program.pump(0.5)
+        assert sum(len(data) for _, data in program.chunks[mark:]) == 0
+
+
+def test_the_memory_of_places_survives_and_holds_no_secret(demo: Home) -> None:
+    token = demo.sign_in()
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        program.press("s")
+        program.until_quiet(0.3, 2)
+        program.press("q")
+        assert program.wait_end() == 0
+    state = (demo.path / ".cli" / "state.json").read_text()
+    assert token not in state
+    assert "refresh_token" not in state

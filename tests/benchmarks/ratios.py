@@ -1,0 +1,44 @@
+"""Comparisons whose two sides take turns in one run: only such ratios are worth promising on a shared machine."""
+
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Line:
+    """One promise: a ratio (or a figure with its unit) against the most it may be."""
+
+    what: str
+    value: float
+    most: float
+    against: str
+    unit: str = "x"
+
+    @property
+    def holds(self) -> bool:
+        return self.value <= self.most
+
+    def __str__(self) -> str:
+        mark = "ok " if self.holds else "NO "
+        return f"{mark} {self.what:<58} {self.value:>9.2f} {self.unit:<5} at most {self.most:g}, against {self.against}"
+
+
+def seconds(command: Sequence[str], env: Mapping[str, str]) -> float:
+    """How long a command takes from start to end; it must succeed."""
+    start = time.perf_counter()
+    subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def paired(ours: Callable[[], float], theirs: Callable[[], float], runs: int = 15) -> tuple[float, float, float]:
+    """Medians of both and of their ratios, run by run in turn; the first of each is thrown away."""
+    ours(), theirs()
+    pairs = [(ours(), theirs()) for _ in range(runs)]
+    return (
+        statistics.median(one for one, _ in pairs),
+        statistics.median(other for _, other in pairs),
+        statistics.median(one / other for one, other in pairs),
+    )

@@ -1,0 +1,170 @@
+"""What a person at the screens waits for, measured from outside through a pty."""
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.benchmarks.commands import frost_command
+from tests.benchmarks.measure import measure_idle, measure_key, measure_startup
+from tests.benchmarks.ratios import Line, paired
+from tests.homes import Home
+from tests.terminal import Program, key_bytes
+
+MINIMAL = """
+from textual.app import App
+from textual.widgets import Static
+
+class Minimal(App):
+    count = 0
+    def compose(self):
+        yield Static("minimal", id="it")
+    def on_key(self, event):
+        self.count += 1
+        self.query_one("#it").update(f"minimal {self.count}")
+
+Minimal().run()
+"""
+
+TABLE = """
+import sys
+from textual.app import App
+from client.records import TENANT, columns
+from tui.widgets.record_table import RecordTable
+
+ROWS = [
+    {"id": str(n), "displayName": f"row {n}", "slug": f"row-{n}", "status": "active", "organizationName": "Aurora"}
+    for n in range(int(sys.argv[1]))
+]
+
+class Table(App):
+    def on_key(self, event):
+        if event.key == "o":
+            table = RecordTable(TENANT, columns(TENANT))
+            self.mount(table)
+            self.call_after_refresh(lambda: (table.show(ROWS), table.focus()))
+    def on_mount(self):
+        self.sub_title = "READY"
+    def compose(self):
+        from textual.widgets import Static
+        yield Static("READY")
+
+Table().run()
+"""
+
+
+def run() -> Iterator[Line]:
+    home = Home()
+    try:
+        home.start()
+        env = home.environment({"COLORTERM": "truecolor"})
+        with tempfile.TemporaryDirectory(prefix="frost-") as folder:
+            minimal, table = Path(folder) / "minimal.py", Path(folder) / "table.py"
+            minimal.write_text(MINIMAL)
+            table.write_text(TABLE)
+            plain = [sys.executable, str(minimal)]
+            ours = [frost_command()]
+
+            _, base, first = paired(lambda: frame(ours, "Tenants", env), lambda: frame(plain, "minimal", env), runs=11)
+            yield Line("screens: first frame", first, 1.3, f"minimal Textual app ({base:.0f} ms)")
+            _, base, rows = paired(
+                lambda: frame([*ours], "Data Lake", env), lambda: frame(plain, "minimal", env), runs=11
+            )
+            yield Line("screens: first live rows (one round trip included)", rows, 1.5, "minimal Textual app")
+
+            keys, base_keys = key_times(ours, "Data Lake", "down", env), key_times(plain, "minimal", "down", env)
+            ratio = statistics.median(keys) / statistics.median(base_keys)
+            yield Line("key to visible change", ratio, 1.5, "an app that updates one Static")
+
+            many, few, ratio = paired(
+                lambda: opened([sys.executable, str(table), "100000"], env),
+                lambda: opened([sys.executable, str(table), "1000"], env),
+                runs=7,
+            )
+            yield Line(f"100,000 rows opened ({many:.0f} ms)", ratio, 1.5, f"1,000 rows ({few:.0f} ms)")
+
+            program = Program(ours, env=env, inherit=False)
+            try:
+                program.wait_for("Data Lake")
+                program.until_quiet(1.5, 10)
+                idle = measure_idle(program, 5)
+            finally:
+                program.close(key_bytes("ctrl+q"))
+            yield Line("idle output", idle["idle_bytes_per_s"], 0, "nothing", "B/s")
+            yield Line("tenant switch to its rows", switch(ours, env), 100, "the clock", "ms")
+    finally:
+        home.remove()
+
+
+def frame(command: list[str], wanted: str, env: dict[str, str]) -> float:
+    """Milliseconds to the first frame that shows a text."""
+    program = Program(command, env=env, inherit=False)
+    try:
+        return measure_startup(program, wanted, 30, 0.35)["frame_ms"]
+    finally:
+        program.close(key_bytes("ctrl+q"))
+
+
+def key_times(command: list[str], wanted: str, key: str, env: dict[str, str]) -> list[float]:
+    """Milliseconds from a key to the first visible change, once for each press."""
+    program = Program(command, env=env, inherit=False)
+    try:
+        measure_startup(program, wanted, 30, 0.35)
+        found = []
+        for number in range(24):
+            # Down and up in turn, so that the cursor never comes to an end where a key does nothing.
+            name = key if number % 2 == 0 else "up"
+            result = measure_key(program, key_bytes(name), 0.06)
+            if result is not None and number >= 4:
+                found.append(result[0])
+        assert len(found) >= 10, f"only {len(found)} keys did anything; the screen was:\n{program.text}"
+        return found
+    finally:
+        program.close(key_bytes("ctrl+q"))
+
+
+def opened(command: list[str], env: dict[str, str]) -> float:
+    """Milliseconds from the key that opens a table to its rows on the screen."""
+    program = Program(command, env={**env, "PYTHONPATH": str(Path.cwd())}, inherit=False)
+    try:
+        program.wait_for("READY")
+        program.until_quiet(0.4, 5)
+        start = program.write(b"o")
+        mark = len(program.chunks)
+        program.wait_for("row 5")
+        for moment, data in program.chunks[mark:]:
+            if b"row 5" in data:
+                return (moment - start) * 1000
+        return (time.perf_counter() - start) * 1000
+    finally:
+        program.close(key_bytes("ctrl+q"))
+
+
+def switch(command: list[str], env: dict[str, str]) -> float:
+    """Milliseconds from Enter in the switcher to the new tenant in the header; the median of several."""
+    program = Program(command, env=env, inherit=False)
+    try:
+        program.wait_for("Data Lake")
+        program.until_quiet(0.5, 5)
+        times = []
+        for name in ("newsroom", "data lake", "newsroom", "data lake", "newsroom"):
+            program.press("ctrl+t")
+            for letter in name:
+                program.write(letter.encode())
+            program.until_quiet(0.2, 3)
+            program.replay()
+            mark = len(program.chunks)
+            start = program.write(b"\r")
+            program.until_quiet(0.25, 3)
+            moment = start
+            for moment, data in program.chunks[mark:]:
+                program.emulator.feed(data)
+                if name in program.emulator.text.splitlines()[0].casefold():
+                    break
+            program._replayed = len(program.chunks)
+            times.append((moment - start) * 1000)
+        return statistics.median(times)
+    finally:
+        program.close(key_bytes("ctrl+q"))

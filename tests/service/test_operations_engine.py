@@ -1,0 +1,255 @@
+"""Durable work on the real workflow engine: started, parked, left behind, taken over. checklist T08"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+
+from service.clock import SystemClock
+from service.db.engine import Database
+from service.db.tables import executors, operations, tenants
+from service.operations import engine, provisioning
+from service.operations.engine import Operations
+from service.settings import Settings, from_arguments
+from tests.service.planned import completed, planned_on, until
+
+Started = Callable[..., Operations]
+
+
+def settings_for(database: Database, data_dir: Path, pace: float) -> Settings:
+    url = database.engine.url.render_as_string(hide_password=False)
+    return from_arguments(
+        ["--data-dir", str(data_dir), "--database", url], {"FROST_PLATFORM_PROVISIONING_PACE": str(pace)}
+    )
+
+
+@pytest.fixture
+def started(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
+    """Starts the operations of a process on the test's database; one at a time."""
+    monkeypatch.setattr(engine, "START_DELAY", 0)
+    running: list[Operations] = []
+
+    def start(pace: float = 0.01) -> Operations:
+        running.append(Operations(database, SystemClock(), settings_for(database, tmp_path, pace)))
+        running[-1].start()
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.stop()
+
+
+def test_a_submitted_run_is_carried_out(database: Database, started: Started) -> None:
+    operations_here = started()
+    planned = planned_on(database)
+    operations_here.submit(planned.run_id)
+    assert operations_here.open_count() == 1
+    until(completed(planned))
+    planned.is_whole()
+    assert operations_here.open_count() == 0
+
+
+def test_a_run_submitted_twice_is_carried_out_once(database: Database, started: Started) -> None:
+    operations_here = started()
+    planned = planned_on(database)
+    for _ in range(20):
+        operations_here.submit(planned.run_id)
+    until(completed(planned))
+    operations_here.submit(planned.run_id)
+    time.sleep(0.5)
+    planned.is_whole()
+    assert planned.row()["seq"] == 8
+
+
+def test_a_row_nobody_submitted_is_found_at_start(database: Database, started: Started) -> None:
+    planned = planned_on(database)
+    started()
+    until(completed(planned))
+    planned.is_whole()
+
+
+def test_many_runs_go_on_side_by_side_and_none_waits_for_another(database: Database, started: Started) -> None:
+    stuck = [planned_on(database, faults={"isolation": 1000}) for _ in range(20)]
+    operations_here = started(pace=0.1)
+    until(lambda: all(planned.row()["steps"][0]["status"] == "retrying" for planned in stuck))
+    planned = planned_on(database)
+    operations_here.submit(planned.run_id)
+    until(completed(planned), seconds=5)
+    assert operations_here.open_count() == 20
+
+
+def test_stop_parks_within_two_seconds_and_the_next_process_goes_on(database: Database, started: Started) -> None:
+    planned = planned_on(database)
+    first = started(pace=600)
+    until(lambda: planned.row()["status"] == "running")
+    before = time.monotonic()
+    first.stop()
+    assert time.monotonic() - before < 2
+    parked = planned.row()
+    assert (parked["status"], parked["steps"][0]["status"]) == ("running", "running")
+    started()
+    until(completed(planned))
+    planned.is_whole()
+    assert [step["attempts"] for step in planned.row()["steps"]] == [1] * 4
+
+
+# On PostgreSQL the rows and the workflows are one database.
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_run_whose_workflow_was_lost_with_its_file_is_started_again(
+    database: Database, started: Started, tmp_path: Path
+) -> None:
+    planned = planned_on(database)
+    first = started(pace=600)
+    until(lambda: planned.row()["status"] == "running")
+    first.stop()
+    for file in tmp_path.glob("workflows.db*"):
+        file.unlink()
+    started()
+    until(completed(planned))
+    planned.is_whole()
+
+
+def test_a_run_whose_workflow_is_over_but_whose_row_is_open_is_run_again(database: Database, started: Started) -> None:
+    """As when the database was put back from a copy, or the same world was loaded again."""
+    planned = planned_on(database)
+    first = started()
+    until(completed(planned))
+    first.stop()
+    with database.write() as connection:
+        connection.execute(
+            update(operations)
+            .where(operations.c.run_id == planned.run_id)
+            .values(status="pending", steps=provisioning.pending_steps(), progress=0)
+        )
+        connection.execute(update(tenants).where(tenants.c.id == planned.tenant_id).values(status="provisioning"))
+    started()
+    until(completed(planned))
+    assert planned.tenant()["status"] == "active"
+
+
+def test_the_engine_rests_when_there_is_nothing_to_do_and_comes_back(
+    database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "REST_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(engine, "SWEEP_SECONDS", 0.3)
+    operations_here = started()
+    for _ in range(2):
+        planned = planned_on(database)
+        operations_here.submit(planned.run_id)
+        until(completed(planned))
+        until(lambda: not operations_here._workflows.launched)
+        planned.is_whole()
+
+
+def test_a_process_runs_one_engine(database: Database, started: Started, tmp_path: Path) -> None:
+    planned = planned_on(database)
+    first = started(pace=600)
+    until(lambda: planned.row()["status"] == "running")
+    second = Operations(database, SystemClock(), settings_for(database, tmp_path, 0))
+    with pytest.raises(RuntimeError, match="already"):
+        second._workflows.launch()
+    first.stop()
+
+
+RUN_ALONE = """
+import sys, time
+from pathlib import Path
+from service.clock import SystemClock
+from service.db.engine import Database
+from service.operations.engine import Operations
+from service.settings import from_arguments
+settings = from_arguments(sys.argv[1:], {"FROST_PLATFORM_PROVISIONING_PACE": "600"})
+Operations(Database(settings.database_url), SystemClock(), settings).start()
+time.sleep(600)
+"""
+
+
+def alone(database: Database, data_dir: Path) -> "subprocess.Popen[str]":
+    """A process of its own that runs operations and never gets past a step's pace."""
+    url = database.engine.url.render_as_string(hide_password=False)
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN_ALONE, "--data-dir", str(data_dir), "--database", url],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_what_a_killed_process_was_at_is_finished_by_the_next(
+    database: Database, started: Started, tmp_path: Path
+) -> None:
+    planned = planned_on(database)
+    process = alone(database, tmp_path)
+    try:
+        until(lambda: planned.row()["status"] == "running")
+    finally:
+        process.send_signal(signal.SIGKILL)
+        printed, _ = process.communicate()
+    assert printed == "", "the workflow engine must not write to the console"
+    if database.kind == "postgresql":
+        silence(database)
+    started()
+    until(completed(planned))
+    planned.is_whole()
+    assert planned.row()["seq"] == 8
+
+
+def silence(database: Database) -> None:
+    """Makes every executor look long unseen, instead of waiting until it is."""
+    with database.write() as connection:
+        assert connection.execute(select(executors.c.id)).all()
+        connection.execute(update(executors).values(seen_at=SystemClock().now().replace(year=2020)))
+
+
+# A SQLite file has one process.
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_live_process_keeps_its_run_and_a_dead_ones_is_taken_over(
+    database: Database, started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "SWEEP_SECONDS", 0.3)
+    planned = planned_on(database)
+    process = alone(database, tmp_path)
+    try:
+        until(lambda: planned.row()["status"] == "running")
+        started()
+        time.sleep(2)
+        assert planned.row()["seq"] == 1
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    with database.read() as connection:
+        assert len(connection.execute(select(executors.c.id)).all()) == 2
+    silence(database)
+    until(completed(planned))
+    planned.is_whole()
+
+
+def test_nothing_loads_the_workflow_engine_while_nothing_is_open(tmp_path: Path) -> None:
+    program = """
+import sys, time
+from service.clock import SystemClock
+from service.db.engine import Database
+from service.db.tables import metadata
+from service.operations import routes
+from service.operations.engine import Operations
+from service.settings import from_arguments
+settings = from_arguments(sys.argv[1:], {})
+database = Database(settings.database_url)
+metadata.create_all(database.engine)
+operations = Operations(database, SystemClock(), settings)
+operations.start()
+assert operations.open_count() == 0
+time.sleep(1)
+operations.stop()
+assert "dbos" not in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--data-dir", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

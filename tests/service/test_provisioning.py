@@ -1,0 +1,214 @@
+"""Provisioning a tenant, step by step and cut short in every way. checklist T03, T07, T08; hostile J04"""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import delete, event, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from service.clock import FixedClock
+from service.db.engine import Database
+from service.db.tables import billing_accounts, isolation_projects, tenant_quotas
+from service.operations import store
+from service.operations.provisioning import STEPS, BackendUnavailable, Provisioning, plan
+from service.world.quotas import defaults
+from service.world.roles import roles
+from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
+
+
+@pytest.fixture
+def planned(database: Database) -> Planned:
+    return planned_on(database)
+
+
+async def test_a_new_tenant_becomes_active_with_all_its_parts(planned: Planned) -> None:
+    await planned.provisioning.run(planned.run_id)
+    planned.is_whole()
+    with planned.database.read() as connection:
+        project = connection.scalar(
+            select(isolation_projects.c.name).where(isolation_projects.c.tenant_id == planned.tenant_id)
+        )
+        assert project == f"aurora-{planned.organization_id[:8]}-web-shop-{planned.tenant_id[:8]}"
+
+
+async def test_nothing_else_about_the_tenant_changes(planned: Planned) -> None:
+    before = planned.tenant()
+    await planned.provisioning.run(planned.run_id)
+    assert planned.tenant() == before | {"status": "active"}
+
+
+async def test_the_quotas_of_a_new_tenant_are_the_platform_defaults(planned: Planned) -> None:
+    await planned.provisioning.run(planned.run_id)
+    with planned.database.read() as connection:
+        limits = connection.execute(
+            select(tenant_quotas.c.resource_type, tenant_quotas.c.limit).where(
+                tenant_quotas.c.tenant_id == planned.tenant_id
+            )
+        )
+        assert {row.resource_type: row.limit for row in limits} == defaults()
+
+
+async def test_a_limit_that_is_set_already_stays(planned: Planned) -> None:
+    with planned.database.write() as connection:
+        connection.execute(
+            insert(tenant_quotas).values(
+                tenant_id=planned.tenant_id, resource_type="vcpu", limit=defaults()["vcpu"] + 1
+            )
+        )
+    await planned.provisioning.run(planned.run_id)
+    with planned.database.read() as connection:
+        limit = connection.scalar(
+            select(tenant_quotas.c.limit).where(
+                tenant_quotas.c.tenant_id == planned.tenant_id, tenant_quotas.c.resource_type == "vcpu"
+            )
+        )
+    assert limit == defaults()["vcpu"] + 1
+    planned.is_whole()
+
+
+def test_every_movement_shows_the_step_at_work_and_raises_seq(planned: Planned) -> None:
+    work = planned.provisioning
+    seen = [(planned.row()["status"], planned.row()["seq"], planned.row()["current_step"], planned.row()["progress"])]
+    while (name := work.begin(planned.run_id)) is not None:
+        row = planned.row()
+        seen.append((row["status"], row["seq"], row["current_step"], row["progress"]))
+        work.carry_out(planned.run_id, name)
+        row = planned.row()
+        seen.append((row["status"], row["seq"], row["current_step"], row["progress"]))
+    assert seen == [
+        ("pending", 0, None, 0),
+        ("running", 1, "isolation (1/4)", 0),
+        ("running", 2, "isolation (1/4)", 25),
+        ("running", 3, "roles (2/4)", 25),
+        ("running", 4, "roles (2/4)", 50),
+        ("running", 5, "quotas (3/4)", 50),
+        ("running", 6, "quotas (3/4)", 75),
+        ("running", 7, "billing_account (4/4)", 75),
+        ("completed", 8, "billing_account (4/4)", 100),
+    ]
+
+
+def test_a_step_cut_short_goes_on_as_the_same_attempt(planned: Planned) -> None:
+    assert planned.provisioning.begin(planned.run_id) == "isolation"
+    assert planned.provisioning.begin(planned.run_id) == "isolation"
+    assert planned.row()["steps"][0]["attempts"] == 1
+    assert planned.row()["seq"] == 1
+
+
+async def test_a_finished_run_is_not_run_again(planned: Planned) -> None:
+    await planned.provisioning.run(planned.run_id)
+    after = planned.row()
+    await planned.provisioning.run(planned.run_id)
+    planned.provisioning.carry_out(planned.run_id, "billing_account")
+    assert planned.row() == after
+    planned.is_whole()
+
+
+async def test_two_processes_at_one_run_do_each_step_once(planned: Planned) -> None:
+    await asyncio.gather(*(planned.provisioning.run(planned.run_id) for _ in range(4)))
+    planned.is_whole()
+    assert planned.row()["seq"] == 2 * len(STEPS)
+    assert [step["attempts"] for step in planned.row()["steps"]] == [1] * 4
+
+
+def test_a_second_open_operation_of_the_kind_is_refused_by_the_database(planned: Planned) -> None:
+    with pytest.raises(IntegrityError), planned.database.write() as connection:
+        plan(connection, tenant_id=planned.tenant_id, started_by=None, at=NOW)
+    with planned.database.write() as connection:
+        store.advance(connection, planned.run_id, at=NOW, status="completed")
+        plan(connection, tenant_id=planned.tenant_id, started_by=None, at=NOW)
+
+
+async def test_a_failing_backend_is_tried_again_until_it_answers(database: Database) -> None:
+    planned = planned_on(database, faults={"billing_account": 2, "roles": 1})
+    await planned.provisioning.run(planned.run_id)
+    planned.is_whole()
+    assert [step["attempts"] for step in planned.row()["steps"]] == [1, 2, 1, 3]
+    assert [step["error"] for step in planned.row()["steps"]] == [None] * 4
+
+
+def test_a_failed_attempt_is_visible_and_leaves_nothing_of_its_step(database: Database) -> None:
+    planned = planned_on(database, faults={"isolation": 1})
+    work = planned.provisioning
+    assert work.begin(planned.run_id) == "isolation"
+    with pytest.raises(BackendUnavailable, match="isolation backend unavailable") as failed:
+        work.carry_out(planned.run_id, "isolation")
+    assert work.put_off(planned.run_id, "isolation", str(failed.value)) == 1
+    step = planned.row()["steps"][0]
+    assert (step["status"], step["attempts"], step["error"]) == ("retrying", 1, "isolation backend unavailable")
+    assert planned.row()["status"] == "running"
+    assert planned.parts() == (0, 0, 0, 0)
+
+
+async def test_an_unexpected_error_is_tried_again_and_told_without_internals(planned: Planned) -> None:
+    other = planned_on(planned.database)
+    number = f"BA-{planned.tenant_id.replace('-', '')[:12].upper()}"
+    with planned.database.write() as connection:
+        connection.execute(
+            insert(billing_accounts).values(tenant_id=other.tenant_id, account_number=number, created_at=BEFORE)
+        )
+    running = asyncio.create_task(planned.provisioning.run(planned.run_id))
+    await asyncio.to_thread(until, lambda: planned.row()["steps"][3]["status"] == "retrying")
+    error = planned.row()["steps"][3]["error"]
+    assert error == "the step failed unexpectedly; it is being tried again"
+    with planned.database.write() as connection:
+        connection.execute(delete(billing_accounts).where(billing_accounts.c.tenant_id == other.tenant_id))
+    async with asyncio.timeout(10):
+        await running
+    planned.is_whole()
+
+
+def test_waits_grow_to_a_minute_and_no_further(planned: Planned) -> None:
+    work = replace(planned.provisioning, pace=0.6)
+    waits = [work.wait_after(attempts) for attempts in (1, 2, 3, 6, 7, 1000)]
+    assert waits == pytest.approx([1.2, 2.4, 4.8, 38.4, 60, 60])
+
+
+# Longer than any run: where the count has passed it, the process came to its end.
+ALL_STATEMENTS = 200
+
+
+def run_until_killed(url: str, run_id: str, statement: int) -> None:
+    """Takes the run as far as it gets in a process that kills itself (-9) before its n-th statement or commit."""
+    database = Database(url)
+    left = statement
+
+    def count(*_: object, **__: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    event.listen(database.engine, "before_cursor_execute", count)
+    event.listen(database.engine, "commit", count)
+    asyncio.run(Provisioning(database, FixedClock(NOW), pace=0).run(run_id))
+    os._exit(0)
+
+
+def test_killed_before_any_statement_or_commit_nothing_is_lost_or_done_twice(database: Database) -> None:
+    forked = multiprocessing.get_context("fork")
+    url = database.engine.url.render_as_string(hide_password=False)
+    for statement in range(1, ALL_STATEMENTS):
+        planned = planned_on(database, faults={"quotas": 1})
+        database.close()
+        child = forked.Process(target=run_until_killed, args=(url, planned.run_id, statement))
+        child.start()
+        child.join(30)
+        if child.exitcode == 0:
+            break
+        assert child.exitcode == -signal.SIGKILL
+        done = [step["status"] == "completed" for step in planned.row()["steps"]]
+        parts = planned.parts()
+        assert parts == tuple(n if d else 0 for n, d in zip((1, len(roles()), len(defaults()), 1), done, strict=True))
+        assert planned.row()["progress"] == 25 * sum(done)
+        assert (planned.tenant()["status"] == "active") == all(done)
+        asyncio.run(planned.provisioning.run(planned.run_id))
+        planned.is_whole()
+        assert [step["attempts"] for step in planned.row()["steps"]] == [1, 1, 2, 1]
+    else:
+        pytest.fail("the run did not come to its end")
+    assert statement > 40

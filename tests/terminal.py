@@ -1,0 +1,275 @@
+"""A real terminal for tests and measurements: a program on its own pty, its output timestamped and emulated.
+
+Output is only read and timestamped while the program runs; the emulation (pyte) replays it afterwards, so that
+its cost is never inside a figure. The terminal answers the queries a modern one answers, so that a program takes
+the way it takes for a person.
+"""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyte
+
+# Anything else is sent as typed, except ctrl+x, which becomes the control character, and alt+x, which gets an ESC.
+KEYS = {
+    "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",
+    "home": "\x1b[H", "end": "\x1b[F", "pageup": "\x1b[5~", "pagedown": "\x1b[6~",
+    "enter": "\r", "tab": "\t", "shift+tab": "\x1b[Z", "escape": "\x1b",
+    "space": " ", "backspace": "\x7f", "delete": "\x1b[3~",
+    "f1": "\x1bOP", "f2": "\x1bOQ", "f3": "\x1bOR", "f4": "\x1bOS", "f5": "\x1b[15~",
+    "f6": "\x1b[17~", "f7": "\x1b[18~", "f8": "\x1b[19~", "f9": "\x1b[20~",
+    "f10": "\x1b[21~", "f11": "\x1b[23~", "f12": "\x1b[24~",
+    "ctrl+home": "\x1b[1;5H", "ctrl+end": "\x1b[1;5F",
+}  # fmt: skip
+
+
+def key_bytes(name: str) -> bytes:
+    """Turn a key name into the bytes a terminal would send for it."""
+    lowered = name.lower()
+    if lowered in KEYS:
+        return KEYS[lowered].encode()
+    if lowered.startswith("ctrl+") and len(lowered) == 6:
+        return bytes([ord(lowered[5]) & 0x1F])
+    if lowered.startswith("alt+") and len(name) == 5:
+        return b"\x1b" + name[4].encode()
+    return name.encode()
+
+
+# Sequences pyte 0.8 would misread: private CSI with < = > or an intermediate
+# byte, and the OSC / DCS / APC / PM / SOS string sequences.
+_STRIP = re.compile(
+    rb"\x1b\[[<=>][0-9;:]*[@-~]"
+    rb"|\x1b\[\??[0-9;:]*[ !\"#$%&'()*+,\-./]+[@-~]"
+    rb"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
+    rb"|\x1b[PX^_][^\x1b]*\x1b\\",
+    re.DOTALL,
+)
+# An escape sequence still open at the end of a chunk, kept for the next one.
+_OPEN = re.compile(
+    rb"\x1b(?:\[[0-9;:<=>?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?)?\Z",
+    re.DOTALL,
+)
+
+
+class Emulator:
+    """A pyte screen fed with raw pty output, tolerant of modern sequences."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.screen = pyte.Screen(columns, rows)
+        self.stream = pyte.ByteStream(self.screen)
+        self._pending = b""
+
+    def feed(self, data: bytes) -> None:
+        data = self._pending + data
+        self._pending = b""
+        if match := _OPEN.search(data):
+            self._pending, data = data[match.start() :], data[: match.start()]
+        self.stream.feed(_STRIP.sub(b"", data))
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def cells(self) -> dict[int, tuple[object, ...]]:
+        """Every cell with its attributes: what a person could see change."""
+        buffer = self.screen.buffer
+        width = range(self.screen.columns)
+        return {y: tuple(buffer[y][x] for x in width) for y in range(self.screen.lines)}
+
+
+# Query sent by the program -> answer of the terminal. Order does not matter.
+_QUERIES: list[tuple[re.Pattern[bytes], bytes]] = [
+    (re.compile(rb"\x1b\[0?c"), b"\x1b[?62;22c"),  # primary device attributes
+    (re.compile(rb"\x1b\[\?2026\$p"), b"\x1b[?2026;2$y"),  # synchronised output
+    (re.compile(rb"\x1b\[\?2048\$p"), b"\x1b[?2048;0$y"),  # in-band resize: no
+    (re.compile(rb"\x1b\[\?u"), b"\x1b[?0u"),  # kitty keyboard protocol
+    (re.compile(rb"\x1b\[6n"), b"\x1b[1;1R"),  # cursor position
+    (re.compile(rb"\x1b\]10;\?(?:\x07|\x1b\\)"), b"\x1b]10;rgb:d0d0/d0d0/d0d0\x1b\\"),
+    (re.compile(rb"\x1b\]11;\?(?:\x07|\x1b\\)"), b"\x1b]11;rgb:1010/1010/1010\x1b\\"),
+]
+
+
+@dataclass
+class Program:
+    """A command running on its own pty, with every output chunk timestamped."""
+
+    argv: list[str]
+    columns: int = 120
+    rows: int = 40
+    env: dict[str, str] = field(default_factory=dict)
+    inherit: bool = True
+    answer_queries: bool = True
+
+    def __post_init__(self) -> None:
+        self.chunks: list[tuple[float, bytes]] = []
+        self.emulator = Emulator(self.columns, self.rows)
+        self._replayed = 0
+        self._tail = b""
+        self.alive = True
+        self.cpu_ms = 0.0
+        self.peak_rss_mb = 0.0
+        environment = {
+            **(os.environ if self.inherit else {}),
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "COLUMNS": str(self.columns),
+            "LINES": str(self.rows),
+            **self.env,
+        }
+        self.started = time.perf_counter()
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:  # the child
+            try:
+                os.execvpe(self.argv[0], self.argv, environment)
+            except OSError as error:
+                os.write(2, f"exec failed: {error}\n".encode())
+                os._exit(127)
+        size = struct.pack("HHHH", self.rows, self.columns, 0, 0)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, size)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Resize the terminal (the program gets SIGWINCH)."""
+        self.replay()
+        self.columns, self.rows = columns, rows
+        self.emulator.screen.resize(rows, columns)
+        size = struct.pack("HHHH", rows, columns, 0, 0)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, size)
+
+    def write(self, data: bytes) -> float:
+        """Write to the program's input; returns the moment just before."""
+        now = time.perf_counter()
+        os.write(self.fd, data)
+        return now
+
+    def pump(self, timeout: float) -> bool:
+        """Read one chunk if there is one within ``timeout``; False otherwise."""
+        ready, _, _ = select.select([self.fd], [], [], max(timeout, 0))
+        if not ready:
+            return False
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:  # EIO: the program closed its side
+            data = b""
+        now = time.perf_counter()
+        if not data:
+            self.alive = False
+            return False
+        self.chunks.append((now, data))
+        if self.answer_queries:
+            self._answer(data)
+        return True
+
+    def _answer(self, data: bytes) -> None:
+        window = self._tail + data
+        for pattern, reply in _QUERIES:
+            for match in pattern.finditer(window):
+                if match.end() > len(self._tail):
+                    os.write(self.fd, reply)
+        self._tail = window[-32:]
+
+    def until_quiet(self, quiet: float, timeout: float) -> None:
+        """Read until there was no output for ``quiet`` seconds."""
+        deadline = time.perf_counter() + timeout
+        while self.alive and time.perf_counter() < deadline:
+            if not self.pump(quiet) and self.alive:
+                return
+
+    @property
+    def text(self) -> str:
+        """The screen as it stands."""
+        self.replay()
+        return self.emulator.text
+
+    def press(self, *names: str) -> None:
+        """Type keys by name, a moment apart as a person would."""
+        for name in names:
+            self.write(key_bytes(name))
+            self.until_quiet(0.05, 1)
+
+    def wait_for(self, wanted: str, timeout: float = 20) -> str:
+        """Read until a text stands on the screen; answers the screen. Fails with what was there instead."""
+        deadline = time.perf_counter() + timeout
+        while wanted not in self.text:
+            if not self.alive or time.perf_counter() > deadline:
+                raise AssertionError(f"{wanted!r} never came; the screen was:\n{self.text}")
+            self.pump(0.1)
+        return self.text
+
+    def raw(self) -> bytes:
+        """Every byte the program wrote."""
+        return b"".join(data for _, data in self.chunks)
+
+    def wait_end(self, timeout: float = 10) -> int:
+        """Read until the program ends by itself; answers its exit code, negative for a signal."""
+        deadline = time.perf_counter() + timeout
+        while time.perf_counter() < deadline:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                with contextlib.suppress(OSError):
+                    while self.pump(0.05):
+                        pass
+                os.close(self.fd)
+                self.alive = False
+                return os.waitstatus_to_exitcode(status)
+            self.pump(0.05) if self.alive else time.sleep(0.05)
+        raise AssertionError(f"still running; the screen was:\n{self.text}")
+
+    def replay(self) -> None:
+        """Feed the chunks not yet emulated to the emulator."""
+        for _, data in self.chunks[self._replayed :]:
+            self.emulator.feed(data)
+        self._replayed = len(self.chunks)
+
+    def cpu_ticks(self) -> float:
+        """CPU seconds used so far (Linux); 0 where /proc cannot say."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _read_peak_rss(self) -> float:
+        """Peak RSS since exec in MiB (Linux); 0 where /proc cannot say."""
+        try:
+            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) / 1024
+        except OSError:
+            pass
+        return 0.0
+
+    def close(self, quit_key: bytes = b"", grace: float = 2.0) -> None:
+        """Ask the program to leave, then make it; collect its resource use."""
+        # not ru_maxrss: that one is floored by this process's size at the fork
+        self.peak_rss_mb = self._read_peak_rss()
+        if self.alive and quit_key:
+            try:
+                self.write(quit_key)
+                self.until_quiet(quiet=grace, timeout=grace)
+            except OSError:
+                self.alive = False
+        for sig in (0, signal.SIGTERM, signal.SIGKILL):
+            if sig:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, sig)
+            deadline = time.perf_counter() + 1.0
+            while time.perf_counter() < deadline:
+                pid, _, usage = os.wait4(self.pid, os.WNOHANG)
+                if pid:
+                    self.cpu_ms = (usage.ru_utime + usage.ru_stime) * 1000
+                    os.close(self.fd)
+                    return
+                if self.alive:
+                    self.pump(0.02)
+                else:
+                    time.sleep(0.02)

@@ -1,0 +1,284 @@
+"""Every action of the screens once: its name, title, keys, why it may be disabled, and the command it equals.
+
+Key bindings, the footer, the palette, the help, the action menu and the copy menu are all made from this
+table, so none of them can tell a different story (design: Screens). Running an action is the business of
+the place or of the app: it has a method `do_<last part of the id>`.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Record = Mapping[str, Any]
+
+ANYWHERE = "app"
+"""The scope of actions that work in every place."""
+LIST = "list"
+"""The scope of actions that every place with a list has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What an action is judged by. Empty texts mean that there is no such thing."""
+
+    place: str = ""
+    record: Record | None = None
+    """The record under the cursor."""
+    context: str = ""
+    tenant: str = ""
+    """Id of the tenant worked in."""
+    tenant_before: str = ""
+    read_only: str = ""
+    """Why nothing may be changed; empty when changes are allowed."""
+    session: bool = False
+    """Whether the context is signed in as a person."""
+    creatable: tuple[str, ...] = ()
+    """Ids of the organizations in which the caller may create and rename tenants."""
+    identity_known: bool = False
+    undo: str = ""
+    """What the last reversible action was, as long as it can be taken back."""
+    earlier: bool = False
+    later: bool = False
+    """Whether there is a view before and after this one in the history."""
+
+
+Reason = Callable[[Situation], str]
+Command = Callable[[Situation], str]
+
+
+def always(_: Situation) -> str:
+    """The reason of an action that is never disabled."""
+    return ""
+
+
+def no_command(_: Situation) -> str:
+    """The command of an action that only moves or shows something."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing a person can do. `keys` are Textual key names or single characters, the first one is shown."""
+
+    id: str
+    title: str
+    keys: tuple[str, ...]
+    word: str = ""
+    """How the footer names it; empty: not in the footer."""
+    reason: Reason = always
+    """Why it cannot be done now; empty when it can."""
+    command: Command = no_command
+    """The equal command line, empty when there is none."""
+    help: str = ""
+    writes: bool = False
+    """Whether it changes something on the platform: then a read-only context refuses it."""
+
+    @property
+    def scope(self) -> str:
+        """Where it works: `app`, `list` or the name of a place."""
+        return self.id.partition(".")[0]
+
+    @property
+    def method(self) -> str:
+        """The method that does it, on the app or on the place."""
+        return "do_" + self.id.partition(".")[2]
+
+
+def line(*words: str) -> str:
+    """A command line a shell reads back as exactly these words."""
+    return shlex.join(("frost", *words))
+
+
+# --- reasons ---------------------------------------------------------------------------------------------------------
+
+
+def _no_record(situation: Situation) -> str:
+    return "" if situation.record is not None else "nothing is selected"
+
+
+def _read_only(situation: Situation) -> str:
+    return situation.read_only
+
+
+def _cannot_create(situation: Situation) -> str:
+    if situation.read_only:
+        return situation.read_only
+    if situation.identity_known and not situation.creatable:
+        return "only an owner or admin of an organization creates tenants"
+    return ""
+
+
+def _cannot_rename(situation: Situation) -> str:
+    if situation.read_only or situation.record is None:
+        return situation.read_only or "nothing is selected"
+    if situation.record.get("role") not in (None, "owner", "admin"):
+        return f"only an owner or admin of {situation.record.get('organizationName', 'the organization')} renames it"
+    return ""
+
+
+def _is_the_tenant(situation: Situation) -> str:
+    if situation.record is None:
+        return "nothing is selected"
+    return "this tenant is already in use" if situation.record.get("id") == situation.tenant else ""
+
+
+def _is_the_context(situation: Situation) -> str:
+    if situation.record is None:
+        return "nothing is selected"
+    return "this context is already in use" if situation.record.get("name") == situation.context else ""
+
+
+def _not_signed_in(situation: Situation) -> str:
+    if situation.record is None:
+        return "nothing is selected"
+    return "" if situation.record.get("credential") == "session" else "nobody is signed in in this context"
+
+
+def _key_in_the_way(situation: Situation) -> str:
+    if situation.record is None:
+        return "nothing is selected"
+    api_key = situation.record.get("credential") == "api_key"
+    return "this context has an API key; it needs no sign-in" if api_key else ""
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+def _of_record(*words: str, key: str = "id") -> Command:
+    return lambda situation: line(*words, str(situation.record[key])) if situation.record is not None else ""
+
+
+def _tenant_rename(situation: Situation) -> str:
+    if situation.record is None:
+        return ""
+    return line("tenant", "rename", str(situation.record["id"]), "--name", str(situation.record["displayName"]))
+
+
+def _tenant_create(situation: Situation) -> str:
+    organization = str((situation.record or {}).get("organizationId", ""))
+    words = ["tenant", "create", "--name", "NAME"]
+    return line(*words, *(["--organization", organization] if organization in situation.creatable else []))
+
+
+def _context_edit(situation: Situation) -> str:
+    if situation.record is None:
+        return ""
+    return line("config", "set", "api_endpoint", str(situation.record.get("api_endpoint", "")))
+
+
+def _sign_in(situation: Situation) -> str:
+    name = str((situation.record or {}).get("name", ""))
+    return line("login", "--device", *(["--context", name] if name else []))
+
+
+ACTIONS: tuple[Action, ...] = (
+    Action("app.switch_tenant", "Switch tenant", ("ctrl+t",), "tenant", help="Type a few letters of its name"),
+    Action(
+        "app.previous_tenant",
+        "Back to the tenant before",
+        ("-",),
+        reason=lambda s: "" if s.tenant_before else "no other tenant was used yet",
+        command=lambda s: line("tenant", "use", s.tenant_before) if s.tenant_before else "",
+    ),
+    Action("app.palette", "Command palette", ("ctrl+p",), "palette", help="Everything that can be done, with its key"),
+    Action("app.command_line", "Command line", (":",), help="A place or an action by name, with arguments"),
+    Action("app.help", "Help", ("?",), "help", help="The keys that work here; type to search"),
+    Action("app.menu", "Actions", ("x",), "actions", help="What can be done here, each with its equal command"),
+    Action("app.copy", "Copy", ("y",), "copy", help="Id, name, row, JSON, or the equal command"),
+    Action("app.refresh", "Refresh", ("r",), "refresh", help="Ask the platform again; retries a lost connection now"),
+    Action(
+        "app.undo",
+        "Undo",
+        ("z",),
+        reason=lambda s: "" if s.undo else "there is nothing to take back",
+        help="Take back the last reversible change",
+    ),
+    Action("app.earlier", "The view before", ("[",), reason=lambda s: "" if s.earlier else "this is the first view"),
+    Action("app.later", "The view after", ("]",), reason=lambda s: "" if s.later else "this is the latest view"),
+    Action("app.zoom", "Zoom", ("+",), help="Give the whole screen to the pane, and back"),
+    Action("app.theme", "Light or dark", (), help="Change between the light and the dark theme"),
+    Action("app.who_am_i", "Who am I", (), command=lambda s: line("whoami"), help="Identity and credential in use"),
+    Action("app.quit", "Quit", ("q",), "quit"),
+    Action("list.filter", "Filter", ("/",), "filter", help="Words, !word to shut out, field:value"),
+    Action("list.sort", "Sort", ("s",), "sort", help="By the next column, upwards then downwards"),
+    Action("list.detail", "Details", ("d",), help="Everything known about the record under the cursor"),
+    Action("list.into_detail", "Into the details", ("l", "right"), help="Scroll the pane beside the list"),
+    Action("list.out_of_detail", "Back to the list", ("h", "left")),
+    Action(
+        "tenants.use",
+        "Use tenant",
+        ("u",),
+        "use",
+        reason=_is_the_tenant,
+        command=_of_record("tenant", "use"),
+        help="Work in it from now on, here and in commands; Enter does the same",
+    ),
+    Action(
+        "tenants.create",
+        "Create tenant",
+        ("c",),
+        "create",
+        reason=_cannot_create,
+        command=_tenant_create,
+        help="Provisioning is shown step by step",
+        writes=True,
+    ),
+    Action(
+        "tenants.rename",
+        "Rename tenant",
+        ("e",),
+        "rename",
+        reason=_cannot_rename,
+        command=_tenant_rename,
+        help="Id and slug stay; can be undone",
+        writes=True,
+    ),
+    Action(
+        "contexts.use",
+        "Use context",
+        ("u",),
+        "use",
+        reason=_is_the_context,
+        command=_of_record("config", "use-context", key="name"),
+        help="Its endpoint and credentials count from now on; Enter does the same",
+    ),
+    Action(
+        "contexts.edit",
+        "Edit endpoint and region",
+        ("e",),
+        "edit",
+        reason=_no_record,
+        command=_context_edit,
+    ),
+    Action(
+        "contexts.sign_in",
+        "Sign in",
+        ("i",),
+        "sign in",
+        reason=_key_in_the_way,
+        command=_sign_in,
+        help="With a code confirmed in a browser; the local platform needs none",
+    ),
+    Action(
+        "contexts.sign_out",
+        "Sign out",
+        ("o",),
+        "sign out",
+        reason=_not_signed_in,
+        command=lambda s: line("logout", "--context", str((s.record or {}).get("name", ""))),
+        help="Ends the session on the platform and forgets it here",
+    ),
+)
+
+BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
+
+
+def of_scope(*scopes: str) -> list[Action]:
+    """The actions of these scopes, in the order of the scopes and then of the table."""
+    return [action for scope in scopes for action in ACTIONS if action.scope == scope]
+
+
+def of_place(place: str) -> list[Action]:
+    """What can be done in a place, the most particular first."""
+    return of_scope(place, LIST, ANYWHERE)

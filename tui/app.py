@@ -1,0 +1,155 @@
+"""The application: wiring only. Places, actions and state have their own modules."""
+
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual import on
+from textual.app import App
+from textual.binding import Binding
+from textual.filter import LineFilter
+from textual.screen import Screen
+from textual.worker import Worker, WorkerState
+
+from client.errors import Exit, FrostError
+from tui import keymaps, places, state, themes
+from tui.display_filter import VisibleControls
+from tui.driver import FrostDriver
+from tui.launch import Launch
+from tui.messages import SignInWanted
+from tui.screens.frame import FrameScreen
+from tui.widgets.record_table import RecordTable
+from tui.workspace import Severity, Workspace
+
+if TYPE_CHECKING:
+    from client.connection import Connection
+
+
+class FrostApp(App[None]):
+    """Full-screen frost on one connection."""
+
+    TITLE = "frost"
+    ENABLE_COMMAND_PALETTE = False  # ours is an action like every other (tui/palette.py)
+    PAUSE_GC_ON_SCROLL = True
+    CSS = """
+    * { link-style: none; }
+    ToastRack { margin-bottom: 2; align-horizontal: right; }
+    Toast { background: $panel; color: $foreground; padding: 0 1; margin-top: 1; }
+    """
+
+    def __init__(self, connection: "Connection", launch: Launch, state_path: Path) -> None:
+        super().__init__(driver_class=FrostDriver)
+        for theme in (themes.DARK, themes.LIGHT):
+            self.register_theme(theme)
+        self.state_path = state_path
+        self.remembered = state.load(state_path)
+        self.theme = themes.choose(os.environ, self.remembered.theme, launch.no_color)
+        movement = [binding for binding in RecordTable.BINDINGS if isinstance(binding, Binding)]
+        self.keys = keymaps.resolve(connection.config.keys, movement)
+        self.set_keymap(self.keys.changed)
+        self.workspace = Workspace(
+            connection,
+            self.remembered,
+            spawn=self.spawn,
+            changed=self._changed,
+            notice=self._notice,
+            tenant_flag=launch.tenant,
+            read_only=launch.read_only,
+        )
+        self.frame = FrameScreen(self.workspace, self.keys)
+        self._net = VisibleControls()
+        self._asking_to_sign_in = False
+
+    def get_default_screen(self) -> Screen[Any]:
+        return self.frame
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), self._net]
+
+    # Beginning and end
+
+    def on_ready(self) -> None:
+        """The first frame is on the screen: now ask the platform, and let garbage be collected again."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._leave, number)
+        gc.enable()
+        self.workspace.start()
+        for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
+            self.frame.toast(problem, "warning")
+
+    def _leave(self, number: int) -> None:
+        self.exit(return_code=128 + number)
+
+    async def on_unmount(self) -> None:
+        for door in places.DOORS:
+            for place in self.frame.query(f"#place-{door.name}"):
+                self.remembered.sort[door.name] = place.sort_state()  # type: ignore[attr-defined]
+        state.save(self.state_path, self.remembered)
+        await self.workspace.close()
+
+    def action_interrupt(self) -> None:
+        """Nothing is lost by a habit: ctrl+c says how to leave."""
+        going_on = " What is being provisioned goes on without this screen." if self.workspace.running else ""
+        key = self.keys.label("app.quit")
+        self.frame.toast(f"{key} quits.{going_on}" if key else f"Quit with :quit.{going_on}")
+
+    # The workspace's wires
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, None] | None) -> None:
+        """Run in the background in place of the one of the same name."""
+        if work is None:
+            self.workers.cancel_group(self, name)
+        else:
+            self.run_worker(work, name=name, group=name, exclusive=True, exit_on_error=False)
+
+    def _changed(self, topic: str) -> None:
+        self.frame.changed(topic)
+        if topic == "link" and self.workspace.link.state == "signed_out":
+            self.post_message(SignInWanted())
+
+    def _notice(self, words: str, severity: Severity) -> None:
+        self.frame.toast(words, severity)
+
+    @on(SignInWanted)
+    def _sign_in(self) -> None:
+        """One dialog, however many requests were refused."""
+        if not self._asking_to_sign_in:
+            self._asking_to_sign_in = True
+            self.run_worker(self._signing_in(), group="sign in", exit_on_error=False)
+
+    async def _signing_in(self) -> None:
+        from tui.screens.sign_in import session_is_over
+
+        try:
+            await session_is_over(self, self.workspace)
+        finally:
+            self._asking_to_sign_in = False
+
+    # Failures end here
+
+    @on(Worker.StateChanged)
+    def _worker_changed(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self.failed(event.worker.error)
+
+    def failed(self, error: BaseException) -> None:
+        """Say what failed and what to do next; the view stays as it is."""
+        if not isinstance(error, FrostError):
+            self.log.error(error)
+            self.frame.toast(f"Something unforeseen happened: {type(error).__name__}: {error}", "error")
+        elif error.exit_code is not Exit.NOT_SIGNED_IN:
+            request = f"\nrequest {error.request_id}" if error.request_id else ""
+            hint = f"\n{error.hint}" if error.hint else ""
+            self.frame.toast(f"{error.message}{hint}{request}", "error")
+
+
+def start(connection: "Connection", launch: Launch) -> int:
+    """Run the application until it is left; the exit code."""
+    app = FrostApp(connection, launch, state.path_of(os.environ))
+    app.run()
+    return app.return_code or 0

@@ -1,0 +1,108 @@
+"""What the screens do with contexts and the client's blocking parts. Every function here may block: run it in a thread.
+
+Nothing heavy is imported until it is called; the first frame is on the screen by then.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from client.records import Record
+
+if TYPE_CHECKING:
+    from client.api.client import Client
+    from client.connection import Connection
+
+
+def open_client(connection: "Connection") -> "Client":
+    """The asynchronous client; importing what it stands on takes longer than a frame."""
+    import client.http
+    import client.models.account
+    import client.models.operations
+    import client.models.tenants  # noqa: F401  (imported here, off the event loop)
+    from client.api.client import Client
+
+    return Client(connection)
+
+
+def endpoint_text(connection: "Connection") -> str:
+    """The endpoint as it stands in the config."""
+    return connection.context.api_endpoint
+
+
+def credential_words(kind: str, local: bool = False) -> str:
+    """A credential kind as people read it."""
+    return {"session": "session", "api_key": "API key"}.get(kind, "signs in by itself" if local else "not signed in")
+
+
+def tenant_source(flag: str | None, environ: Mapping[str, str], connection: "Connection") -> str:
+    """Which of the four places names the tenant (contract: Client conventions)."""
+    if flag:
+        return "flag"
+    if environ.get("FROST_TENANT"):
+        return "variable"
+    return "context" if connection.context.tenant else "default"
+
+
+def records(connection: "Connection") -> list[Record]:
+    """Every context as a record of `client.records.CONTEXT`, with the members `local` and `inUse` beside it."""
+    found: list[Record] = []
+    for context in connection.config.contexts.values():
+        kinds = context.credentials.kinds
+        record: dict[str, Any] = {
+            "name": context.name,
+            "api_endpoint": context.api_endpoint,
+            "credential": kinds[0] if kinds else "none",
+            "tenant": context.tenant,
+            "region": context.region,
+            "read_only": context.read_only,
+            "local": context.api_endpoint.startswith("unix:"),
+            "ended": context.session_ended,
+            "inUse": context.name == connection.context.name,
+        }
+        found.append(record)
+    return found
+
+
+def again(connection: "Connection", name: str | None = None) -> "Connection":
+    """The connection read anew from the file, for the same context or another one."""
+    from client.connection import resolve
+
+    return resolve(connection.config.path, connection.environ, context=name or connection.context.name)
+
+
+def use(connection: "Connection", name: str) -> "Connection":
+    """Make a context the current one, here and for commands (contract: config use-context)."""
+    from client.contexts import choose
+
+    choose(connection.config, name)
+    return again(connection, name)
+
+
+def change(connection: "Connection", name: str, endpoint: str, region: str) -> None:
+    """Store endpoint and region of a context, what of it changed."""
+    from client.contexts import set_endpoint, set_region
+
+    before = connection.config.contexts[name]
+    if endpoint != before.api_endpoint:
+        set_endpoint(connection.config, name, endpoint)
+    if region != before.region:
+        set_region(connection.config, name, region)
+
+
+def remember_tenant(connection: "Connection", tenant_id: str) -> None:
+    """Make a tenant the stored selection of the context (contract: tenant use)."""
+    from client.tenancy import persist
+
+    persist(connection, tenant_id)
+
+
+def endpoint_problem(text: str) -> str | None:
+    """What is wrong with an endpoint being typed; None when it may be stored."""
+    from client.endpoint import Endpoint
+    from client.errors import FrostError
+
+    try:
+        Endpoint.parse(text.strip())
+    except FrostError as error:
+        return error.message
+    return None

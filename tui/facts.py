@@ -1,0 +1,55 @@
+"""What the header says of a workspace, in words and signs."""
+
+from client.records import Record
+from tui.contexts import credential_words
+from tui.widgets.header import Facts
+from tui.workspace import Workspace
+
+
+def facts(workspace: Workspace) -> Facts:
+    """What the header says of a workspace."""
+    tenant: Record = workspace.tenant or {}
+    credential = (workspace.me or {}).get("credential", {})
+    how = credential_words(str(credential["kind"])) if credential else ""
+    link = workspace.link
+    running = len(workspace.running)
+    words, tone = {
+        "opening": ("○ connecting", "$text-muted"),
+        "up": (f"● connected {link.latency}".rstrip(), "$text-muted"),
+        "lost": ("", ""),
+        "signed_out": ("! not signed in · r signs in", "$text-warning"),
+    }[link.state]
+    if link.state == "lost" and link.since is not None:
+        words = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again · r tries now"
+        tone = "$text-error"
+    missing = workspace.tenant_id and not tenant and workspace.tenants_state == "fresh"
+    return Facts(
+        context=workspace.context,
+        organization=str(tenant.get("organizationName", "")),
+        tenant=str(tenant.get("displayName", "")) or ("not available: choose another" if missing else ""),
+        status=str(tenant.get("status", "")),
+        who=workspace.who,
+        how=how,
+        note=HINT if workspace.first_run else _source(workspace),
+        read_only=bool(workspace.read_only),
+        link=words,
+        link_tone=tone,
+        running=f"◐ {running} running" if running else "",
+    )
+
+
+HINT = "Your platform runs on this machine · ? for help"
+"""The one line of the first run; it gives way with the next start."""
+
+
+def _source(workspace: Workspace) -> str:
+    """Why it is this tenant, when that is not the stored choice."""
+    return (
+        {
+            "flag": "tenant from --tenant",
+            "variable": "tenant from FROST_TENANT",
+            "default": "your default tenant",
+        }.get(workspace.tenant_source, "")
+        if workspace.tenant_id
+        else ""
+    )

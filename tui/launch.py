@@ -1,0 +1,34 @@
+"""Whether a command line asks for the screens, and with what: read before anything heavy is imported."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_WORDS = {"--config": "config", "--tenant": "tenant"}
+_SWITCHES = {"--read-only": "read_only", "--no-color": "no_color", "-d": "debug", "--debug": "debug"}
+
+
+@dataclass(slots=True)
+class Launch:
+    """The global flags that make sense for the screens."""
+
+    config: str | None = None
+    tenant: str | None = None
+    read_only: bool = False
+    no_color: bool = False
+    debug: bool = False
+
+
+def parse(arguments: Sequence[str]) -> Launch | None:
+    """The launch, or None when the command line is for the commands: a word, or any other flag, stands in it."""
+    launch = Launch()
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        name, equals, value = argument.partition("=")
+        if argument in _SWITCHES:
+            setattr(launch, _SWITCHES[argument], True)
+        elif name in _WORDS and (equals or rest):
+            setattr(launch, _WORDS[name], value if equals else rest.pop(0))
+        else:
+            return None
+    return launch

@@ -1,0 +1,126 @@
+"""The contexts place: the platforms one works with; use, edit endpoint and region, sign in and out."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from client.records import CONTEXT, Column, Record
+from tui import contexts, keymaps
+from tui.screens import sign_in
+from tui.screens.place import Place
+from tui.widgets.confirm import Confirm
+from tui.widgets.detail import Section
+from tui.widgets.form import Field, Form
+from tui.widgets.record_table import Tones
+
+
+class Contexts(Place):
+    """Contexts come from the config file; nothing here asks a platform except signing in and out."""
+
+    NAME = "contexts"
+    TITLE = "Contexts"
+    KIND = CONTEXT
+    PRIMARY = "contexts.use"
+    BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings("contexts")]
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in CONTEXT.columns}
+        name = by_key["name"]
+        return (
+            name._replace(
+                title="  Name",
+                cell=lambda record: ("► " if record["inUse"] else "  ") + str(record["name"]),
+                sort=lambda record: str(record["name"]).casefold(),
+            ),
+            by_key["api_endpoint"],
+            by_key["credential"]._replace(cell=_credential),
+            by_key["region"],
+            by_key["read_only"],
+        )
+
+    def tones(self) -> Tones:
+        return {
+            "name": lambda record: "mark" if record["inUse"] else None,
+            "credential": lambda record: "good" if record["credential"] != "none" else "dim",
+            "read_only": lambda record: "warning" if record["read_only"] else "dim",
+        }
+
+    def records(self) -> Sequence[Record]:
+        return contexts.records(self.workspace.connection)
+
+    def changed(self, topic: str) -> None:
+        if topic in ("context", "identity"):
+            self.show()
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        here = bool(record["inUse"])
+        facts = [
+            ("Endpoint", str(record["api_endpoint"])),
+            ("Region", str(record["region"] or "—")),
+            ("Read-only", "yes" if record["read_only"] else "no"),
+            ("Credential", _credential(record)),
+        ]
+        if here and self.workspace.who:
+            facts.append(("Signed in as", self.workspace.who))
+        facts.append(("Tenant", str(record["tenant"] or "the default")))
+        sections: list[Section] = [("", facts)]
+        if here:
+            sections.append(("", [("", "This is the context in use.")]))
+        return str(record["name"]), sections
+
+    # Actions
+
+    async def do_use(self, argument: str = "") -> None:
+        name = argument or str((self.record or {}).get("name", ""))
+        if name and name != self.workspace.context:
+            await self.workspace.move_to(name)
+
+    async def do_edit(self) -> None:
+        record = self.record
+        if record is None:
+            return
+        fields = [
+            Field("endpoint", "Endpoint", str(record["api_endpoint"]), check=contexts.endpoint_problem),
+            Field("region", "Region", str(record["region"] or ""), "none"),
+        ]
+        values = await self.app.push_screen_wait(Form(f"Edit context {record['name']}", fields))
+        if values is None:
+            return
+        name = str(record["name"])
+        connection = self.workspace.connection
+        await asyncio.to_thread(contexts.change, connection, name, values["endpoint"].strip(), values["region"].strip())
+        await self._read_again()
+        self.app.notify(f"Stored context {name}", markup=False)
+
+    async def do_sign_in(self, argument: str = "") -> None:
+        name = argument or str((self.record or {}).get("name", ""))
+        if await sign_in.sign_in(self.app, self.workspace, name):
+            await self._read_again()
+
+    async def do_sign_out(self, argument: str = "") -> None:
+        name = argument or str((self.record or {}).get("name", ""))
+        facts = [
+            ("Context", name),
+            ("Endpoint", str((self.record or {}).get("api_endpoint", ""))),
+            ("Effect", "the session ends on the platform; nobody is signed in here afterwards"),
+        ]
+        if await self.app.push_screen_wait(Confirm("Sign out?", facts, yes="Sign out")):
+            await sign_in.sign_out(self.app, self.workspace, name)
+            await self._read_again()
+
+    async def _read_again(self) -> None:
+        """Take the file as it is now; the connection begins anew when its own context changed."""
+        workspace = self.workspace
+        fresh = await asyncio.to_thread(contexts.again, workspace.connection)
+        if fresh.context != workspace.connection.context:
+            workspace.arrive(fresh)
+        else:
+            workspace.connection = fresh
+            self.show()
+
+
+def _credential(record: Record) -> str:
+    ended = "session ended" if record.get("ended") else ""
+    return ended or contexts.credential_words(str(record["credential"]), bool(record["local"]))

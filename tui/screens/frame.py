@@ -1,0 +1,369 @@
+"""The frame around every place: header, navigation, the place, the prompt, footer; and the actions that work anywhere."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+
+from client.text import safe
+from tui import actions, clipboard, command_line, keymaps, places, tenant_table
+from tui.facts import facts
+from tui.history import History, View
+from tui.messages import Perform, SignInWanted, Undoable
+from tui.screens.place import Place
+from tui.widgets.command_prompt import CommandPrompt
+from tui.widgets.footer import Footer, Key
+from tui.widgets.header import Header
+from tui.widgets.menu import Entry, Menu
+from tui.widgets.navigation import Navigation
+from tui.widgets.too_small import TooSmall
+from tui.workspace import Severity, Workspace
+
+
+class FrameScreen(Screen[None]):
+    """The only screen besides dialogs. Places are opened inside it and stay as they were left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *keymaps.bindings(actions.ANYWHERE),
+        *(
+            Binding(str(number), f"go('{door.name}')", door.title, show=False, id=f"places.{door.name}")
+            for number, door in enumerate(places.DOORS[:9], 1)
+        ),
+        Binding("escape", "back", "Back", show=False, id="app.back"),
+        Binding("ctrl+c", "app.interrupt", show=False),
+    ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (72, "-normal"), (110, "-wide")]  # noqa: RUF012  (declared on the base class)
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-tall")]  # noqa: RUF012
+
+    DEFAULT_CSS = """
+    FrameScreen {
+        background: $background;
+        & > #body { height: 1fr; }
+        &.-narrow Navigation { display: none; }
+        &.-zoom Navigation { display: none; }
+        &.-wide Place > Detail { display: block; width: 42; border-left: solid $border; }
+        &.-wide Place > .place--list { display: block; }
+        &.-wide Place.-zoom-list > Detail { display: none; }
+        &.-wide Place.-zoom-detail > .place--list { display: none; }
+        &.-wide Place.-zoom-detail > Detail { width: 1fr; border-left: none; }
+        &.-tiny > *, &.-flat > * { display: none; }
+        &.-tiny > TooSmall, &.-flat > TooSmall { display: block; }
+    }
+    """
+
+    def __init__(self, workspace: Workspace, keys: keymaps.Keys) -> None:
+        super().__init__()
+        self.workspace = workspace
+        self.keys = keys
+        self.place: Place | None = None
+        self.undoable: Undoable | None = None
+        self.history = History()
+
+    def compose(self) -> ComposeResult:
+        yield Header()
+        with Horizontal(id="body"):
+            yield Navigation([(door.name, door.title) for door in places.DOORS])
+        prompt = CommandPrompt(self.complete)
+        prompt.history = command_line.History(self.workspace.state.lines)
+        yield prompt
+        yield Footer()
+        yield TooSmall()
+
+    async def on_mount(self) -> None:
+        wanted = self.workspace.state.place
+        await self.open(wanted if wanted in places.NAMES else places.NAMES[0])
+        self.history.visit(self.view())
+        self.show_facts()
+
+    # Places
+
+    async def open(self, name: str) -> Place:
+        """Show a place, made on its first visit."""
+        found = self.query(f"#place-{name}").results(Place)
+        place = next(iter(found), None)
+        if place is None:
+            place = next(door for door in places.DOORS if door.name == name).open(self.workspace)
+            await self.query_one("#body").mount(place)
+            place.restore_sort(self.workspace.state.sort.get(name, []))
+        for other in self.query(Place):
+            other.display = other is place
+        self.place = place
+        self.workspace.state.place = name
+        self.query_one(Navigation).show(name)
+        place.focus_list()
+        self.show_keys()
+        return place
+
+    def view(self) -> View:
+        """The view shown: a place with its filter."""
+        assert self.place is not None
+        return View(self.place.NAME, self.place.table.view.filter)
+
+    def go(self, name: str, filter_line: str | None = None) -> None:
+        """Open a place, with a filter, and remember the view in the history."""
+        self.run_worker(self._go(name, filter_line), group="go", exclusive=True)
+
+    async def _go(self, name: str, filter_line: str | None = None) -> None:
+        self.history.stand(self.view())
+        place = await self.open(name)
+        if filter_line is not None:
+            place.set_filter(filter_line)
+        self.history.visit(View(name, place.table.view.filter if filter_line is None else filter_line))
+
+    async def action_go(self, name: str) -> None:
+        await self._go(name)
+
+    # What is shown around the place
+
+    def situation(self) -> actions.Situation:
+        """What actions are judged by now."""
+        workspace = self.workspace
+        return actions.Situation(
+            place=self.place.NAME if self.place is not None else "",
+            record=self.place.record if self.place is not None else None,
+            context=workspace.context,
+            tenant=workspace.tenant_id,
+            tenant_before=workspace.tenant_before,
+            read_only=workspace.read_only,
+            creatable=tuple(str(organization["id"]) for organization in workspace.creatable),
+            identity_known=workspace.me is not None,
+            undo=self.undoable.words if self.undoable else "",
+            earlier=self.history.earlier is not None,
+            later=self.history.later is not None,
+        )
+
+    def show_keys(self) -> None:
+        """The footer for the place and the record under the cursor."""
+        situation = self.situation()
+        here = [*actions.of_scope(situation.place), actions.BY_ID["app.help"], *actions.of_scope("list", "app")]
+        wanted = [action for action in dict.fromkeys(here) if action.word and self.keys.of(action.id)]
+        self.query_one(Footer).show([Key(a.id, self.keys.label(a.id), a.word, not a.reason(situation)) for a in wanted])
+
+    def show_facts(self) -> None:
+        """The header."""
+        self.query_one(Header).show(facts(self.workspace))
+
+    def changed(self, topic: str) -> None:
+        """The workspace changed: tell every place that is open, and paint what stands around them."""
+        if not self.is_mounted:
+            return
+        if topic == "context":
+            self.undoable = None
+        for place in self.query(Place):
+            place.changed(topic)
+        self.show_facts()
+        self.show_keys()
+
+    def toast(self, words: str, severity: Severity = "information") -> None:
+        """A message at the edge; its text may be foreign."""
+        lines = "\n".join(safe(line) for line in words.split("\n"))
+        self.app.notify(lines, severity=severity, markup=False, timeout=8 if severity == "error" else 5)
+
+    @on(Place.Moved)
+    def _moved(self) -> None:
+        self.show_keys()
+
+    @on(Perform)
+    @on(Footer.Pressed)
+    def _asked(self, event: Perform | Footer.Pressed) -> None:
+        self.perform(event.action)
+
+    @on(Navigation.Chosen)
+    def _chosen(self, event: Navigation.Chosen) -> None:
+        self.go(event.place)
+
+    @on(Undoable)
+    def _undoable(self, event: Undoable) -> None:
+        self.undoable = event
+        key = self.keys.label("app.undo")
+        self.toast(event.words + (f" · {key} takes it back" if key else ""))
+        self.show_keys()
+
+    # Running actions
+
+    def perform(self, action_id: str, argument: str = "") -> None:
+        """Run an action, or say why it cannot be run. The one way for keys, palette, menus, clicks and the `:` line."""
+        action = actions.BY_ID[action_id]
+        reason = "" if argument else action.reason(self.situation())
+        reason = reason or (self.workspace.read_only if argument and action.writes else "")
+        if reason:
+            self.toast(f"{action.title}: {reason}", "warning")
+            return
+        target = self if action.scope == actions.ANYWHERE else self.place
+        method = getattr(target, action.method)
+        result = method(argument) if argument else method()
+        if inspect.isawaitable(result):
+            self.app.run_worker(_finish(result), group=action_id, exit_on_error=False)
+
+    def action_perform(self, action_id: str) -> None:
+        self.perform(action_id)
+
+    def action_back(self) -> None:
+        """Esc: one level back, never out."""
+        if self.place is not None and not self.place.escape() and self.has_class("-zoom"):
+            self.do_zoom()
+
+    def use_tenant(self, tenant_id: str) -> None:
+        """Work in a tenant; the view stays."""
+        self.app.run_worker(
+            self.workspace.use_tenant(tenant_id), group="use tenant", exclusive=True, exit_on_error=False
+        )
+
+    async def do_switch_tenant(self) -> None:
+        from tui.widgets.tenant_switcher import TenantSwitcher
+
+        workspace = self.workspace
+        switcher = TenantSwitcher(
+            workspace.tenants,
+            recent=workspace.recent,
+            columns=tenant_table.columns(workspace),
+            tones=tenant_table.tones(workspace),
+        )
+        chosen = await self.app.push_screen_wait(switcher)
+        if chosen is not None:
+            await workspace.use_tenant(chosen)
+
+    async def do_previous_tenant(self) -> None:
+        await self.workspace.use_tenant(self.workspace.tenant_before)
+
+    def do_palette(self) -> None:
+        from tui.palette import Palette
+
+        self.app.push_screen(Palette())
+
+    def do_command_line(self) -> None:
+        self.query_one(CommandPrompt).open()
+
+    def do_help(self) -> None:
+        from tui.screens.help import Help, lines
+
+        situation = self.situation()
+        reasons = {action.id: action.reason(situation) for action in actions.ACTIONS}
+        assert self.place is not None
+        self.app.push_screen(Help(lines(self.place.NAME, self.place.TITLE, self.keys, reasons)))
+
+    async def do_menu(self) -> None:
+        situation = self.situation()
+        entries = [
+            Entry(
+                action.id, action.title, self.keys.label(action.id), action.command(situation), action.reason(situation)
+            )
+            for action in actions.of_scope(situation.place)
+        ]
+        foot = "Enter or its key runs it · Esc leaves"
+        chosen = await self.app.push_screen_wait(Menu("Actions", entries, foot=foot))
+        if chosen is not None:
+            self.perform(chosen)
+
+    async def do_copy(self) -> None:
+        assert self.place is not None
+        situation = self.situation()
+        copies: dict[str, str] = dict(self.place.copies())
+        if situation.record is not None:
+            for action in actions.of_scope(situation.place):
+                if command := action.command(situation):
+                    copies[f"command: {action.title.lower()}"] = command
+        if not copies:
+            self.toast("There is nothing to copy", "warning")
+            return
+        entries = [
+            Entry(name, name, "inrj"[place] if place < 4 else str(place - 3), text)
+            for place, (name, text) in enumerate(copies.items())
+        ]
+        chosen = await self.app.push_screen_wait(Menu("Copy", entries))
+        if chosen is not None:
+            await self._copy(chosen, copies[chosen])
+
+    async def _copy(self, name: str, text: str) -> None:
+        if not clipboard.fits(text):
+            self.toast(f"Too much for a terminal's clipboard: {len(text):,} characters", "warning")
+            return
+        clipboard.to_terminal(self.app, text)
+        in_tmux = await asyncio.to_thread(clipboard.to_tmux, text, self.workspace.environ)
+        self.toast(f"Copied {name}" + (" (also into tmux)" if in_tmux else ""))
+
+    def do_refresh(self) -> None:
+        if self.workspace.link.state == "signed_out":
+            self.app.post_message(SignInWanted())
+        else:
+            self.workspace.refresh()
+
+    async def do_undo(self) -> None:
+        undoable, self.undoable = self.undoable, None
+        if undoable is not None:
+            await undoable.undo()
+            self.toast(f"Taken back: {undoable.words}")
+
+    async def do_earlier(self) -> None:
+        await self._return_to(self.history.back(self.view()))
+
+    async def do_later(self) -> None:
+        await self._return_to(self.history.forth(self.view()))
+
+    async def _return_to(self, view: View | None) -> None:
+        if view is not None:
+            place = await self.open(view.place)
+            place.set_filter(view.filter)
+            self.show_keys()
+
+    def do_zoom(self) -> None:
+        if self.place is not None:
+            zoomed = not self.has_class("-zoom")
+            self.set_class(zoomed, "-zoom")
+            self.place.zoom(zoomed)
+
+    def do_theme(self) -> None:
+        from tui import themes
+
+        self.app.theme = self.workspace.state.theme = themes.other(self.app.theme)
+
+    def do_who_am_i(self) -> None:
+        shown = facts(self.workspace)
+        self.toast(f"{shown.who or 'nobody'} · {shown.how}\n{self.workspace.context}: {self.workspace.endpoint}")
+
+    def do_quit(self) -> None:
+        if self.place is not None and self.place.has_class("-detail"):
+            self.place.escape()
+        else:
+            self.app.exit()
+
+    # The `:` line
+
+    def complete(self, line: str) -> list[str]:
+        """What the line may become."""
+        word = line.partition(" ")[0].casefold()
+        names = (
+            list(self.workspace.connection.config.contexts)
+            if (command_line.ALIASES.get(word) or word).startswith("contexts.")
+            else [str(tenant["displayName"]) for tenant in self.workspace.tenants]
+        )
+        return command_line.complete(line, places.NAMES, names)
+
+    @on(CommandPrompt.Closed)
+    def _prompt_closed(self) -> None:
+        if self.place is not None:
+            self.place.focus_list()
+
+    @on(CommandPrompt.Entered)
+    async def _entered(self, event: CommandPrompt.Entered) -> None:
+        self.workspace.state.lines = self.query_one(CommandPrompt).history.lines
+        match command_line.parse(event.line, places.NAMES):
+            case command_line.Go(place, filter_line):
+                await self._go(place, filter_line or None)
+            case command_line.Run(action_id, argument):
+                scope = actions.BY_ID[action_id].scope
+                if scope in places.NAMES and (self.place is None or scope != self.place.NAME):
+                    await self._go(scope)
+                self.perform(action_id, argument)
+            case command_line.Mistake(words):
+                self.toast(words, "warning")
+
+
+async def _finish(work: Awaitable[Any]) -> None:
+    await work

@@ -1,0 +1,117 @@
+"""The help: the keys that work where it was asked for, made from the action table; typing searches."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from tui import actions
+from tui.keymaps import Keys, shown
+from tui.widgets.dialog import Dialog, hint
+from tui.widgets.record_table import RecordTable
+
+WIDTH = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the help."""
+
+    group: str
+    keys: str
+    title: str
+    words: str
+
+
+def lines(place: str, title: str, keys: Keys, reasons: dict[str, str]) -> list[Line]:
+    """What can be pressed in a place: its own actions, those of its list, what works anywhere, and moving."""
+
+    def of(scope: str, group: str) -> list[Line]:
+        return [
+            Line(group, " ".join(map(shown, keys.of(action.id))), action.title, reasons.get(action.id) or action.help)
+            for action in actions.of_scope(scope)
+        ]
+
+    movement = [
+        Line("Moving", " ".join(map(shown, keys.of(binding.id or ""))), binding.description, "")
+        for binding in RecordTable.BINDINGS
+        if isinstance(binding, Binding)
+    ]
+    return [*of(place, title), *of(actions.LIST, "The list"), *of(actions.ANYWHERE, "Anywhere"), *movement]
+
+
+class Help(Dialog[None]):
+    """A searchable sheet. Esc or `?` leaves it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "scroll_sheet(-1)", show=False, priority=True),
+        Binding("down", "scroll_sheet(1)", show=False, priority=True),
+        Binding("pageup", "scroll_sheet(-10)", show=False, priority=True),
+        Binding("pagedown", "scroll_sheet(10)", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    Help {
+        & > .dialog { width: 90; height: 90%; }
+        Input, Input:focus { border: none; height: 1; padding: 0; background: transparent; }
+        VerticalScroll { height: 1fr; margin-top: 1; scrollbar-size-vertical: 1; }
+        VerticalScroll > Static { height: auto; }
+    }
+    """
+    LISTENS_AT_ONCE = True
+
+    def __init__(self, sheet: Sequence[Line]) -> None:
+        super().__init__()
+        self.sheet = sheet
+
+    def title_text(self) -> str:
+        return "Help"
+
+    def content(self) -> ComposeResult:
+        line = Input(placeholder="search")
+        line.cursor_blink = False
+        yield line
+        scroll = VerticalScroll(Static(self._text(""), markup=False))
+        scroll.can_focus = False
+        yield scroll
+        yield hint("↑ ↓ scroll · Esc leaves")
+
+    def first_focus(self) -> Widget:
+        return self.query_one(Input)
+
+    def _text(self, search: str) -> Content:
+        words = search.casefold().split()
+        found = [
+            line
+            for line in self.sheet
+            if all(word in f"{line.keys} {line.title} {line.words} {line.group}".casefold() for word in words)
+        ]
+        if not found:
+            return Content.styled("Nothing here is called that.", "$text-muted")
+        parts: list[Content] = []
+        group = ""
+        for line in found:
+            if line.group != group:
+                parts += [Content("")] if group else []
+                parts.append(Content.styled(line.group, "bold $text-accent"))
+                group = line.group
+            words = textwrap.wrap(line.words, max(20, min(self.app.size.width, WIDTH) - 48)) or [""]
+            parts.append(
+                Content.assemble((f"  {line.keys:<12}", "bold"), f" {line.title:<25} ", (words[0], "$text-muted"))
+            )
+            parts += [Content.styled(" " * 41 + more, "$text-muted") for more in words[1:]]
+        return Content("\n").join(parts)
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self.query_one(VerticalScroll).query_one(Static).update(self._text(event.value))
+
+    def action_scroll_sheet(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)

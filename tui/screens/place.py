@@ -1,0 +1,220 @@
+"""What every place has: a heading with the filter, a list, a detail pane, and the actions of a list."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+
+from client.records import Column, Kind, Record
+from tui import actions, keymaps
+from tui.messages import Perform
+from tui.widgets.detail import Detail, Section
+from tui.widgets.heading import Heading
+from tui.widgets.record_table import RecordTable, Tones
+from tui.workspace import Workspace
+
+
+class Place(Horizontal):
+    """A list of records of one kind. A concrete place names its kind, fills the list and does its actions."""
+
+    NAME: ClassVar[str]
+    TITLE: ClassVar[str]
+    KIND: ClassVar[Kind]
+    PRIMARY: ClassVar[str]
+    """The action Enter runs."""
+    BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings(actions.LIST)]
+
+    DEFAULT_CSS = """
+    Place {
+        background: $background;
+        & > .place--list { width: 1fr; height: 1fr; }
+        & > Detail { width: 42; height: 1fr; display: none; border-left: solid $border; padding: 1 2; }
+        &.-detail > Detail { display: block; width: 1fr; border-left: none; }
+        &.-detail > .place--list { display: none; }
+    }
+    """
+
+    class Moved(Message):
+        """The record under the cursor, or what is shown of it, is another one."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(id=f"place-{self.NAME}")
+        self.workspace = workspace
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="place--list"):
+            yield Heading(self.TITLE)
+            yield RecordTable(self.KIND, self.columns(), tones=self.tones(), empty=self.empty())
+        detail = Detail()
+        detail.can_focus = True
+        yield detail
+
+    def on_mount(self) -> None:
+        self.show()
+
+    # What a concrete place says
+
+    def columns(self) -> Sequence[Column]:
+        """The columns, the most important first."""
+        return self.KIND.columns
+
+    def tones(self) -> Tones:
+        """Which cells carry a tone."""
+        return {}
+
+    def empty(self) -> str:
+        """What stands in an empty list."""
+        return "There is nothing here."
+
+    def records(self) -> Sequence[Record]:
+        """What the list holds now."""
+        raise NotImplementedError
+
+    def state_words(self) -> str:
+        """What is to be said about the freshness of the list; empty when it is fresh."""
+        return ""
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        """Title and sections of the detail pane."""
+        raise NotImplementedError
+
+    def changed(self, topic: str) -> None:
+        """The workspace changed; see there for the topics."""
+
+    # What all places do
+
+    @property
+    def table(self) -> RecordTable:
+        """The list."""
+        return self.query_one(RecordTable)
+
+    @property
+    def heading(self) -> Heading:
+        """The line above the list."""
+        return self.query_one(Heading)
+
+    @property
+    def record(self) -> Record | None:
+        """The record under the cursor."""
+        return self.table.record if self.is_mounted else None
+
+    def show(self) -> None:
+        """Put the newest records into the list."""
+        self.table.set_empty(self.empty())
+        self.table.show(self.records())
+
+    def show_detail(self) -> None:
+        """Put the record under the cursor into the pane."""
+        record = self.record
+        title, sections = self.detail(record) if record is not None else ("", ())
+        self.query_one(Detail).show(title, sections)
+
+    def focus_list(self) -> None:
+        """Give the list the focus."""
+        self.remove_class("-detail")
+        self.table.focus()
+
+    def set_filter(self, line: str) -> None:
+        """Filter the list, as if typed."""
+        self.heading.put(line)
+
+    def zoom(self, zoomed: bool) -> None:
+        """Give the pane that has the focus all the room, or give it back."""
+        detail = self.query_one(Detail).has_focus
+        self.set_class(zoomed and not detail, "-zoom-list")
+        self.set_class(zoomed and detail, "-zoom-detail")
+
+    def sort_state(self) -> list[Any]:
+        """Column and direction, for the next start."""
+        view = self.table.view
+        return [view.sort_column.key, view.reverse] if view.sort_column is not None else []
+
+    def restore_sort(self, state: Sequence[Any]) -> None:
+        """Sort as it was the last time."""
+        column = next((column for column in self.columns() if state and column.key == state[0]), None)
+        if column is not None:
+            self.table.sort_by(column, reverse=len(state) > 1 and state[1] is True)
+
+    def escape(self) -> bool:
+        """Go one level back inside the place; False when there is nothing to leave."""
+        if self.has_class("-detail") or self.query_one(Detail).has_focus:
+            self.focus_list()
+            return True
+        return self.heading.clear() or self.table.clear_marks()
+
+    @on(RecordTable.Highlighted)
+    def _highlighted(self) -> None:
+        self.show_detail()
+        self.post_message(self.Moved())
+
+    @on(RecordTable.Arranged)
+    def _arranged(self) -> None:
+        view = self.table.view
+        count = f"{len(view):,} of {view.total:,}" if view.filter else f"{view.total:,} {self._noun(view.total)}"
+        marks = f"{len(view.marks)} marked" if view.marks else ""
+        words = " · ".join(part for part in (count, marks, self.state_words()) if part)
+        self.heading.count(words)
+
+    def _noun(self, number: int) -> str:
+        return self.KIND.name if number == 1 else self.KIND.plural
+
+    @on(RecordTable.Opened)
+    def _opened(self) -> None:
+        self.post_message(Perform(self.PRIMARY))
+
+    @on(Heading.Filtered)
+    def _filtered(self, event: Heading.Filtered) -> None:
+        self.table.set_filter(event.line)
+
+    @on(Heading.Left)
+    def _left(self) -> None:
+        self.focus_list()
+
+    # Actions of a list
+
+    def do_filter(self) -> None:
+        self.remove_class("-detail")
+        self.heading.open()
+
+    def do_sort(self) -> None:
+        self.table.sort_next()
+        self._arranged()
+
+    def do_detail(self) -> None:
+        if self.screen.has_class("-wide"):
+            self.do_into_detail()
+        elif self.has_class("-detail"):
+            self.focus_list()
+        else:
+            self.add_class("-detail")
+            self.query_one(Detail).focus()
+
+    def do_into_detail(self) -> None:
+        detail = self.query_one(Detail)
+        if detail.display:
+            detail.focus()
+
+    def do_out_of_detail(self) -> None:
+        if self.query_one(Detail).has_focus:
+            self.focus_list()
+
+    # What can be copied
+
+    def copies(self) -> Mapping[str, str]:
+        """The texts of the copy menu by name, of the marked records or of the one under the cursor."""
+        view = self.table.view
+        records = view.marked() or ([self.record] if self.record is not None else [])
+        if not records:
+            return {}
+        plain = [dict(record) for record in records]
+        return {
+            "id": "\n".join(str(record[self.KIND.id_key]) for record in records),
+            "name": "\n".join(str(record.get(self.KIND.name_key, "")) for record in records),
+            "row": "\n".join("\t".join(column.text(record) for column in self.columns()) for record in records),
+            "JSON": json.dumps(plain[0] if len(plain) == 1 else plain, indent=2, ensure_ascii=False),
+        }

@@ -1,0 +1,77 @@
+"""Signing in and out from the screens: the device flow with its code, and the dialog of a session that is over."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from textual.app import App
+
+from client.errors import FrostError
+from tui import contexts
+from tui.widgets.confirm import Confirm
+from tui.widgets.device_code import DeviceCode
+from tui.workspace import Workspace
+
+if TYPE_CHECKING:
+    from client.login import DeviceCode as Code
+
+
+async def sign_in(app: App[object], workspace: Workspace, name: str) -> bool:
+    """Sign in to a context by device code; True when somebody is signed in now.
+
+    The local platform approves by itself, so its code is never shown. The waiting is a thread that cannot be
+    stopped from outside: left with Esc, it asks `given_up` between two polls and ends there.
+    """
+    from client import login
+
+    connection = await asyncio.to_thread(contexts.again, workspace.connection, name)
+    loop = asyncio.get_running_loop()
+    shown: list[DeviceCode] = []
+    given_up = asyncio.Event()
+
+    def leave(_: bool | None) -> None:
+        given_up.set()
+
+    def show(code: "Code") -> None:
+        dialog = DeviceCode(name, code.user_code, code.verification_uri, code.verification_uri_complete)
+        shown.append(dialog)
+        app.push_screen(dialog, leave)
+
+    def on_code(code: "Code") -> None:
+        loop.call_soon_threadsafe(show, code)
+
+    waiting = asyncio.ensure_future(asyncio.to_thread(login.sign_in_device, connection, on_code=on_code))
+    leaving = asyncio.ensure_future(given_up.wait())
+    try:
+        await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            return False
+        waiting.result()
+    finally:
+        leaving.cancel()
+        if shown and shown[0].is_attached and not given_up.is_set():
+            shown[0].dismiss(True)
+    if name == workspace.context:
+        workspace.arrive(await asyncio.to_thread(contexts.again, workspace.connection))
+    app.notify(f"Signed in to {name}", markup=False)
+    return True
+
+
+async def sign_out(app: App[object], workspace: Workspace, name: str) -> None:
+    """End the session of a context on the platform and forget it here."""
+    from client import login
+
+    connection = await asyncio.to_thread(contexts.again, workspace.connection, name)
+    await asyncio.to_thread(login.sign_out, connection)
+    app.notify(f"Signed out of {name}", markup=False)
+
+
+async def session_is_over(app: App[object], workspace: Workspace) -> bool:
+    """The one dialog of a lost session: sign in again, and the view comes back as it was."""
+    facts = [("Context", workspace.context), ("Endpoint", workspace.endpoint), ("Why", workspace.link.why)]
+    if not await app.push_screen_wait(Confirm("You are not signed in", facts, yes="Sign in", destructive=False)):
+        return False
+    try:
+        return await sign_in(app, workspace, workspace.context)
+    except FrostError as error:
+        app.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
+        return False

@@ -1,0 +1,346 @@
+"""The one place that knows where one works: context, tenant, identity, and what is loaded, stale or failing.
+
+The only holder of the client. It has no screen in it: what changes is told by topic (`link`, `identity`,
+`tenants`, `tenant`, `operations`, `context`) to one listener, and what runs in the background is handed to
+`spawn`, which keeps one task for each name and puts failures where they are shown.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from client import clock
+from client.errors import Exit, FrostError
+from client.records import Record
+from tui import contexts
+from tui.link import Link
+from tui.state import RECENT, State, remembered
+
+if TYPE_CHECKING:
+    from client.api.client import Client
+    from client.connection import Connection
+
+Answer = TypeVar("Answer")
+Severity = Literal["information", "warning", "error"]
+
+REREAD_SECONDS = 30.0
+"""Everything shown is read again at least this often (design: Durable operations)."""
+COALESCE_SECONDS = 0.1
+"""Signals that come closer together than this cause one reading (10 Hz)."""
+MAY_CREATE = ("owner", "admin")
+FINAL = ("completed", "failed", "cancelled", "succeeded")
+
+
+class Spawn(Protocol):
+    """Runs a coroutine in the background in place of the one of the same name; None only ends that one."""
+
+    def __call__(self, name: str, work: Coroutine[Any, Any, None] | None) -> None: ...
+
+
+class Workspace:
+    """State of the screens for one context at a time."""
+
+    def __init__(
+        self,
+        connection: "Connection",
+        state: State,
+        *,
+        spawn: Spawn,
+        changed: Callable[[str], None],
+        notice: Callable[[str, Severity], None],
+        tenant_flag: str | None = None,
+        read_only: bool = False,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.state = state
+        self.environ = environ
+        self._spawn, self._changed, self._notice = spawn, changed, notice
+        self._tenant_flag = tenant_flag
+        self._read_only_flag = read_only
+        self._reload_due = False
+        self.first_run = not state.hinted
+        state.hinted = True
+        self._enter(connection)
+
+    def _enter(self, connection: "Connection") -> None:
+        """Stand in a context: nothing of another one is left, what is remembered of this one is shown."""
+        self.connection = connection
+        self.context = connection.context.name
+        self.endpoint = contexts.endpoint_text(connection)
+        self._client: Client | None = None
+        self._memory = self.state.of(self.context, self.endpoint)
+        self.link = Link()
+        self.me: dict[str, Any] | None = None
+        self.tenants: list[dict[str, Any]] = list(self._memory.tenants)
+        self.tenants_state: Literal["remembered", "fresh", "failed"] = "remembered"
+        self.tenants_error = ""
+        self.operations: dict[str, dict[str, Any]] = {}
+        self.tenant_id = self._tenant_flag or self.environ.get("FROST_TENANT") or connection.context.tenant or ""
+        self.tenant_source = contexts.tenant_source(self._tenant_flag, self.environ, connection)
+        if not self.tenant_id and self._memory.recent:
+            self.tenant_id = self._memory.recent[0]
+        self.read_only = ""
+        if self._read_only_flag:
+            self.read_only = "frost was started with --read-only"
+        elif connection.context.read_only:
+            self.read_only = f"the context {self.context} is read-only"
+
+    # What is known
+
+    @property
+    def tenant(self) -> Record | None:
+        """The tenant worked in, when it is among those loaded."""
+        return self.find(self.tenant_id)
+
+    @property
+    def recent(self) -> list[str]:
+        """Ids of the tenants used, the one in use first."""
+        return [self.tenant_id, *(tenant for tenant in self._memory.recent if tenant != self.tenant_id)]
+
+    @property
+    def tenant_before(self) -> str:
+        """The tenant used before this one, as long as it exists."""
+        return next((tenant for tenant in self.recent[1:] if self.find(tenant) is not None), "")
+
+    @property
+    def who(self) -> str:
+        """The e-mail of the caller; before the first answer the one remembered."""
+        return str(self.me.get("email") or self.me.get("name") or "") if self.me else self._memory.who
+
+    @property
+    def organizations(self) -> Sequence[Mapping[str, Any]]:
+        """The caller's organizations with the role in each."""
+        return self.me.get("organizations", ()) if self.me else ()
+
+    @property
+    def creatable(self) -> list[Mapping[str, Any]]:
+        """The organizations in which the caller may create tenants."""
+        return [organization for organization in self.organizations if organization.get("role") in MAY_CREATE]
+
+    def find(self, tenant_id: str) -> Record | None:
+        """A loaded tenant by its id."""
+        return next((tenant for tenant in self.tenants if tenant["id"] == tenant_id), None)
+
+    @property
+    def running(self) -> list[dict[str, Any]]:
+        """Operations that are not over."""
+        return [operation for operation in self.operations.values() if operation.get("status") not in FINAL]
+
+    # Asking
+
+    async def client(self) -> "Client":
+        """The client of this context, made on first use off the event loop: httpx takes 70 ms to import."""
+        if self._client is None:
+            connection = self.connection
+            made = await asyncio.to_thread(contexts.open_client, connection)
+            if self._client is None and connection is self.connection:
+                self._client = made
+        if self._client is None:
+            raise asyncio.CancelledError
+        return self._client
+
+    async def ask(self, question: Callable[["Client"], Awaitable[Answer]]) -> Answer:
+        """Ask the platform; the connection's state follows from how it goes, the failure is the caller's too."""
+        client = await self.client()
+        try:
+            answer = await question(client)
+        except FrostError as error:
+            self._note(error)
+            raise
+        if self.link.answered(client.latency_ms):
+            self._changed("link")
+        return answer
+
+    def _note(self, error: FrostError) -> None:
+        if error.exit_code is Exit.UNREACHABLE:
+            self.link.failed(error.message, clock.now())
+            self._spawn("retry", self._retry())
+        elif error.exit_code is Exit.NOT_SIGNED_IN:
+            self.link.refused(error.message)
+            for name in ("retry", "poll", "follow", "load"):
+                self._spawn(name, None)
+        elif self.link.state != "up":
+            self.link.answered(None)
+        self._changed("link")
+
+    async def _retry(self) -> None:
+        await asyncio.sleep(self.link.pause)
+        self.refresh()
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(REREAD_SECONDS)
+            if self.link.state == "up":
+                self.refresh()
+
+    def start(self) -> None:
+        """Begin to load, and go on reading now and then."""
+        self.refresh()
+        self._spawn("poll", self._poll())
+
+    def refresh(self) -> None:
+        """Read everything shown again; at once, also while the connection counts as lost."""
+        self._spawn("load", self.load())
+
+    async def load(self) -> None:
+        """Read identity and tenants. Rows that are there stay until newer ones have come."""
+        try:
+            me, found = await self.ask(_identity_and_tenants)
+        except FrostError as error:
+            self.tenants_state, self.tenants_error = "failed", error.message
+            self._changed("tenants")
+            return
+        self.me = me
+        self._take_tenants([tenant.wire() for tenant in found.tenants])
+        self._settle_tenant(found.default_tenant_id or "")
+        self._memory.who = self.who
+        self._changed("identity")
+        self._watch_all()
+
+    def _take_tenants(self, tenants: list[dict[str, Any]]) -> None:
+        self.tenants, self.tenants_state, self.tenants_error = tenants, "fresh", ""
+        self._memory.tenants = remembered(tenants)
+        self._changed("tenants")
+
+    def _settle_tenant(self, default: str) -> None:
+        """Without flag, variable or selection the caller's default tenant counts (contract: Client conventions)."""
+        if self.tenant_source == "default":
+            self.tenant_id = default
+        if self.tenant_id:
+            self._memory.recent = self.recent[:RECENT]
+            self._spawn("follow", self._follow(self.tenant_id))
+        self._changed("tenant")
+
+    # Signals
+
+    async def _follow(self, tenant_id: str) -> None:
+        """Read again whenever the tenant worked in says that something happened."""
+        client = await self.client()
+        try:
+            async for _ in client.events(tenant_id):
+                if not self._reload_due:
+                    self._reload_due = True
+                    self._spawn("reload", self._reload())
+        except FrostError as error:
+            if error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
+                self._note(error)
+
+    async def _reload(self) -> None:
+        await asyncio.sleep(COALESCE_SECONDS)
+        self._reload_due = False
+        self.refresh()
+
+    def _watch_all(self) -> None:
+        """Watch what is being provisioned, whoever started it (design: Screens; picked up at start)."""
+        for tenant in self.tenants:
+            operation_id = tenant.get("runId") or tenant.get("operationId")
+            open_already = self.operations.get(str(tenant["id"]), {}).get("status") not in (None, *FINAL)
+            if tenant.get("status") == "provisioning" and operation_id and not open_already:
+                self._spawn(f"watch {tenant['id']}", self._watch(str(tenant["id"]), str(operation_id)))
+
+    async def _watch(self, tenant_id: str, operation_id: str) -> None:
+        """Keep an operation current until it is over; its signals are coalesced, and it is read now and then anyway."""
+        signal = asyncio.Event()
+        listening = asyncio.create_task(self._listen(tenant_id, signal))
+        try:
+            while True:
+                try:
+                    operation = (await self.ask(lambda client: client.operations.get(tenant_id, operation_id))).wire()
+                except FrostError:
+                    # What to do about it is decided in one place (_note); loading again starts to watch again.
+                    self.operations.pop(tenant_id, None)
+                    return
+                self.operations[tenant_id] = operation
+                self._changed("operations")
+                if operation.get("status") in FINAL:
+                    break
+                await _wait(signal, REREAD_SECONDS)
+                await asyncio.sleep(COALESCE_SECONDS)
+        finally:
+            listening.cancel()
+        self._tell_end(tenant_id, operation)
+        self.refresh()
+
+    async def _listen(self, tenant_id: str, signal: asyncio.Event) -> None:
+        client = await self.client()
+        try:
+            async for _ in client.events(tenant_id):
+                signal.set()
+        except FrostError:
+            return  # reading now and then goes on without signals
+
+    def _tell_end(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
+        name = (self.find(tenant_id) or {}).get("displayName", tenant_id)
+        if operation.get("status") == "failed":
+            self._notice(f"{name} could not be provisioned: {operation.get('error') or 'no reason given'}", "error")
+        else:
+            self._notice(f"{name} is ready", "information")
+
+    # Changing
+
+    async def use_tenant(self, tenant_id: str) -> None:
+        """Work in a tenant from now on, here and in commands (contract: tenant use)."""
+        if tenant_id == self.tenant_id:
+            return
+        before = self.tenant_id
+        self.tenant_id, self.tenant_source = tenant_id, "context"
+        self._memory.recent = [tenant_id, *(old for old in (before, *self._memory.recent) if old and old != tenant_id)]
+        del self._memory.recent[RECENT:]
+        self._changed("tenant")
+        self._spawn("follow", self._follow(tenant_id))
+        await asyncio.to_thread(contexts.remember_tenant, self.connection, tenant_id)
+        overriding = "--tenant" if self._tenant_flag else "FROST_TENANT" if self.environ.get("FROST_TENANT") else ""
+        if overriding:
+            self._notice(f"Stored; commands with {overriding} set still use that tenant", "warning")
+
+    async def create_tenant(self, organization_id: str, name: str) -> Record:
+        """Create a tenant and watch it being provisioned."""
+        made = (await self.ask(lambda client: client.tenants.create(organization_id, name))).wire()
+        self._take_tenants([*self.tenants, made])
+        self._watch_all()
+        self.refresh()
+        return made
+
+    async def rename_tenant(self, tenant_id: str, name: str) -> None:
+        """Change the display name of a tenant."""
+        made = (await self.ask(lambda client: client.tenants.rename(tenant_id, name))).wire()
+        self._take_tenants([{**old, **made} if old["id"] == tenant_id else old for old in self.tenants])
+        self._changed("tenant")
+
+    async def move_to(self, name: str) -> None:
+        """Stand in another context from now on, here and in commands (contract: config use-context)."""
+        self.arrive(await asyncio.to_thread(contexts.use, self.connection, name))
+
+    def arrive(self, connection: "Connection") -> None:
+        """Begin anew with a connection: another context, or the same one with another endpoint or credential."""
+        left = self._client
+        for task in ("retry", "load", "reload", "follow", *(f"watch {tenant}" for tenant in self.operations)):
+            self._spawn(task, None)
+        self._tenant_flag = None
+        self._enter(connection)
+        if left is not None:
+            self._spawn("leave", left.aclose())
+        self._changed("context")
+        self.start()
+
+    async def close(self) -> None:
+        """Close the client's connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+
+async def _identity_and_tenants(client: "Client") -> tuple[dict[str, Any], Any]:
+    me, found = await asyncio.gather(client.account.me(), client.tenants.list(usage=True))
+    return me.wire(), found
+
+
+async def _wait(signal: asyncio.Event, seconds: float) -> None:
+    """Until the signal or the time has come."""
+    try:
+        async with asyncio.timeout(seconds):
+            await signal.wait()
+    except TimeoutError:
+        return
+    finally:
+        signal.clear()
