@@ -1,0 +1,226 @@
+"""Reading policy documents. checklist O14 to O37; hostile E01 to E06, E10 to E12, E17."""
+
+import json
+import random
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.policy.catalogue import Catalogue
+from service.policy.document import DocumentRefused, Problem, Reading, canonical, read
+from service.policy.matching import glob
+from tests.policy import worlds
+
+CATALOGUE = Catalogue(worlds.CATALOGUE)
+RULE = {"access": "allow", "operations": ["compute:instances:read"], "targets": ["*"]}
+
+
+def text(*rules: dict[str, Any], **members: Any) -> str:
+    return json.dumps({"schemaVersion": "1", "rules": list(rules), **members})
+
+
+def accepted(source: str | bytes) -> Reading:
+    return read(source, CATALOGUE)
+
+
+def refused(source: str | bytes) -> tuple[Problem, ...]:
+    with pytest.raises(DocumentRefused) as caught:
+        read(source, CATALOGUE)
+    return caught.value.problems
+
+
+def test_O40_the_canonical_form_is_fixed_and_reads_back_to_itself() -> None:
+    rule = {"targets": ["*", "*"], "constraints": {}, "operations": ["compute:*", "*"], "access": "deny"}
+    first = canonical(accepted(text(rule)).document)
+    assert list(first["rules"][0]) == ["name", "access", "operations", "targets"]
+    assert first["rules"][0] == {"name": "", "access": "deny", "operations": ["compute:*", "*"], "targets": ["*", "*"]}
+    assert canonical(accepted(json.dumps(first)).document) == first
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_E18_what_is_stored_decides_as_what_was_read(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(100):
+        document = worlds.document(chance)
+        again = accepted(json.dumps(canonical(document))).document
+        # The order of a rule's constraints is not kept: all of them must hold anyway.
+        assert [set(rule.constraints) for rule in again.rules] == [set(rule.constraints) for rule in document.rules]
+        assert [(r.access, r.operations, r.targets) for r in again.rules] == [
+            (r.access, r.operations, r.targets) for r in document.rules
+        ]
+
+
+@pytest.mark.parametrize("version", [None, 1, "2", 1.0, ["1"]])
+def test_O15_the_version_is_the_text_1(version: object) -> None:
+    assert "schemaVersion" in refused(json.dumps({"schemaVersion": version, "rules": [RULE]}))[0].path
+    assert "schemaVersion" in refused(json.dumps({"rules": [RULE]}))[0].reason
+
+
+@pytest.mark.parametrize("rules", [[], {}, None, "x", 3])
+def test_O16_at_least_one_rule_is_needed(rules: object) -> None:
+    assert refused(json.dumps({"schemaVersion": "1", "rules": rules}))[0].path == "$.rules"
+    assert "rules is missing" in refused('{"schemaVersion":"1"}')[0].reason
+
+
+def test_O17_an_unknown_member_is_refused_at_every_level_with_its_path() -> None:
+    problem = refused(text({**RULE, "constrants": {}}))[0]
+    assert problem.path == "$.rules[0].constrants"
+    assert problem.suggestions == ("constraints",)
+    assert refused(text(RULE, extra=1))[0].path == "$.extra"
+    assert refused(text({**RULE, "constraints": {"Equals": {"frn:region": "eu"}}}))[0].suggestions == ("equals",)
+
+
+def test_O18_E01_a_member_given_twice_is_refused_where_it_stands() -> None:
+    source = '{"schemaVersion": "1", "rules": [\n  {"access": "deny", "access": "allow"}]}'
+    problem = refused(source)[0]
+    assert (problem.line, problem.column) == (2, 22)
+    assert problem.path == "$.rules[0].access"
+
+
+def test_O19_O20_O21_operations_are_literals_or_stars_of_the_catalogue() -> None:
+    for pattern in ("*", "compute:*", "*:*:delete", "compute:instances:*", "compute:*:read"):
+        assert accepted(text({**RULE, "operations": [pattern]}))
+    misspelt = refused(text({**RULE, "operations": ["compute:instanses:read"]}))[0]
+    assert misspelt.suggestions == ("compute:instances:read",)
+    inside = refused(text({**RULE, "operations": ["compute:inst*:read"]}))[0]
+    assert inside.suggestions == ("compute:instances:read",)
+    for pattern in ("", "compute", "compute:instances", "a:b:c:d", "*:*:nothing", "Compute:*", "compute::read", " *"):
+        assert refused(text({**RULE, "operations": [pattern]}))[0].path == "$.rules[0].operations[0]"
+
+
+def test_O22_O23_O24_targets_keep_colons_in_the_id_and_globs_only_there() -> None:
+    source = text({**RULE, "targets": ["frn:storage:*:t-abc:object/bucket:key:x", "frn:*:*:*:instances/logs-*-2*"]})
+    first, second = accepted(source).document.rules[0].targets
+    assert (first.type, first.id) == ("object", "bucket:key:x")
+    assert second.id == "logs-*-2*"
+    for target in (
+        "",
+        "frn:compute:*",
+        "instances/i-1",
+        "frn:c*:*:*:a/b",
+        "frn::*:*:a/b",
+        "frn:c:*:*:a",
+        "frn:c:*:*:/x",
+    ):
+        assert refused(text({**RULE, "targets": [target]}))[0].path == "$.rules[0].targets[0]"
+
+
+@pytest.mark.parametrize(
+    ("operator", "key", "value"),
+    [
+        ("ipInRange", "frn:sourceIp", "10.0.0.0/8"),
+        ("ipInRange", "frn:sourceIp", []),
+        ("ipInRange", "frn:sourceIp", ["10.0.0.1/8"]),
+        ("ipInRange", "frn:sourceIp", ["010.0.0.1/32"]),
+        ("ipInRange", "frn:sourceIp", ["10.0.0.1"]),
+        ("ipInRange", "frn:region", ["10.0.0.0/8"]),
+        ("equals", "frn:sourceIp", "10.0.0.1"),
+        ("equals", "frn:region", ["eu"]),
+        ("equals", "frn:region", 3),
+        ("equals", "frn:region ", "eu"),
+        ("equals", "frn:Region", "eu"),
+        ("equals", "frn:resourceTag/", "x"),
+        ("equals", "env", "x"),
+        ("before", "frn:currentTime", "2026-01-01"),
+        ("before", "frn:currentTime", "2026-01-01T00:00:00"),
+        ("before", "frn:currentTime", "20260101T000000Z"),
+        ("before", "frn:region", "2026-01-01T00:00:00Z"),
+        ("matches", "frn:region", "eu"),
+        ("EQUALS", "frn:region", "eu"),
+    ],
+)
+def test_O25_O26_O27_E11_a_constraint_that_is_not_understood_is_refused(operator: str, key: str, value: object) -> None:
+    assert refused(text({**RULE, "constraints": {operator: {key: value}}}))[0].path.startswith("$.rules[0].constraints")
+
+
+def test_E12_all_addresses_are_accepted_with_a_warning_and_mapped_ones_are_ipv4() -> None:
+    blocks = ["0.0.0.0/0", "::/0", "::ffff:203.0.113.0/120"]
+    reading = accepted(text({**RULE, "constraints": {"ipInRange": {"frn:sourceIp": blocks}}}))
+    assert [warning.path[-3:] for warning in reading.warnings] == ["[0]", "[1]"]
+
+
+def test_O36_E17_limits_hold_before_anything_is_evaluated() -> None:
+    assert "longer than" in refused(text(RULE) + " " * 256 * 1024)[0].reason
+    assert "501 rules" in refused(text(*[RULE] * 501))[0].reason
+    assert accepted(text(*[RULE] * 500))
+    assert "4096" in refused(text({**RULE, "operations": ["*"] * 4097}))[0].reason
+    start = time.perf_counter()
+    assert "deeper" in refused("[" * 100_000)[0].reason
+    assert time.perf_counter() - start < 5  # linear, not a bound on speed
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"",
+        b"nonsense",
+        b'{"schemaVersion": NaN}',
+        b'{"schemaVersion": Infinity}',
+        b'{"schemaVersion": ' + b"9" * 5_000 + b"}",
+        b'{"schemaVersion": "\\ud800"}',
+        text(RULE).encode("utf-16"),
+        b'{"schemaVersion": "\xff"}',
+        text(RULE).encode() + b" trailing",
+    ],
+)
+def test_E02_to_E06_what_is_no_strict_json_is_refused_with_a_place(source: bytes) -> None:
+    problem = refused(source)[0]
+    assert problem.line >= 1
+    assert problem.column >= 1
+
+
+def test_E06_a_byte_order_mark_is_accepted() -> None:
+    assert accepted(b"\xef\xbb\xbf" + text(RULE).encode())
+    assert refused(b"\xef\xbb\xbf" + text({**RULE, "access": "x"}).encode())[0].path == "$.rules[0].access"
+
+
+def test_every_problem_is_told_in_the_order_of_the_text() -> None:
+    problems = refused(text({**RULE, "access": "x"}, {**RULE, "targets": ["y"]}))
+    assert [problem.path for problem in problems] == ["$.rules[0].access", "$.rules[1].targets[0]"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.sampled_from(["*", "allow", "1", "compute:*"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "schemaVersion",
+                    "rules",
+                    "access",
+                    "operations",
+                    "targets",
+                    "constraints",
+                    "equals",
+                    "frn:region",
+                    "x",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=25,
+)
+
+
+@given(JSON)
+@settings(max_examples=400, deadline=None)
+def test_E18_any_value_is_read_or_refused_with_a_place(value: Any) -> None:
+    source = json.dumps(value)
+    try:
+        canonical(read(source, CATALOGUE).document)
+    except DocumentRefused as problem:
+        assert all(p.line >= 1 and p.column >= 1 and p.path.startswith("$") for p in problem.problems)
+
+
+def test_E10_a_pattern_of_many_stars_is_answered_in_linear_time() -> None:
+    test = glob("*a" * 10_000)
+    start = time.perf_counter()
+    assert not test("b" * 65_536)
+    assert test("a" * 65_536)
+    assert time.perf_counter() - start < 1
