@@ -1,4 +1,4 @@
-"""The frame around every place: header, navigation, the place, the prompt, footer; and the actions that work anywhere."""
+"""The frame around every place: header, navigation, prompt and footer; and the actions that work anywhere."""
 
 import asyncio
 import inspect
@@ -24,6 +24,9 @@ from tui.widgets.menu import Entry, Menu
 from tui.widgets.navigation import Navigation
 from tui.widgets.too_small import TooSmall
 from tui.workspace import Severity, Workspace
+
+
+LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
 
 
 class FrameScreen(Screen[None]):
@@ -162,7 +165,7 @@ class FrameScreen(Screen[None]):
 
     def toast(self, words: str, severity: Severity = "information") -> None:
         """A message at the edge; its text may be foreign."""
-        lines = "\n".join(safe(line) for line in words.split("\n"))
+        lines = "\n".join(safe(line, LONGEST_LINE) for line in words.split("\n")[:MOST_LINES])
         self.app.notify(lines, severity=severity, markup=False, timeout=8 if severity == "error" else 5)
 
     @on(Place.Moved)

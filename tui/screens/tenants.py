@@ -57,7 +57,7 @@ class Tenants(Place):
             return "Asking the platform …"
         if self.workspace.tenants_state == "failed":
             return self.workspace.tenants_error
-        return "You have no tenant yet; c creates one."
+        return "You have no tenant yet; n creates one."
 
     def records(self) -> Sequence[Record]:
         return self.workspace.tenants
