@@ -48,7 +48,9 @@ class Stored(NamedTuple):
     def kinds(self) -> tuple[str, ...]:
         """What a request could use, the one that is used first: `api_key`, `session`."""
         if self.store == "keyring":
-            return tuple(kind for kind in ("api_key", "session") if kind in self.holds or (kind == "api_key" and self.api_key))
+            return tuple(
+                kind for kind in ("api_key", "session") if kind in self.holds or (kind == "api_key" and self.api_key)
+            )
         return ("api_key",) * bool(self.api_key) + ("session",) * bool(self.access_token or self.refresh_token)
 
 
@@ -133,7 +135,9 @@ def select(config: Config, environ: Mapping[str, str] = os.environ, name: str = 
         FrostError: There is no context of that name (exit 5); the known ones are listed (checklist F13).
     """
     variable = environ.get("FROST_CONTEXT", "")
-    wanted, source = (name, "flag") if name else (variable, "variable") if variable else (config.current_context, "file")
+    wanted, source = (
+        (name, "flag") if name else (variable, "variable") if variable else (config.current_context, "file")
+    )
     if wanted in config.contexts:
         inferred = source == "file" and not config.exists
         return Selected(config.contexts[wanted], "default" if inferred else source)
@@ -159,7 +163,11 @@ class _Reader:
     def config(self, path: str, *, exists: bool, warning: str) -> Config:
         document = self._document
         contexts, flat = self._contexts()
-        current = FLAT if flat else self._text(document, "current_context") or (next(iter(contexts)) if len(contexts) == 1 else "")
+        current = (
+            FLAT
+            if flat
+            else self._text(document, "current_context") or (next(iter(contexts)) if len(contexts) == 1 else "")
+        )
         notices = [warning] if warning else []
         defaults = self._map(document, "defaults")
         chosen = self._text(defaults, "output_format") or (self._text(document, "output_format") if flat else "")
@@ -202,8 +210,13 @@ class _Reader:
             read_only=self._flag(member, "read_only"),
             credentials=self._stored(member),
             session_ended=self._text(member, "session") == "ended",
-            sources={"api_endpoint": source if endpoint else "default", "region": "default", "tenant": "default",
-                     "read_only": "default", **given},
+            sources={
+                "api_endpoint": source if endpoint else "default",
+                "region": "default",
+                "tenant": "default",
+                "read_only": "default",
+                **given,
+            },
         )
 
     def _stored(self, member: Map) -> Stored:

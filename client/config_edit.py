@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from client import clock, config_file
-from client.config import CONTEXT_MEMBERS, FLAT, LOCAL, OUTPUT_FORMATS, Config, select
+from client import config_file
+from client.config import CONTEXT_MEMBERS, FLAT, LOCAL
 from client.config_yaml import read
-from client.endpoint import Endpoint
-from client.errors import usage
-from client.local import default_endpoint
-from client.network import check_socket_owner
-from client.text import safe
 
-_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _HEAD = "# The configuration of frost. `frost config set` changes it, and an editor may.\n"
 
 
@@ -69,7 +63,9 @@ class Document:
         return self.data[name]
 
     def entry(self, name: str) -> str:
-        """The keyring's user name for a context: `<file id>/<context>`."""
+        """The keyring's user name for a context: `<file id>/<context>`; the file gets its random id here at the latest."""
+        if not self.data.get("file_id"):
+            self.data["file_id"] = quoted(os.urandom(8).hex())
         return f"{self.data['file_id']}/{name}"
 
     def _contexts(self) -> Any:
@@ -109,97 +105,35 @@ def edit(path: str) -> Iterator[Document]:
         yield document
         if content and _text(document.data) == unchanged:
             return
-        if not document.data.get("file_id"):
-            document.data["file_id"] = _new_id()
+        document.entry(LOCAL)
         after = _text(document.data)
         read(after, path)
         config_file.replace(real, after)
 
 
-def create(path: str, environ: Mapping[str, str] = os.environ) -> str | None:
-    """`config init`: a file with the defaults written out; one that was there is kept beside it, also a damaged one.
+def replaced(path: str, document: Callable[[Document], None]) -> str | None:
+    """A new file in place of whatever is there; the former one, also a damaged one, is kept beside it.
+
+    Args:
+        path: The file.
+        document: Fills the empty document.
 
     Returns:
-        Where the file that was there is now, None when there was none.
+        Where the former file is now, None when there was none.
     """
     real = config_file.real_path(path)
-    kept = None
     config_file.make_folder(os.path.dirname(real))  # noqa: PTH120
     with config_file.locked(real):
-        content = config_file.read(real)
-        if content is not None:
-            kept = f"{real}.{clock.now():%Y%m%dT%H%M%SZ}"
-            config_file.replace(kept, content.data)
-        document = Document(_parsed(b""))
-        document.context(LOCAL)["api_endpoint"] = default_endpoint(environ)
-        document.map("defaults")["output_format"] = "table"
-        document.data["file_id"] = _new_id()
-        config_file.replace(real, _text(document.data))
+        former = config_file.read(real)
+        kept = None
+        if former is not None:
+            kept = f"{real}.{os.urandom(3).hex()}.before"
+            config_file.replace(kept, former.data)
+        fresh = Document(_parsed(b""))
+        document(fresh)
+        fresh.entry(LOCAL)
+        config_file.replace(real, _text(fresh.data))
     return kept
-
-
-def set_value(config: Config, name: str, key: str, value: str) -> list[str]:
-    """`config set`: `api_endpoint` and `region` of the context `name`, or the `output_format` of all.
-
-    A session belongs to the platform that began it: with another endpoint it is forgotten, never sent there.
-
-    Returns:
-        Notices for the person.
-
-    Raises:
-        FrostError: A value the key cannot have (exit 2; checklist F07, F08).
-    """
-    if key == "output_format":
-        if value not in OUTPUT_FORMATS:
-            raise usage(f"output_format is one of {', '.join(OUTPUT_FORMATS)}, not {safe(value, 40)!r}")
-        with edit(config.path) as document:
-            document.map("defaults")[key] = quoted(value)
-        return []
-    select(config, {}, name)
-    if key == "api_endpoint":
-        return _set_endpoint(config, name, value)
-    if not value.isprintable() or len(value) > 100:
-        raise usage("region is a name of up to 100 printable characters")
-    with edit(config.path) as document:
-        document.context(name)[key] = quoted(value)
-    return []
-
-
-def use_context(config: Config, name: str) -> None:
-    """Makes `name` the current context; refused with the known ones when there is none (checklist F13)."""
-    select(config, {}, name)
-    with edit(config.path) as document:
-        if not document.flat:
-            document.context(name)
-            document.data["current_context"] = quoted(name)
-
-
-def add_context(config: Config, name: str, api_endpoint: str) -> list[str]:
-    """A context of that name with that endpoint, made or changed; the current one stays. Returns notices.
-
-    Raises:
-        FrostError: No name for a context, or no endpoint (exit 2).
-    """
-    if not name or len(name) > 64 or not set(name) <= _NAME_CHARACTERS or name[0] in ".-":
-        raise usage(f"{safe(name, 80)!r} is no name for a context; use up to 64 letters, digits, '.', '_' and '-'")
-    return _set_endpoint(config, name, api_endpoint)
-
-
-def _set_endpoint(config: Config, name: str, value: str) -> list[str]:
-    endpoint = Endpoint.parse(value)
-    if endpoint.kind == "unix":
-        with suppress(FileNotFoundError):
-            check_socket_owner(endpoint.path)
-    known = config.contexts.get(name)
-    notices = []
-    if known and known.api_endpoint != value and "session" in known.credentials.kinds:
-        from client import credentials
-
-        notices = credentials.forget(config, name, ended=False)
-        notices.append(f"the session at {safe(known.api_endpoint)} was forgotten; sign in to the new endpoint: frost login")
-    with edit(config.path) as document:
-        document.context(name)["api_endpoint"] = quoted(value)
-    return notices
 
 
 def quoted(value: str) -> Any:
@@ -212,10 +146,6 @@ def quoted(value: str) -> Any:
     except yaml.YAMLError:
         plain = False
     return value if plain else DoubleQuotedScalarString(value)
-
-
-def _new_id() -> Any:
-    return quoted(os.urandom(8).hex())
 
 
 def _new_map() -> Any:

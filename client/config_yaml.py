@@ -71,7 +71,9 @@ def read(content: bytes, name: str) -> Map:
 def damaged(name: str, reason: str, place: Position | None = None) -> FrostError:
     """The failure for a file that cannot be used, at `place` (exit 2)."""
     where = f", line {place.line}, column {place.column}" if place else ""
-    return usage(f"{safe(name)}{where}: {reason}", "nothing was changed; repair the file with an editor", code="CONFIG_DAMAGED")
+    return usage(
+        f"{safe(name)}{where}: {reason}", "nothing was changed; repair the file with an editor", code="CONFIG_DAMAGED"
+    )
 
 
 def _events(text: str, name: str) -> Iterator[Any]:

@@ -21,6 +21,7 @@ from client.text import safe
 
 if TYPE_CHECKING:
     from client.core import Credential as Signing
+    from client.oidc import Provider
 
 
 def resolve(
@@ -62,6 +63,7 @@ class Connection:
         self.notices: list[str] = []
         self.lock = threading.RLock()
         self._credential: Credential | None = None
+        self._provider: Provider | None = None
         self._unattended = False
 
     @cached_property
@@ -111,6 +113,21 @@ class Connection:
         """Uses this credential from now on; None looks it up again at the next request."""
         with self.lock:
             self._credential = credential
+
+    def provider(self) -> Provider:
+        """The identity provider, asked for once."""
+        with self.lock:
+            if self._provider is None:
+                from client.oidc import discover
+
+                self._provider = discover(self)
+            return self._provider
+
+    def reload(self) -> None:
+        """Reads the file again: what this process or another one wrote counts from now on."""
+        fresh = files.load(self.config.path, environ=self.environ)
+        if self.context.name in fresh.contexts:
+            self.config, self.context = fresh, fresh.contexts[self.context.name]
 
     def only_if_ready(self) -> Connection:
         """The same connection for asking in passing (completion): it starts nothing and signs in nowhere."""

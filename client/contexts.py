@@ -6,11 +6,10 @@ Source: contract: config; checklist F01 to F13.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 
-from client.config import OUTPUT_FORMATS, Config, select
-from client.config_edit import edit, quoted
+from client.config import LOCAL, OUTPUT_FORMATS, Config, select
+from client.config_edit import Document, edit, quoted, replaced
 from client.endpoint import Endpoint
 from client.errors import Exit, FrostError, usage
 from client.text import safe
@@ -28,7 +27,8 @@ def choose(config: Config, name: str) -> None:
     select(config, {}, name)
     with edit(config.path) as document:
         document.context(name)
-        document.data["current_context"] = quoted(name)
+        if not document.flat:
+            document.data["current_context"] = quoted(name)
 
 
 def add(config: Config, name: str, endpoint: str) -> None:
@@ -60,8 +60,16 @@ def add(config: Config, name: str, endpoint: str) -> None:
 
 
 def set_endpoint(config: Config, name: str, endpoint: str) -> None:
-    """Sets the endpoint of a context; what it signs in with stays, so another platform may refuse it."""
+    """Sets the endpoint of a context.
+
+    A session belongs to the platform that began it: it is forgotten, never sent to another one. An API key stays.
+    """
     wanted = str(_endpoint(endpoint))
+    known = config.contexts.get(name)
+    if known is not None and known.api_endpoint != wanted and "session" in known.credentials.kinds:
+        from client import credentials
+
+        credentials.forget(config, name, ended=False)
     with edit(config.path) as document:
         document.context(name)["api_endpoint"] = quoted(wanted)
 
@@ -110,20 +118,13 @@ def create(path: str, endpoint: str) -> str | None:
     Returns:
         Where the former file is kept now; None when there was none.
     """
-    from client import config_file
 
-    real = config_file.real_path(path)
-    former = config_file.read(real)
-    kept = None
-    if former is not None:
-        kept = f"{real}.before-init"
-        config_file.replace(kept, former.data)
-        os.unlink(real)  # noqa: PTH108  (paths are text, see client/config_file.py)
-    with edit(path) as document:
-        document.data["current_context"] = "local"
-        document.context("local")["api_endpoint"] = quoted(endpoint)
+    def defaults(document: Document) -> None:
+        document.data["current_context"] = LOCAL
+        document.context(LOCAL)["api_endpoint"] = quoted(endpoint)
         document.map("defaults")["output_format"] = "table"
-    return kept
+
+    return replaced(path, defaults)
 
 
 def _endpoint(text: str) -> Endpoint:

@@ -50,21 +50,21 @@ def load(config: Config, context: Context) -> Credential:
     Raises:
         FrostError: It is in the keyring, which does not answer (exit 3).
     """
-    stored = context.credentials
-    if stored.api_key:
-        return Credential("api_key", stored.api_key, source="file")
-    if stored.store == "keyring":
-        from client import keyring_store
-
-        found = _chosen(keyring_store.read(entry(config, context.name)), "keyring")
-    else:
-        found = _chosen(stored._asdict(), "file")
-    return NONE if found.kind == "session" and context.session_ended else found
+    if context.credentials.api_key:
+        return Credential("api_key", context.credentials.api_key, source="file")
+    secrets, source = _secrets(config, context)
+    if key := str(secrets.get("api_key") or ""):
+        return Credential("api_key", key, source=source)
+    return _session(secrets, source, context)
 
 
-def save_session(
-    config: Config, name: str, session: Credential, environ: Mapping[str, str] = os.environ
-) -> list[str]:
+def load_session(config: Config, context: Context) -> Credential:
+    """The session of a context, also when an API key goes before it; `kind` is `none` without one."""
+    secrets, source = _secrets(config, context)
+    return _session(secrets, source, context)
+
+
+def save_session(config: Config, name: str, session: Credential, environ: Mapping[str, str] = os.environ) -> list[str]:
     """Keeps the session of a sign-in for the context; returns notices (said when it had to go to the file)."""
     return _save(config, name, _session_members(session), environ)
 
@@ -189,7 +189,9 @@ def _leave_keyring(place: str, credentials: Any, members: Mapping[str, Any]) -> 
         keyring_store.update(place, dict.fromkeys(("api_key", *_SESSION)))
     except (FrostError, keyring_store.Unavailable):
         return ["what the keyring held for this context could not be read and is no longer used"]
-    credentials.update(_text({name: held[name] for name in ("api_key", *_SESSION) if name in held and name not in members}))
+    credentials.update(
+        _text({name: held[name] for name in ("api_key", *_SESSION) if name in held and name not in members})
+    )
     return []
 
 
@@ -221,13 +223,21 @@ def _text(members: Mapping[str, Any]) -> dict[str, Any]:
     """Members as they stand in the file."""
     from client.config_edit import quoted
 
-    return {name: quoted(str(value)) if name != "expires_at" else str(value) for name, value in members.items() if value}
+    return {
+        name: quoted(str(value)) if name != "expires_at" else str(value) for name, value in members.items() if value
+    }
 
 
-def _chosen(secrets: Mapping[str, Any], source: str) -> Credential:
-    if key := str(secrets.get("api_key") or ""):
-        return Credential("api_key", key, source=source)
+def _secrets(config: Config, context: Context) -> tuple[Mapping[str, Any], str]:
+    if context.credentials.store != "keyring":
+        return context.credentials._asdict(), "file"
+    from client import keyring_store
+
+    return keyring_store.read(entry(config, context.name)), "keyring"
+
+
+def _session(secrets: Mapping[str, Any], source: str, context: Context) -> Credential:
     access, refresh = str(secrets.get("access_token") or ""), str(secrets.get("refresh_token") or "")
-    if not access and not refresh:
+    if context.session_ended or not (access or refresh):
         return NONE
     return Credential("session", access, refresh, int(secrets.get("expires_at") or 0), source)

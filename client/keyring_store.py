@@ -68,7 +68,9 @@ def unavailable(reason: Unavailable) -> FrostError:
 
 def _updated(backend: Any, entry: str, changes: Mapping[str, Any]) -> tuple[str, ...]:
     secrets = {name: value for name, value in {**_secrets(backend, entry), **changes}.items() if value is not None}
-    kinds = tuple(kind for kind, member in (("api_key", "api_key"), ("session", "refresh_token")) if secrets.get(member))
+    kinds = tuple(
+        kind for kind, member in (("api_key", "api_key"), ("session", "refresh_token")) if secrets.get(member)
+    )
     if "session" not in kinds and secrets.get("access_token"):
         kinds = (*kinds, "session")
     if not kinds:

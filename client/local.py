@@ -18,6 +18,7 @@ from client.text import safe
 
 if TYPE_CHECKING:
     from client.config import Config
+    from client.connection import Staff
     from client.endpoint import Endpoint
 
 SOCKET_BYTES = 100
@@ -93,6 +94,13 @@ def is_own(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> bool:
     return endpoint.kind == "unix" and endpoint.path == socket_path(home(environ), environ)
 
 
+def staff_connection(environ: Mapping[str, str] = os.environ) -> Staff:
+    """The local platform for the owner of its socket; asking over it starts nothing."""
+    from client.connection import Staff
+
+    return Staff(environ)
+
+
 def stop(environ: Mapping[str, str] = os.environ) -> bool:
     """Asks the local platform to stop and waits until it has; False when it was not running.
 
@@ -100,14 +108,12 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
         FrostError: It is still there after 20 s (exit 7).
     """
     from client.api import platform
-    from client.connection import Staff
     from client.oneshot import OneShot
 
     if not _held(environ):
         return False
-    staff = Staff(environ)
     try:
-        OneShot(staff).call(platform.stop())
+        OneShot(staff_connection(environ)).call(platform.stop())
     except FrostError:
         _terminate(environ)  # it holds the lock but does not answer: still starting, or stuck
     end = time.monotonic() + STOP_SECONDS

@@ -29,9 +29,7 @@ class Selection(NamedTuple):
     source: Literal["flag", "variable", "context", "default"]
 
 
-def resolve(
-    flag: str | None, environ: Mapping[str, str], context: Context, default: Callable[[], str]
-) -> Selection:
+def resolve(flag: str | None, environ: Mapping[str, str], context: Context, default: Callable[[], str]) -> Selection:
     """The order of the contract: `--tenant`, `FROST_TENANT`, the context's selection, the caller's default tenant.
 
     Args:
