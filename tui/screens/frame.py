@@ -25,7 +25,6 @@ from tui.widgets.navigation import Navigation
 from tui.widgets.too_small import TooSmall
 from tui.workspace import Severity, Workspace
 
-
 LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
 
 
@@ -50,7 +49,7 @@ class FrameScreen(Screen[None]):
         & > #body { height: 1fr; }
         &.-narrow Navigation { display: none; }
         &.-zoom Navigation { display: none; }
-        &.-wide Place > Detail { display: block; width: 42; border-left: solid $border; }
+        &.-wide Place > Detail { display: block; width: 40; border-left: solid $border; }
         &.-wide Place > .place--list { display: block; }
         &.-wide Place.-zoom-list > Detail { display: none; }
         &.-wide Place.-zoom-detail > .place--list { display: none; }
