@@ -173,7 +173,8 @@ class _Reader:
         chosen = self._text(defaults, "output_format") or (self._text(document, "output_format") if flat else "")
         if chosen and chosen not in OUTPUT_FORMATS:
             notices.append(
-                f"{safe(self._name)}: output_format {safe(chosen, 40)!r} is not one of {', '.join(OUTPUT_FORMATS)}; table is used"
+                f"{safe(self._name)}: output_format {safe(chosen, 40)!r} is none of"
+                f" {', '.join(OUTPUT_FORMATS)}; table is used"
             )
             chosen = ""
         keys = self._map(document, "keys")

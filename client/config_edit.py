@@ -63,7 +63,7 @@ class Document:
         return self.data[name]
 
     def entry(self, name: str) -> str:
-        """The keyring's user name for a context: `<file id>/<context>`; the file gets its random id here at the latest."""
+        """The keyring's user name for a context: `<file id>/<context>`; the file gets its id when it has none."""
         if not self.data.get("file_id"):
             self.data["file_id"] = quoted(os.urandom(8).hex())
         return f"{self.data['file_id']}/{name}"
@@ -137,7 +137,7 @@ def replaced(path: str, document: Callable[[Document], None]) -> str | None:
 
 
 def quoted(value: str) -> Any:
-    """`value` as it must stand in the file: in quotes when another YAML reader would not see text in it (`no`, `0123`)."""
+    """`value` as it must stand in the file: in quotes where another YAML reader would not see text (`no`, `0123`)."""
     import yaml
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 

@@ -84,6 +84,10 @@ class Connection:
         """
         with self.lock:
             if self._credential is None:
+                if self.is_local and not self._unattended:
+                    from client.local_process import ensure_same_version
+
+                    ensure_same_version(self.environ)
                 found = load(self.config, self.context)
                 if found.kind == "none":
                     found = self._first_sign_in()

@@ -4,7 +4,8 @@ It runs as a process of its own, detached from whoever started it. Only the sock
 started for. Source: design: The local platform.
 """
 
-# ruff: noqa: PTH  (pathlib is not on a command's path)
+# pathlib is not on a command's path: importing it costs more than reading the configuration does.
+# ruff: noqa: PTH101, PTH103, PTH112, PTH114, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from client import __version__
 from client.errors import Exit, FrostError, usage
-from client.local import answers, data_dir, home, log_path, socket_path
+from client.local import answers, data_dir, default_endpoint, home, log_path, socket_path, stop
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ def ensure_running(environ: Mapping[str, str] = os.environ, *, arguments: tuple[
             elif code != 0:
                 raise _died(code, environ)
         if answers(socket):
+            if started:
+                _note_version(environ)
             return started
         if child is None and time.monotonic() >= not_before:
             child = _children[socket] = _spawn(socket, environ, arguments)
@@ -73,6 +77,60 @@ def ensure_running(environ: Mapping[str, str] = os.environ, *, arguments: tuple[
                 exit_code=Exit.UNREACHABLE,
             )
         time.sleep(POLL_SECONDS)
+
+
+def ensure_same_version(environ: Mapping[str, str] = os.environ) -> None:
+    """Replaces a platform that an older version of this program left running; data and operations stay.
+
+    A file beside the socket says which version is there, so that this costs no request; what it says is only acted
+    on after the platform itself has confirmed it.
+
+    Raises:
+        FrostError: The platform is newer than this program (exit 1).
+    """
+    note = f"{data_dir(environ)}/platform.version"
+    with contextlib.suppress(OSError), open(note, encoding="ascii", errors="replace") as file:
+        if file.read(100).strip() == __version__:
+            return
+    running = _running_version(environ)
+    if not running:
+        return
+    if _numbers(running) > _numbers(__version__):
+        raise FrostError(
+            f"the local platform is version {safe(running, 40)}, newer than this frost ({__version__})",
+            code="PLATFORM_NEWER",
+            hint="upgrade frost, or stop it first: frost platform stop",
+        )
+    if _numbers(running) < _numbers(__version__):
+        stop(environ)
+        ensure_running(environ)
+    _note_version(environ)
+
+
+def _running_version(environ: Mapping[str, str]) -> str:
+    """What the platform that answers says of itself; empty when none does."""
+    from client.endpoint import Endpoint
+    from client.oneshot import fetch
+
+    if not answers(socket_path(home(environ), environ)):
+        return ""
+    reply = fetch(Endpoint.parse(default_endpoint(environ)), environ, "GET", "/healthz")
+    return reply.headers.get("x-frost-version", "")
+
+
+def _note_version(environ: Mapping[str, str]) -> None:
+    with contextlib.suppress(OSError), open(f"{data_dir(environ)}/platform.version", "w", encoding="ascii") as file:
+        file.write(f"{__version__}\n")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """`1.10.2` as numbers; anything after them does not count."""
+    found: list[int] = []
+    for part in version.split("."):
+        if not part.isascii() or not part.isdigit():
+            break
+        found.append(int(part))
+    return tuple(found)
 
 
 def service_command(environ: Mapping[str, str] = os.environ, *arguments: str) -> list[str]:

@@ -141,8 +141,9 @@ def session_from(tokens: Mapping[str, Any], before: Credential | None = None) ->
         raise _unfit("the identity provider's answer has no access token")
     refresh = _token(tokens, "refresh_token") or (before.refresh_token if before else "")
     life = tokens.get("expires_in")
-    known = isinstance(life, (int, float)) and not isinstance(life, bool) and 0 < life < _LONGEST_LIFE
-    expires = int(clock.now().timestamp() + life) if known else before.expires_at if before else 0
+    expires = before.expires_at if before else 0
+    if isinstance(life, (int, float)) and not isinstance(life, bool) and 0 < life < _LONGEST_LIFE:
+        expires = int(clock.now().timestamp() + life)
     return Credential("session", access, refresh, expires, before.source if before else "")
 
 

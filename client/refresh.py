@@ -31,7 +31,7 @@ def refreshed(connection: Connection, used: Signing) -> Credential:
     """A session newer than `used`.
 
     Raises:
-        FrostError: With code SESSION_ENDED when the provider says so (exit 3); any other one leaves the session as it is.
+        FrostError: With code SESSION_ENDED when it is over (exit 3); any other one leaves the session as it is.
     """
     with connection.lock:
         held = connection.credential()
