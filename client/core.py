@@ -30,7 +30,7 @@ THROTTLE_RETRIES = 5
 BACKOFF = (0.1, 0.3, 1.0, 2.0)
 """Seconds to wait before each further try after a broken connection, 502, 503 or 504."""
 RETRY_SECONDS = 10.0
-"""No such retry begins later than this after the first try: that a service is unreachable is told soon (checklist G43)."""
+"""No such retry begins later than this after the first try: what is unreachable is told soon (checklist G43)."""
 
 
 # Patterns are compiled on first use: a command that goes well needs none of them.

@@ -67,7 +67,7 @@ class FrostError(Exception):
         self.gone = gone
 
     def document(self) -> dict[str, Any]:
-        """`{"error": {code, message, hint, requestId, details}}`: the failure as `-o json` prints it (checklist G40)."""
+        """`{"error": {code, message, hint, requestId, details}}`: what `-o json` prints of it (checklist G40)."""
         return {
             "error": {
                 "code": self.code,

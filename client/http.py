@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -237,6 +238,7 @@ def _client(link: Link) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         transport=transport,
         trust_env=False,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # a cookie would come before our credential (1.2)
         follow_redirects=False,
         timeout=httpx.Timeout(TOTAL_SECONDS, connect=CONNECT_SECONDS),
     )
@@ -257,6 +259,9 @@ async def _pieces(response: httpx.Response | None) -> AsyncIterator[bytes]:
 async def _body(response: httpx.Response) -> bytes:
     pieces: list[bytes] = []
     room = ANSWER_BYTES
+    length = response.headers.get("content-length", "")
+    if length.isdigit() and len(length) < 20 and int(length) > room:
+        raise _TooLong
     async for piece in response.aiter_raw():
         room -= len(piece)
         if room < 0:

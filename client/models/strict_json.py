@@ -21,7 +21,7 @@ MAX_DIGITS = 100
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
 _SPACE = re.compile(r"[ \t\n\r]*")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -128,7 +128,7 @@ def _member(reader: _Reader, path: list[str | int], names: set[str] | None) -> s
     assert names is not None
     if name in names:
         reader.at = start
-        reader.refuse(f"the member {json.dumps(name)} is given twice", [*path, name])
+        reader.refuse(f"the member {_quoted(name)} is given twice", [*path, name])
     names.add(name)
     reader.space()
     if not reader.take(":"):
@@ -202,8 +202,13 @@ def path_text(path: list[str | int] | Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            text += f".{part}" if _NAME.fullmatch(part) else f"[{json.dumps(part)}]"
+            text += f".{part}" if _NAME.fullmatch(part) else f"[{_quoted(part)}]"
     return text
+
+
+def _quoted(name: str) -> str:
+    """A member name in ASCII and not longer than a line: it comes from whoever wrote the text."""
+    return json.dumps(name if len(name) <= 64 else name[:63] + "…")
 
 
 def _locate(text: str, max_depth: int) -> None:
