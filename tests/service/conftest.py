@@ -13,6 +13,7 @@ import pytest
 
 from service.db import migrate
 from service.db.engine import Database
+from tests.service.inside import Inside
 from tests.service.postgres import Cluster
 from tests.service.running import Running
 
@@ -97,5 +98,14 @@ def own() -> Iterator[Running]:
 def demo_database(demo: Running) -> Iterator[Database]:
     """The database of `demo`, seen from outside its process."""
     opened = Database(demo.database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def inside(database_url: str, tmp_path: Path) -> Iterator[Inside]:
+    """The application in this process on an empty world, with its statements counted."""
+    opened = Inside(tmp_path, database_url, "empty")
+    opened.forget()
     yield opened
     opened.close()
