@@ -103,18 +103,20 @@ def limited(reply: Reply, attempt: int) -> float | None:
     details = found if isinstance(found, dict) else {}
     if "cap" in details:
         return None
-    header = reply.headers.get("retry-after", "")
-    hints = (envelope.get("retry_after"), details.get("retryAfterSeconds"), int(header) if _is_count(header) else None)
-    hint = next((float(value) for value in hints if _is_number(value)), 0.0)
+    hints = (_seconds(envelope.get("retry_after")), _seconds(details.get("retryAfterSeconds")), _header(reply))
+    hint: float = next((value for value in hints if value is not None), 0.0)
     return min(max(hint, 2.0 * 2**attempt), _LONGEST_WAIT)
 
 
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10
+def _seconds(value: object) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e9:
+        return float(value)
+    return None
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e9
+def _header(reply: Reply) -> float | None:
+    text = reply.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _exit(status: int, path: str, *, gone: bool) -> Exit:
