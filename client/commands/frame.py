@@ -57,6 +57,13 @@ class _Framed(click.Command):
         taken = {opt for param in self.params for opt in param.opts}
         return [*self.params, *(flag for flag in GLOBAL_FLAGS if taken.isdisjoint(flag.opts))]
 
+    def make_parser(self, ctx: click.Context) -> Any:
+        """click looks for `-o` among the long names first, and on the way to the short ones it makes an error with
+        suggestions (3 ms); here it finds it, and `-o=json` reads like `--output=json`."""
+        parser = super().make_parser(ctx)
+        parser._long_opt.update(parser._short_opt)
+        return parser
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; what is wrong with them is wrong in this command."""
         try:

@@ -1,6 +1,7 @@
 """One run of the command line: the flags given, and what they lead to, each found when it is first needed."""
 
 import os
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,27 @@ class Invocation:
         answer = self._driver.call(call)
         self.tell_notices(self.connection)
         return answer
+
+    def call_for_tenant(self, calls: Callable[[str], "Call"]) -> Any:
+        """Send a request about the selected tenant. When it is out of reach, the hint says what chose it: the tenant
+        is never exchanged silently (checklist G29, T30)."""
+        from client import tenancy
+        from client.errors import Exit, FrostError
+
+        selection = self.tenant
+        try:
+            return self.call(calls(selection.tenant_id))
+        except FrostError as error:
+            if error.code == "TENANT_ACCESS_DENIED" or error.exit_code == Exit.NOT_FOUND:
+                error.hint = tenancy.way_out(selection)
+                if self.connection.credential().kind == "api_key":
+                    error.hint = "an API key is bound to one tenant; to use others sign in as a person: frost login"
+            raise
+
+    def forget_config(self) -> None:
+        """Read the config file again when it is needed next: it has changed."""
+        for name in ("config", "selected", "connection", "_driver", "me", "tenant"):
+            self.__dict__.pop(name, None)
 
     def tell_notices(self, connection: "Connection") -> None:
         """Say what came up on the way: where a session was kept, for one."""

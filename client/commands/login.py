@@ -36,14 +36,17 @@ def _login(
         from client import contexts
 
         contexts.add(run.config, context, endpoint)
+        run.forget_config()
     connection = run.connection_to(context)
     _sign_in(run, connection, in_browser=browser or not (device or _by_code(connection)), email=email)
     run.tell_notices(connection)
+    if "api_key" in connection.context.credentials.kinds:
+        run.output.warn("the API key of this context goes before the session")
     if context is not None:
         from client import contexts
 
         contexts.choose(connection.config, context)
-    me = run.driver(run.connection_to(context)).call(account.me())
+    me = run.driver(connection).call(account.me())
     name = connection.context.name
     run.output.done(
         f"signed in as {me['email']} (context {name})",

@@ -56,7 +56,9 @@ def current(run: Invocation, organization: str | None) -> None:
     The order is: --tenant, FROST_TENANT, the tenant chosen with `tenant use`, your default tenant.
     """
     selection = run.tenant
-    found = _entitled(run, selection, organization)
+    if organization is not None:
+        _within(run, selection.tenant_id, organization)
+    found = run.call_for_tenant(tenants.get)
     source = selection.source if run.output.structured else _SOURCES[selection.source]
     run.output.record(records.TENANT, found, source=source)
 
@@ -174,24 +176,17 @@ def _of_one_organization(run: Invocation, found: list[dict[str, Any]], active: s
 
 
 def _active(run: Invocation, answer: dict[str, Any]) -> str:
-    """The id of the tenant that the next command would use; the answer's own default saves a request."""
-    selection = tenancy.resolve(
-        run.flags.tenant, os.environ, run.connection.context, lambda: str(answer.get("defaultTenantId") or "")
-    )
-    return selection.tenant_id
+    """The id of the tenant that the next command would use, empty for none; the answer's default saves a request."""
 
+    def default() -> str:
+        return str(answer.get("defaultTenantId") or "")
 
-def _entitled(run: Invocation, selection: tenancy.Selection, organization: str | None) -> dict[str, Any]:
-    """The selected tenant, asked for; a stored one that is no longer the caller's names `tenant use` (T30)."""
-    if organization is not None:
-        _within(run, selection.tenant_id, organization)
     try:
-        found: dict[str, Any] = run.call(tenants.get(selection.tenant_id))
+        return tenancy.resolve(run.flags.tenant, os.environ, run.context, default).tenant_id
     except FrostError as error:
-        if error.exit_code in (Exit.NOT_ALLOWED, Exit.NOT_FOUND):
-            error.hint = tenancy.way_out(selection)
+        if error.code == "NO_TENANT":
+            return ""
         raise
-    return found
 
 
 def _within(run: Invocation, tenant_id: str, organization: str) -> None:
