@@ -87,14 +87,20 @@ def read(path: str) -> Content | None:
         return None
     except OSError as error:
         raise _unusable(path, error) from None
-    with open(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise _refused(f"{safe(path)} is not a regular file")
         if found.st_uid != os.geteuid():
             raise _refused(f"{safe(path)} belongs to another user")
         _check_folder(os.path.dirname(path))
-        data = file.read(MAX_BYTES + 1)
+        data = b""
+        while len(data) <= MAX_BYTES and (piece := os.read(descriptor, MAX_BYTES)):
+            data += piece
+    except OSError as error:
+        raise _unusable(path, error) from None
+    finally:
+        os.close(descriptor)
     if len(data) > MAX_BYTES:
         raise damaged(path, f"it is larger than {MAX_BYTES // 1024} KiB")
     return Content(data, stat.S_IMODE(found.st_mode))
