@@ -1,4 +1,4 @@
-"""What each endpoint answers with, as JSON schemas made from the client's models; only the description of the API asks."""
+"""What each endpoint answers with, as JSON schemas made from the client's models; only the API description asks."""
 
 import importlib
 from functools import cache

@@ -24,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from client.commands.root import main as commands
 
         return commands(given)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # Standard error as well: it is what Textual paints on.
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         return _refuse(NOT_A_TERMINAL)
     if os.environ.get("TERM", "") in ("dumb", ""):
         return _refuse(DUMB)

@@ -217,8 +217,8 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "tenants.create",
         "Create tenant",
-        ("c",),
-        "create",
+        ("n",),
+        "new",
         reason=_cannot_create,
         command=_tenant_create,
         help="Provisioning is shown step by step",

@@ -3,6 +3,7 @@
 import base64
 import subprocess
 from collections.abc import Mapping
+from typing import Any
 
 from textual.app import App
 
@@ -15,7 +16,7 @@ def fits(text: str) -> bool:
     return len(base64.b64encode(text.encode())) <= LIMIT
 
 
-def to_terminal(app: App[object], text: str) -> None:
+def to_terminal(app: App[Any], text: str) -> None:
     """Hand the text to the terminal; it travels base64-encoded, so its content cannot act on anything."""
     app.copy_to_clipboard(text)
 

@@ -89,11 +89,12 @@ def change(connection: "Connection", name: str, endpoint: str, region: str) -> N
         set_region(connection.config, name, region)
 
 
-def remember_tenant(connection: "Connection", tenant_id: str) -> None:
-    """Make a tenant the stored selection of the context (contract: tenant use)."""
+def remember_tenant(connection: "Connection", tenant_id: str) -> "Connection":
+    """Make a tenant the stored selection of the context (contract: tenant use); the connection as it is then."""
     from client.tenancy import persist
 
     persist(connection, tenant_id)
+    return again(connection)
 
 
 def endpoint_problem(text: str) -> str | None:

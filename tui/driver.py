@@ -7,6 +7,7 @@ while a key may still be incomplete, and rarely otherwise, so that idling costs 
 import os
 import selectors
 from codecs import getincrementaldecoder
+from collections.abc import Iterable
 
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
@@ -19,6 +20,14 @@ WATCHFUL_LOOKS = 25  # how many quick looks follow the last byte: longer than an
 
 class FrostDriver(LinuxDriver):
     """Reads keys promptly, and ends the program when there is nobody left to read from."""
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Columns and lines of the terminal itself: COLUMNS and LINES, which Textual prefers, do not follow a resize."""
+        try:
+            columns, lines = os.get_terminal_size(self.fileno)
+        except OSError:
+            columns, lines = 0, 0
+        return (columns, lines) if columns and lines else super()._get_terminal_size()
 
     def run_input_thread(self) -> None:
         """Read, parse and dispatch until the driver stops or the terminal is gone."""
@@ -48,7 +57,6 @@ class FrostDriver(LinuxDriver):
         except OSError:
             return None
 
-    def _dispatch(self, messages: "object") -> None:
-        for message in messages:  # type: ignore[attr-defined]
-            if isinstance(message, Message):
-                self.process_message(message)
+    def _dispatch(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self.process_message(message)

@@ -5,8 +5,9 @@ from datetime import datetime
 
 BACKOFF = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds before each further try while the platform does not answer; the last one repeats."""
-STEPS_MS = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
-"""Latency is shown in these steps: a figure that jitters would repaint an idle screen."""
+STEPS_MS = (10, 25, 50, 100, 250, 500, 1000, 2500, 5000)
+"""Latency is shown in these steps, smoothed: a figure that jitters would repaint an idle screen."""
+SMOOTHING = 0.25
 
 
 @dataclass(slots=True)
@@ -24,7 +25,9 @@ class Link:
         """The platform answered; tells whether anything shown changes."""
         before = (self.state, self.latency)
         self.state, self.since, self.tries, self.why = "up", None, 0, ""
-        self.latency_ms = latency_ms
+        if latency_ms is not None and self.latency_ms is not None:
+            latency_ms = self.latency_ms + SMOOTHING * (latency_ms - self.latency_ms)
+        self.latency_ms = latency_ms if latency_ms is not None else self.latency_ms
         return before != (self.state, self.latency)
 
     def failed(self, why: str, at: datetime) -> None:

@@ -85,7 +85,7 @@ def load(path: Path) -> State:
                 return State()
             document = json.load(file)
         return _state(document)
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return State()
 
 
@@ -98,13 +98,23 @@ def _state(document: Any) -> State:
         if member.name != "contexts" and isinstance(value, type(getattr(state, member.name))):
             setattr(state, member.name, value)
     state.lines = [line for line in state.lines if isinstance(line, str)]
+    state.sort = {place: sort for place, sort in state.sort.items() if isinstance(sort, list)}
     for name, memory in (document.get("contexts") or {}).items():
-        tenants = [row for row in memory.get("tenants", []) if isinstance(row, dict) and isinstance(row.get("id"), str)]
+        tenants = [row for row in memory.get("tenants", []) if _is_row(row)]
         recent = [tenant for tenant in memory.get("recent", []) if isinstance(tenant, str)]
         state.contexts[name] = ContextMemory(
             str(memory.get("endpoint", "")), tenants, recent, str(memory.get("who", ""))
         )
     return state
+
+
+def _is_row(row: Any) -> bool:
+    """Whether a row has the shape it was written with: a place computes with it."""
+    if not isinstance(row, dict) or not isinstance(row.get("id"), str):
+        return False
+    quota = row.get("tightestQuota") or {"limit": 0}
+    figures = (quota.get("used"), quota.get("limit")) if isinstance(quota, dict) else ("",)
+    return all(figure is None or isinstance(figure, int) for figure in figures)
 
 
 def save(path: Path, state: State) -> None:

@@ -23,6 +23,12 @@ def share(record: Record) -> float:
     return float(quota["used"] / quota["limit"]) if quota.get("used") is not None and quota.get("limit") else 0.0
 
 
+def tightest_text(record: Record) -> str:
+    """The share of the tightest quota and what it is of."""
+    quota = record.get("tightestQuota")
+    return f"{share(record):.0%} {quota.get('resourceType', '')}" if quota else ""
+
+
 def columns(workspace: Workspace) -> Sequence[Column]:
     """The columns, the most important first; `►` marks the tenant worked in."""
     by_key = {column.key: column for column in TENANT.columns}
@@ -36,7 +42,8 @@ def columns(workspace: Workspace) -> Sequence[Column]:
         name._replace(title="  Name", cell=mark, sort=lambda record: name.text(record).casefold()),
         by_key["status"]._replace(cell=status_text),
         organization,
-        quota._replace(title="Tightest", wide=True),
+        # The share first: it is what the eye looks for, and what stays when the column is cut.
+        quota._replace(title="Tightest", wide=False, cell=tightest_text),
         tags._replace(wide=True),
         slug._replace(wide=True),
     )
@@ -47,6 +54,6 @@ def tones(workspace: Workspace) -> Tones:
     return {
         "displayName": lambda record: "mark" if record["id"] == workspace.tenant_id else None,
         "status": lambda record: {"active": "good", "provisioning": "warning"}.get(str(record.get("status"))),
-        "tightestQuota": lambda record: "warning" if share(record) >= NEARLY else None,
+        "tightestQuota": lambda record: "bad" if share(record) >= 1 else "warning" if share(record) >= NEARLY else None,
         "slug": lambda record: "dim",
     }

@@ -1,7 +1,7 @@
 """The one place that knows where one works: context, tenant, identity, and what is loaded, stale or failing.
 
 The only holder of the client. It has no screen in it: what changes is told by topic (`link`, `identity`,
-`tenants`, `tenant`, `operations`, `context`) to one listener, and what runs in the background is handed to
+`tenants`, `tenant`, `operations`, `context`, `contexts`) to one listener, and what runs in the background is handed to
 `spawn`, which keeps one task for each name and puts failures where they are shown.
 """
 
@@ -76,6 +76,7 @@ class Workspace:
         self.tenants_state: Literal["remembered", "fresh", "failed"] = "remembered"
         self.tenants_error = ""
         self.operations: dict[str, dict[str, Any]] = {}
+        self._followed = ""
         self.tenant_id = self._tenant_flag or self.environ.get("FROST_TENANT") or connection.context.tenant or ""
         self.tenant_source = contexts.tenant_source(self._tenant_flag, self.environ, connection)
         if not self.tenant_id and self._memory.recent:
@@ -158,6 +159,7 @@ class Workspace:
             self._spawn("retry", self._retry())
         elif error.exit_code is Exit.NOT_SIGNED_IN:
             self.link.refused(error.message)
+            self._followed = ""
             for name in ("retry", "poll", "follow", "load"):
                 self._spawn(name, None)
         elif self.link.state != "up":
@@ -209,10 +211,16 @@ class Workspace:
             self.tenant_id = default
         if self.tenant_id:
             self._memory.recent = self.recent[:RECENT]
-            self._spawn("follow", self._follow(self.tenant_id))
+            self._begin_to_follow()
         self._changed("tenant")
 
     # Signals
+
+    def _begin_to_follow(self) -> None:
+        """Listen to the tenant worked in; listening already, go on with that."""
+        if self._followed != self.tenant_id:
+            self._followed = self.tenant_id
+            self._spawn("follow", self._follow(self.tenant_id))
 
     async def _follow(self, tenant_id: str) -> None:
         """Read again whenever the tenant worked in says that something happened."""
@@ -223,6 +231,7 @@ class Workspace:
                     self._reload_due = True
                     self._spawn("reload", self._reload())
         except FrostError as error:
+            self._followed = ""
             if error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
                 self._note(error)
 
@@ -288,8 +297,9 @@ class Workspace:
         self._memory.recent = [tenant_id, *(old for old in (before, *self._memory.recent) if old and old != tenant_id)]
         del self._memory.recent[RECENT:]
         self._changed("tenant")
-        self._spawn("follow", self._follow(tenant_id))
-        await asyncio.to_thread(contexts.remember_tenant, self.connection, tenant_id)
+        self._begin_to_follow()
+        self.connection = await asyncio.to_thread(contexts.remember_tenant, self.connection, tenant_id)
+        self._changed("contexts")
         overriding = "--tenant" if self._tenant_flag else "FROST_TENANT" if self.environ.get("FROST_TENANT") else ""
         if overriding:
             self._notice(f"Stored; commands with {overriding} set still use that tenant", "warning")

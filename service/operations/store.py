@@ -13,7 +13,6 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    literal,
     or_,
     select,
     text,
@@ -21,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-from service.db.tables import api_keys, executors, operations, sessions, tenants
+from service.db.tables import api_keys, executors, operations, sessions, tenants, users
 
 OPEN = ("pending", "running")
 LISTED = 50
@@ -197,13 +196,16 @@ class Credentials:
 
 
 def still_good(connection: Connection, held: Credentials, now: datetime) -> Credentials:
-    """Those that are neither ended, revoked nor expired at `now`."""
+    """Those that are neither ended, revoked nor expired at `now`, and whose person is still there."""
     live_sessions = (
         connection.execute(
-            select(sessions.c.id).where(
+            select(sessions.c.id)
+            .join(users)
+            .where(
                 sessions.c.id.in_(held.sessions),
                 sessions.c.ended_at.is_(None),
-                sessions.c.expires_at > literal(now, sessions.c.expires_at.type),
+                sessions.c.expires_at > now,
+                users.c.deleted_at.is_(None),
             )
         ).scalars()
         if held.sessions
@@ -211,10 +213,13 @@ def still_good(connection: Connection, held: Credentials, now: datetime) -> Cred
     )
     live_keys = (
         connection.execute(
-            select(api_keys.c.id).where(
+            select(api_keys.c.id)
+            .join(users)
+            .where(
                 api_keys.c.id.in_(held.keys),
                 api_keys.c.revoked_at.is_(None),
-                api_keys.c.expires_at > literal(now, api_keys.c.expires_at.type),
+                api_keys.c.expires_at > now,
+                users.c.deleted_at.is_(None),
             )
         ).scalars()
         if held.keys

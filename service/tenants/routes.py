@@ -19,6 +19,7 @@ from service.db.engine import Record
 from service.operations import provisioning
 from service.platform import Platform, platform_of
 from service.tenants import rules, store
+from service.world.facts import failing_listings
 from service.world.quotas import quota_types
 
 router = area("tenants")
@@ -145,8 +146,11 @@ def add_usage(connection: Connection, caller: Caller, documents: list[dict[str, 
     types = quota_types()
     limits = store.limits(connection, caller)
     counted = store.counted(connection, caller, types.values())
+    failing = failing_listings(connection)
     for document in documents:
-        quota = rules.tightest(limits.get(document["id"], {}), counted.get(document["id"], {}), types)
+        tenant_id = document["id"]
+        unknown = {kind for of_tenant, kind in failing if of_tenant == tenant_id}
+        quota = rules.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
         document["tightestQuota"] = quota and {
             "resourceType": quota.resource_type,
             "used": quota.used,

@@ -119,7 +119,7 @@ def test_G06_debug_adds_lines_on_standard_error_and_changes_no_byte_of_standard_
     for flag in ("-d", "--debug"):
         traced = shared.frost(flag, "tenant", "list", "--all", "-o", "json")
         assert traced.out == plain.out
-        assert re.search(r"GET /v1/tenants\S* .*200.*ms", traced.err), traced.err
+        assert re.search(r"GET /api/v1/tenants\S* .*200.*ms", traced.err), traced.err
         assert re.search(r"[0-9a-f-]{8,}", traced.err)
 
 

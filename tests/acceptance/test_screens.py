@@ -111,9 +111,9 @@ def test_the_tenant_in_use_is_the_one_of_the_commands(demo: Home) -> None:
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (100, 30), (200, 50)])
 def test_I03_every_line_fits_whatever_the_size(demo: Home, columns: int, rows: int) -> None:
     with screens(demo, columns=columns, rows=rows) as program:
-        text = program.wait_for("Data Lake")
+        program.wait_for("Data Lake")
         for name in ("Web Shop", "Staging", "Newsroom"):
-            assert name in text
+            program.wait_for(name)
         program.press("?")
         program.until_quiet(0.3, 3)
         assert "ctrl+t" in program.text.casefold().replace("^t", "ctrl+t")

@@ -13,7 +13,9 @@ import pytest
 
 from service.db import migrate
 from service.db.engine import Database
+from tests.service.inside import Inside
 from tests.service.postgres import Cluster
+from tests.service.running import Running
 
 KINDS = ("sqlite", "postgresql")
 _numbers = itertools.count(1)
@@ -70,5 +72,40 @@ def database_url(request: pytest.FixtureRequest, new_database_url: Callable[[str
 def database(database_url: str) -> Iterator[Database]:
     """The same, opened."""
     opened = Database(database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def demo(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    """A running platform on the demo world, on each kind of database; for tests that leave the world as it is.
+
+    Provisioning stands still (its pace is ten minutes), so Sandbox and new tenants stay `provisioning`.
+    """
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+@pytest.fixture
+def own() -> Iterator[Running]:
+    """A running platform for one test alone, on SQLite."""
+    with Running() as running:
+        yield running
+
+
+@pytest.fixture
+def demo_database(demo: Running) -> Iterator[Database]:
+    """The database of `demo`, seen from outside its process."""
+    opened = Database(demo.database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def inside(database_url: str, tmp_path: Path) -> Iterator[Inside]:
+    """The application in this process on an empty world, with its statements counted."""
+    opened = Inside(tmp_path, database_url, "empty")
+    opened.forget()
     yield opened
     opened.close()

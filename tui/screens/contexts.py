@@ -51,7 +51,7 @@ class Contexts(Place):
         return contexts.records(self.workspace.connection)
 
     def changed(self, topic: str) -> None:
-        if topic in ("context", "identity"):
+        if topic in ("context", "contexts", "identity"):
             self.show()
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:

@@ -1,4 +1,4 @@
-"""The frame around every place: header, navigation, the place, the prompt, footer; and the actions that work anywhere."""
+"""The frame around every place: header, navigation, prompt and footer; and the actions that work anywhere."""
 
 import asyncio
 import inspect
@@ -25,6 +25,8 @@ from tui.widgets.navigation import Navigation
 from tui.widgets.too_small import TooSmall
 from tui.workspace import Severity, Workspace
 
+LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
+
 
 class FrameScreen(Screen[None]):
     """The only screen besides dialogs. Places are opened inside it and stay as they were left."""
@@ -47,7 +49,7 @@ class FrameScreen(Screen[None]):
         & > #body { height: 1fr; }
         &.-narrow Navigation { display: none; }
         &.-zoom Navigation { display: none; }
-        &.-wide Place > Detail { display: block; width: 42; border-left: solid $border; }
+        &.-wide Place > Detail { display: block; width: 40; border-left: solid $border; }
         &.-wide Place > .place--list { display: block; }
         &.-wide Place.-zoom-list > Detail { display: none; }
         &.-wide Place.-zoom-detail > .place--list { display: none; }
@@ -162,7 +164,7 @@ class FrameScreen(Screen[None]):
 
     def toast(self, words: str, severity: Severity = "information") -> None:
         """A message at the edge; its text may be foreign."""
-        lines = "\n".join(safe(line) for line in words.split("\n"))
+        lines = "\n".join(safe(line, LONGEST_LINE) for line in words.split("\n")[:MOST_LINES])
         self.app.notify(lines, severity=severity, markup=False, timeout=8 if severity == "error" else 5)
 
     @on(Place.Moved)

@@ -33,7 +33,7 @@ class Place(Horizontal):
     Place {
         background: $background;
         & > .place--list { width: 1fr; height: 1fr; }
-        & > Detail { width: 42; height: 1fr; display: none; border-left: solid $border; padding: 1 2; }
+        & > Detail { width: 40; height: 1fr; display: none; border-left: solid $border; padding: 1 1 1 2; }
         &.-detail > Detail { display: block; width: 1fr; border-left: none; }
         &.-detail > .place--list { display: none; }
     }
@@ -117,7 +117,7 @@ class Place(Horizontal):
     def focus_list(self) -> None:
         """Give the list the focus."""
         self.remove_class("-detail")
-        self.table.focus()
+        self.screen.set_focus(self.table)
 
     def set_filter(self, line: str) -> None:
         """Filter the list, as if typed."""

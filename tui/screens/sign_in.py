@@ -1,7 +1,7 @@
 """Signing in and out from the screens: the device flow with its code, and the dialog of a session that is over."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from client.login import DeviceCode as Code
 
 
-async def sign_in(app: App[object], workspace: Workspace, name: str) -> bool:
+async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
     """Sign in to a context by device code; True when somebody is signed in now.
 
     The local platform approves by itself, so its code is never shown. The waiting is a thread that cannot be
@@ -56,7 +56,7 @@ async def sign_in(app: App[object], workspace: Workspace, name: str) -> bool:
     return True
 
 
-async def sign_out(app: App[object], workspace: Workspace, name: str) -> None:
+async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
     """End the session of a context on the platform and forget it here."""
     from client import login
 
@@ -65,7 +65,7 @@ async def sign_out(app: App[object], workspace: Workspace, name: str) -> None:
     app.notify(f"Signed out of {name}", markup=False)
 
 
-async def session_is_over(app: App[object], workspace: Workspace) -> bool:
+async def session_is_over(app: App[Any], workspace: Workspace) -> bool:
     """The one dialog of a lost session: sign in again, and the view comes back as it was."""
     facts = [("Context", workspace.context), ("Endpoint", workspace.endpoint), ("Why", workspace.link.why)]
     if not await app.push_screen_wait(Confirm("You are not signed in", facts, yes="Sign in", destructive=False)):

@@ -57,7 +57,7 @@ class Tenants(Place):
             return "Asking the platform …"
         if self.workspace.tenants_state == "failed":
             return self.workspace.tenants_error
-        return "You have no tenant yet; c creates one."
+        return "You have no tenant yet; n creates one."
 
     def records(self) -> Sequence[Record]:
         return self.workspace.tenants
@@ -99,7 +99,8 @@ class Tenants(Place):
         heading.display = steps.display = operation is not None
         if operation is not None:
             over = operation.get("status") in FINAL
-            heading.update("Provisioning" + ("" if over else f" {operation.get('progress', 0)}%"))
+            words = str(operation.get("status")) if over else f"{operation.get('progress') or 0:.0f}%"
+            heading.update(f"Provisioning  {words}")
             steps.show(operation.get("steps", ()))
 
     # Actions

@@ -73,7 +73,8 @@ class CommandPrompt(Vertical):
         self.display = True
         self.entry.value = line
         self.entry.cursor_position = len(line)
-        self.entry.focus()
+        # At once and not in a moment, as `focus` would: the next keys may have been typed already.
+        self.screen.set_focus(self.entry)
         self._suggest()
 
     def action_close(self) -> None:

@@ -69,7 +69,9 @@ class Confirm(Dialog[bool]):
         yield hint("Tab moves · Esc or n answers No" if self.typed else "y Yes · n or Esc No")
 
     def first_focus(self) -> Widget:
-        return self.query_one(Input) if self.typed is not None else self.query_one("#no", Button)
+        if self.typed is not None:
+            return self.query_one(Input)
+        return self.query_one("#no" if self.has_class("-destructive") else "#yes", Button)
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:

@@ -68,6 +68,8 @@ class Footer(Widget):
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)
-        for start, end, action in self._spans if offset is not None else ():
+        if offset is None:
+            return
+        for start, end, action in self._spans:
             if start <= offset.x < end:
                 self.post_message(self.Pressed(action))

@@ -68,7 +68,8 @@ class Heading(Horizontal):
     def open(self) -> None:
         """Start typing a filter."""
         self.add_class("-filtering")
-        self.line.focus()
+        # At once and not in a moment, as `focus` would: the next keys may have been typed already.
+        self.screen.set_focus(self.line)
 
     def put(self, filter_line: str) -> None:
         """Set the filter from elsewhere."""

@@ -1,0 +1,158 @@
+"""What an answer that is not a success says: the envelopes, the rate limit, and the table of codes.
+
+Source: platform facts 1.7 to 1.11; checklist G40, G41, G44; design: Command line (exit codes).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from client.errors import Exit, FrostError
+from client.text import safe
+
+if TYPE_CHECKING:
+    from client.core import Reply
+
+BAD_ANSWER = "BAD_ANSWER"
+MESSAGE_CELLS = 1000
+"""A message longer than this is cut (hostile F08)."""
+
+EXITS: Mapping[int, Exit] = {
+    401: Exit.NOT_SIGNED_IN,
+    403: Exit.NOT_ALLOWED,
+    404: Exit.NOT_FOUND,
+    408: Exit.UNREACHABLE,
+    409: Exit.CONFLICT,
+    412: Exit.CONFLICT,
+    502: Exit.UNREACHABLE,
+    503: Exit.UNREACHABLE,
+    504: Exit.UNREACHABLE,
+}
+"""Status -> how a command ends; any other one is Exit.REFUSED."""
+
+SIGN_IN = "sign in: frost login"
+HINTS: Mapping[str, str] = {
+    "AUTHENTICATION_REQUIRED": SIGN_IN,
+    "SESSION_EXPIRED": SIGN_IN,
+    "SESSION_REVOKED": SIGN_IN,
+    "TENANT_ACCESS_DENIED": "see the tenants you may use: frost tenant list --all",
+    "TENANT_NOT_PROVISIONED": "wait until it is active: frost tenant list",
+    "INSUFFICIENT_SCOPE": "use a key with that scope, or sign in as a person: frost login",
+    "INSUFFICIENT_PERMISSIONS": "ask an owner or admin of the organization",
+    "insufficient_permission": "ask an owner or admin of the organization",
+    "PERMISSION_DENIED": "ask an owner or admin of the organization",
+    "PATH_NOT_ROUTED": "check api_endpoint (it usually ends in /api) and the platform's version: frost platform status",
+    "ROUTE_NOT_FOUND": "check api_endpoint (it usually ends in /api) and the platform's version: frost platform status",
+    "RATE_LIMITED": "wait a minute and try again",
+}
+"""Known codes -> what to do next; a hint that the platform sent comes first."""
+
+_PERMISSION_CODES = frozenset({"INSUFFICIENT_PERMISSIONS", "insufficient_permission"})
+_PERMISSION = r"[a-z][a-z0-9_-]{0,31}(:[a-z][a-z0-9_-]{0,31}){1,2}"
+_LONGEST_WAIT = 30.0
+
+
+def refusal(reply: Reply, path: str) -> FrostError:
+    """The failure that an answer of status 400 to 599 stands for.
+
+    Read in the order of facts 1.7: 426, 429, nested, flat, else the status and the beginning of the body.
+    """
+    body = _object(reply.body)
+    nested = body.get("error")
+    envelope: Mapping[str, Any] = nested if isinstance(nested, dict) else body
+    flat = nested is not envelope
+    code = _text(envelope.get("code"))
+    message = safe(_text(envelope.get("message")), MESSAGE_CELLS)
+    if reply.status == 426:
+        code = "CLIENT_UPGRADE_REQUIRED"
+        message = message or "the platform no longer talks to this version of frost"
+    elif reply.status == 429 and not code:
+        code, message = "RATE_LIMITED", message or "too many requests"
+    elif not code:
+        code, message = "ERROR", f"HTTP {reply.status}: {message or _beginning(reply)}"
+    permission = envelope.get("required_permission")
+    if code in _PERMISSION_CODES and _well_formed(permission):
+        message = f"{message} (required permission: {permission})"
+    details = envelope.get("details")
+    return FrostError(
+        message or f"HTTP {reply.status}",
+        code=safe(code, 80),
+        hint=safe(_text(envelope.get("hint")), 300) or _hint(code, reply.status),
+        exit_code=_exit(reply.status, path, gone=flat and bool(_text(body.get("code")))),
+        request_id=reply.request_id,
+        details=details if isinstance(details, dict) else None,
+        status=reply.status,
+        operation_id=_text(envelope.get("operationId")),
+        gone=reply.status == 404 and flat and bool(_text(body.get("code"))),
+    )
+
+
+def limited(reply: Reply, attempt: int) -> float | None:
+    """Seconds to wait after a 429 before trying again; None for a cap that waiting does not lift (facts 1.10).
+
+    Args:
+        attempt: How many 429 came before this one, from 0.
+    """
+    body = _object(reply.body)
+    nested = body.get("error")
+    envelope = nested if isinstance(nested, dict) else body
+    found = envelope.get("details")
+    details = found if isinstance(found, dict) else {}
+    if "cap" in details:
+        return None
+    hints = (_seconds(envelope.get("retry_after")), _seconds(details.get("retryAfterSeconds")), _header(reply))
+    hint: float = next((value for value in hints if value is not None), 0.0)
+    return min(max(hint, 2.0 * 2**attempt), _LONGEST_WAIT)
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e9:
+        return float(value)
+    return None
+
+
+def _header(reply: Reply) -> float | None:
+    text = reply.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _exit(status: int, path: str, *, gone: bool) -> Exit:
+    """A nested 404 says that nothing was asked, not that nothing is there; only the operations route differs (1.7)."""
+    if status == 404 and not gone and "/operations/" not in path:
+        return Exit.REFUSED
+    return EXITS.get(status, Exit.REFUSED)
+
+
+def _hint(code: str, status: int) -> str:
+    return HINTS.get(code) or (SIGN_IN if status == 401 else "")
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _beginning(reply: Reply) -> str:
+    """The beginning of a body that is no envelope; a page says nothing to a person."""
+    if "html" in reply.headers.get("content-type", "").lower() or reply.body[:200].lstrip()[:1] == b"<":
+        return "the answer is a web page"
+    return safe(reply.body[:400].decode("utf-8", "replace").strip(), 200) or "no text"
+
+
+def _well_formed(permission: object) -> bool:
+    return (
+        isinstance(permission, str)
+        and re.fullmatch(_PERMISSION, permission) is not None
+        and not permission.startswith("unclassified:")
+        and not permission.endswith(":unclassified")
+    )

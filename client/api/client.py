@@ -1,0 +1,74 @@
+"""The asynchronous client of screens and library: one object per context, its areas imported on first use."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from client.core import Link, OnReply
+
+if TYPE_CHECKING:
+    from client.api.account import Account
+    from client.api.operations import Operations
+    from client.api.platform import Platform
+    from client.api.tenants import Tenants
+    from client.events import Signal
+
+
+class Client:
+    """Everything that can be asked of a platform.
+
+    Args:
+        connection: The context to work for (client/connection.py).
+        on_reply: Called after every exchange and wait, in the event loop.
+    """
+
+    def __init__(self, connection: Link, *, on_reply: OnReply | None = None) -> None:
+        from client.http import Http
+
+        self._http = Http(connection, on_reply=on_reply)
+
+    @cached_property
+    def account(self) -> Account:
+        from client.api.account import Account
+
+        return Account(self._http)
+
+    @cached_property
+    def tenants(self) -> Tenants:
+        from client.api.tenants import Tenants
+
+        return Tenants(self._http)
+
+    @cached_property
+    def operations(self) -> Operations:
+        from client.api.operations import Operations
+
+        return Operations(self._http)
+
+    @cached_property
+    def platform(self) -> Platform:
+        from client.api.platform import Platform
+
+        return Platform(self._http)
+
+    def events(self, tenant_id: str) -> AsyncIterator[Signal]:
+        """Signals to read again what is shown of a tenant; ends only with a FrostError (client/events.py)."""
+        from client.events import signals
+
+        return signals(self._http, tenant_id)
+
+    @property
+    def latency_ms(self) -> float | None:
+        """How long the last answer took, in milliseconds; None before the first."""
+        return self._http.latency_ms
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

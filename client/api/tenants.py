@@ -1,0 +1,79 @@
+"""Calls about tenants. Source: contract: tenant; facts 1.6."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from client.core import Call, Request, new_idempotency_key, path
+
+if TYPE_CHECKING:
+    from client.http import Http
+    from client.models.tenants import Tenant, TenantList
+
+MODEL = "tenants.Tenant"
+NEEDS = ("id", "displayName", "status")
+
+
+def list_all(usage: bool = False) -> Call:
+    """The tenants of every organization that the caller may use.
+
+    Args:
+        usage: Ask for `tightestQuota` too, which costs the platform a sum per tenant.
+    """
+    return Call(Request("GET", "/v1/tenants", _include(usage)), "tenants", MODEL)
+
+
+def list_of(organization_id: str, usage: bool = False) -> Call:
+    """The tenants of one organization that the caller may use."""
+    route = path("/v1/organizations/{}/tenants", organization_id)
+    return Call(Request("GET", route, _include(usage)), "tenants", MODEL)
+
+
+def get(tenant_id: str) -> Call:
+    return Call(Request("GET", path("/v1/tenants/{}", tenant_id)), model=MODEL, needs=NEEDS)
+
+
+def create(organization_id: str, display_name: str) -> Call:
+    """Creates a tenant; it comes back with status `provisioning` and the ids of the operation that provisions it."""
+    route = path("/v1/organizations/{}/tenants", organization_id)
+    request = Request("POST", route, body={"displayName": display_name}, idempotency_key=new_idempotency_key())
+    return Call(request, model=MODEL, needs=NEEDS)
+
+
+def rename(tenant_id: str, display_name: str) -> Call:
+    """Changes the display name only; the slug stays."""
+    request = Request("PATCH", path("/v1/tenants/{}", tenant_id), body={"displayName": display_name})
+    return Call(request, model=MODEL, needs=NEEDS)
+
+
+def _include(usage: bool) -> tuple[tuple[str, str], ...]:
+    return (("include", "usage"),) if usage else ()
+
+
+class Tenants:
+    """The same calls for the screens and the library, answered with models."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    async def list(self, *, usage: bool = False) -> TenantList:
+        """Every tenant the caller may use in all organizations, and the id of the default one."""
+        found: TenantList = await self._http.document(list_all(usage), "tenants.TenantList")
+        return found
+
+    async def list_of(self, organization_id: str, *, usage: bool = False) -> TenantList:
+        """The same of one organization."""
+        found: TenantList = await self._http.document(list_of(organization_id, usage), "tenants.TenantList")
+        return found
+
+    async def get(self, tenant_id: str) -> Tenant:
+        found: Tenant = await self._http.record(get(tenant_id))
+        return found
+
+    async def create(self, organization_id: str, display_name: str) -> Tenant:
+        found: Tenant = await self._http.record(create(organization_id, display_name))
+        return found
+
+    async def rename(self, tenant_id: str, display_name: str) -> Tenant:
+        found: Tenant = await self._http.record(rename(tenant_id, display_name))
+        return found

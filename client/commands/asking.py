@@ -1,0 +1,32 @@
+"""Questions to the person at the terminal. Off a terminal nobody is asked, and nothing is done unasked."""
+
+import sys
+
+from client.commands.output import Output
+from client.errors import FrostError, usage
+
+
+def confirm(output: Output, question: str, *, refused: str, hint: str) -> None:
+    """Ask yes or no, where no is the answer to anything but yes.
+
+    Args:
+        output: Where the question is written.
+        question: Names the object and the effect.
+        refused: What could not be done, when there is nobody to ask.
+        hint: What to do then.
+
+    Raises:
+        FrostError: No terminal (exit 2), or the answer was no (exit 1).
+    """
+    if not sys.stdin.isatty():
+        raise usage(f"{refused}, and there is no terminal to ask on", hint)
+    output.prompt(f"{question} [y/N] ")
+    if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
+        raise FrostError("not confirmed; nothing was changed", code="NOT_CONFIRMED")
+
+
+def secret(prompt: str) -> str:
+    """A line typed at the terminal without echo, without spaces around it."""
+    from getpass import getpass
+
+    return getpass(prompt).strip()

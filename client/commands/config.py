@@ -1,0 +1,190 @@
+"""`frost config`: init, set, show, get-contexts, use-context (contract: config; checklist F)."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from client import records
+from client.commands import asking
+from client.commands.frame import Group
+from client.commands.invocation import Invocation
+from client.commands.names import context_names
+from client.commands.output import Fact
+from client.errors import usage
+
+if TYPE_CHECKING:
+    from client.credentials import Credential
+
+KEYS = ("api_endpoint", "region", "api_key", "output_format")
+_LONGEST_INPUT = 64 * 1024
+
+config = Group("config", help="The config file: credentials, endpoint, contexts.")
+
+
+@config.leaf("init", examples=("frost config init", "frost config init --config ./other.yaml"))
+def init(run: Invocation) -> None:
+    """Create the config file with defaults and ask for an API key.
+
+    The key is typed without echo and may be left out: `frost login` signs in as a person. An existing file is only
+    replaced after a question, and kept beside the new one.
+    """
+    from client import contexts, credentials
+    from client.local import default_endpoint
+
+    path = run.config_path
+    talk = run.talk
+    if os.path.lexists(path):
+        asking.confirm(
+            talk,
+            f"{path} exists. Replace it with defaults? A copy is kept",
+            refused=f"{path} exists already",
+            hint="change it with: frost config set KEY VALUE",
+        )
+    former = contexts.create(path, default_endpoint(os.environ))
+    if former is not None:
+        talk.note(f"the file as it was is {former}")
+    key = ""
+    if sys.stdin.isatty():
+        key = asking.secret("API key (empty to sign in with `frost login` instead): ")
+    if key:
+        for notice in credentials.save_api_key(run.config, run.context.name, _key(key)):
+            talk.warn(notice)
+    holds = "defaults and an API key" if key else "defaults and no credentials"
+    run.output.done(f"{path} holds {holds}", {"file": path, "api_key": masked(key) if key else None})
+    if not key:
+        talk.note("sign in with: frost login")
+
+
+@config.leaf(
+    "set",
+    click.Argument(["key"], metavar="KEY", type=click.Choice(KEYS), help=f"One of {', '.join(KEYS)}."),
+    click.Argument(["value"], metavar="VALUE", help="The value; - reads it from standard input."),
+    examples=("frost config set output_format json", "frost config set api_key - < key.txt"),
+)
+def set_(run: Invocation, key: str, value: str) -> None:
+    """Set a value of the config file.
+
+    api_endpoint, region and api_key belong to the current context, output_format to all of them. An API key goes to
+    the keyring of the operating system where there is one.
+    """
+    from client import contexts, credentials
+
+    run.config_may_be_missing = True
+    if value == "-":
+        value = _from_standard_input(key)
+    context = run.context.name
+    if key == "api_key":
+        for notice in credentials.save_api_key(run.config, context, _key(value)):
+            run.output.warn(notice)
+        value = masked(value)
+    else:
+        contexts.SETTERS[key](run.config, context, value)
+    where = "" if key == "output_format" else f" of context {context}"
+    run.output.done(f"{key}{where} is {value or 'not set'}", {"key": key, "value": value, "context": context})
+
+
+@config.leaf("show", examples=("frost config show", "frost config show -o yaml"))
+def show(run: Invocation) -> None:
+    """Show the configuration in use and where each value comes from.
+
+    Secrets are shown as their beginning and last four characters.
+    """
+    from client import credentials
+
+    selected = run.selected
+    context = selected.context
+    credential = credentials.load(run.config, context)
+    key = masked(credential.secret) if credential.kind == "api_key" else ""
+    session = credential.kind == "session"
+    values: dict[str, tuple[str | bool, str]] = {
+        "context": (context.name, selected.source),
+        "api_endpoint": (context.api_endpoint, context.sources["api_endpoint"]),
+        "region": (context.region, context.sources["region"]),
+        "api_key": (key, credential.source if key else ""),
+        "session": (_session(credential), credential.source if session else ""),
+        "output_format": (run.config.output_format, run.config.output_format_source),
+        "tenant": (context.tenant, context.sources["tenant"]),
+        "read_only": (context.read_only, context.sources["read_only"]),
+    }
+    document = {
+        "file": run.config.path,
+        **{name: None if value == "" else value for name, (value, _) in values.items()},
+        "sources": {name: source for name, (value, source) in values.items() if value != ""},
+    }
+    facts: list[Fact] = [("file", run.config.path, "" if run.config.exists else "not there: these are the defaults")]
+    for name, (value, source) in values.items():
+        text = ("no", "yes")[value] if isinstance(value, bool) else value
+        facts.append((name, text, source if text else ""))
+    run.output.facts(document, facts, heads=("KEY", "VALUE", "SOURCE"))
+
+
+@config.leaf("get-contexts", examples=("frost config get-contexts -o wide",))
+def get_contexts(run: Invocation) -> None:
+    """List the contexts of the config file; a star marks the current one."""
+    current = run.config.current_context
+    if os.environ.get("FROST_CONTEXT") in run.config.contexts:
+        current = os.environ["FROST_CONTEXT"]
+    found = [
+        {
+            "name": one.name,
+            "current": one.name == current,
+            "api_endpoint": one.api_endpoint,
+            "region": one.region,
+            "tenant": one.tenant,
+            "read_only": one.read_only,
+            "credential": one.credentials.kinds[0] if one.credentials.kinds else "none",
+        }
+        for one in run.config.contexts.values()
+    ]
+    run.output.records(records.CONTEXT, found, marked=current)
+
+
+@config.leaf(
+    "use-context",
+    click.Argument(["name"], metavar="NAME", help="A context of the config file.", shell_complete=context_names),
+    examples=("frost config use-context prod",),
+)
+def use_context(run: Invocation, name: str) -> None:
+    """Switch to another context: other credentials, another endpoint."""
+    from client import contexts
+
+    contexts.choose(run.config, name)
+    run.output.done(f"{name} is the current context now", {"context": name})
+    if os.environ.get("FROST_CONTEXT"):
+        run.output.warn("FROST_CONTEXT is set and still wins over it")
+
+
+def masked(secret: str) -> str:
+    """A secret as it may be shown: its beginning and last four characters, a short one as nothing (F10)."""
+    return f"{secret[:8]}…{secret[-4:]}" if len(secret) >= 24 else "…"
+
+
+def _session(credential: "Credential") -> str:
+    if credential.kind != "session":
+        return ""
+    from datetime import UTC, datetime
+
+    until = datetime.fromtimestamp(credential.expires_at, UTC).isoformat() if credential.expires_at else ""
+    return f"signed in; access token until {records.time_text(until)}"
+
+
+def _key(text: str) -> str:
+    """A text that can be an API key; which ones are good the platform says."""
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise usage("api_key: that is not an API key", "give the key alone, or - to read it from standard input")
+    return text
+
+
+def _from_standard_input(key: str) -> str:
+    """The value on standard input, without the line break at its end; typed without echo on a terminal."""
+    if sys.stdin.isatty():
+        return asking.secret(f"{key}: ")
+    data = sys.stdin.buffer.read(_LONGEST_INPUT + 1)
+    if len(data) > _LONGEST_INPUT:
+        raise usage(f"{key}: standard input holds more than {_LONGEST_INPUT // 1024} KiB")
+    try:
+        return data.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise usage(f"{key}: standard input is not UTF-8 text") from None

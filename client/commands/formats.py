@@ -1,0 +1,144 @@
+"""Values as text: JSON, YAML and tables. Pure; nothing here writes (contract: Client conventions, `--output`).
+
+JSON and YAML keep every value exactly, and no character in them can act on a terminal: controls, bidirectional and
+other invisible characters and lone surrogates stand as standard escapes, other scripts as themselves (hostile F09).
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from client.text import cut, width
+
+GAP = "  "
+_NARROWEST = 6
+"""Cells a column keeps when a table is fitted to a terminal."""
+
+
+def json_text(value: Any, indent: int | None = 2) -> str:
+    """One JSON document without a final newline; in one line when `indent` is None."""
+    return _without_actors(json.dumps(value, ensure_ascii=False, indent=indent), _json_escape)
+
+
+def yaml_text(value: Any) -> str:
+    """The same value as a YAML 1.1 and 1.2 document in block style (checklist G16).
+
+    JSON is YAML, so a string that is not plainly a word is written as a JSON string: no reader can take it for a
+    number, a date or a flag.
+    """
+    return _without_actors("\n".join(_block(value)), _yaml_escape)
+
+
+def table_text(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[bool] = (),
+    keep: Sequence[bool] = (),
+    limit: int | None = None,
+) -> str:
+    """Lines of aligned columns, heads first; no cell may hold a line break.
+
+    `right` and `keep` say by column whether it is right-aligned and whether it is spared when the table is fitted.
+    `limit` is the terminal's width in cells: wider tables have their widest columns cut with `…`. None never cuts.
+    """
+    spared = [*keep, *([False] * (len(heads) - len(keep)))]
+    to_right = [*right, *([False] * (len(heads) - len(right)))]
+    widths = [max(width(text) for text in column) for column in zip(heads, *rows, strict=True)]
+    if limit is not None:
+        _fit(widths, spared, limit)
+    lines = []
+    for row in (heads, *rows):
+        line = GAP.join(map(_padded, row, widths, to_right)).rstrip(" ")
+        lines.append(line if limit is None else cut(line, limit))
+    return "\n".join(lines)
+
+
+def _padded(text: str, cells: int, to_right: bool) -> str:
+    taken = width(text)
+    if taken > cells:
+        text = cut(text, cells)
+        taken = width(text)
+    space = " " * (cells - taken)
+    return space + text if to_right else text + space
+
+
+def _fit(widths: list[int], spared: Sequence[bool], limit: int) -> None:
+    """Take cells from the widest columns until the line fits, as far as that goes."""
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - limit
+    while excess > 0:
+        candidates = [index for index in range(len(widths)) if not spared[index] and widths[index] > _NARROWEST]
+        if not candidates:
+            return
+        widest = max(candidates, key=widths.__getitem__)
+        widths[widest] -= 1
+        excess -= 1
+
+
+_WORD = r"[A-Za-z_][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*"
+_WORDS_OF_YAML = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
+_LONGEST_SIMPLE_KEY = 512
+"""YAML readers may give up on a key that is longer than 1,024 characters, escapes included."""
+
+
+def _block(value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, member in value.items():
+            name = _scalar(key)
+            if len(name) > _LONGEST_SIMPLE_KEY:
+                yield f"? {name}"
+                name = ""
+            if isinstance(member, dict | list) and member:
+                yield f"{name}:"
+                for line in _block(member):
+                    yield f"  {line}"
+            else:
+                yield f"{name}: {_scalar(member)}"
+    elif isinstance(value, list) and value:
+        for item in value:
+            lead = "- "
+            for line in _block(item):
+                yield lead + line
+                lead = "  "
+    else:
+        yield _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        if re.fullmatch(_WORD, value) and value.casefold() not in _WORDS_OF_YAML:
+            return value
+        return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value)
+    if isinstance(value, float) and "." not in text:
+        # YAML 1.1 wants a point in a number with an exponent
+        return text.replace("e", ".0e", 1)
+    return text
+
+
+@cache
+def _actors() -> re.Pattern[str]:
+    """Every character that shows nothing or acts: category Cc, Cf, Zl, Zp, Cs, and what YAML forbids raw."""
+    return re.compile(
+        "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+        "\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3"
+        "\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
+    )
+
+
+def _without_actors(text: str, escape: Any) -> str:
+    """Both formats keep such characters inside strings only, where an escape may stand."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _actors().sub(escape, text)
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
+
+
+def _yaml_escape(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    return f"\\U{number:08x}" if number > 0xFFFF else f"\\u{number:04x}"

@@ -1,0 +1,274 @@
+"""The thin layer over click: flags anywhere, aliases, groups imported when used, help, and usage errors with a hint.
+
+A group lists its commands as data. What lies in another module is named there and imported when it is used, so that
+`frost tenant list` never reads the code of `frost iam`:
+
+    root = Group("frost", {"tenant": Lazy("client.commands.tenant:tenant", "Tenants", aliases=("tenants",))})
+
+Every command accepts the global flags of the contract, before, between and after its words; the last one given wins.
+A command that declares a flag of the same name keeps its own meaning for it (checklist S27).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+
+import click
+from click.exceptions import NoSuchCommand
+
+from client.commands import usage
+
+if TYPE_CHECKING:
+    from client.commands.invocation import Invocation
+
+FORMATS = ("table", "yaml", "json", "wide")
+_OURS = "(frost)"
+_OURS_MEANS = "An addition of frost, beyond the common contract."
+_HELP_WIDTH = 100
+
+
+class Lazy(NamedTuple):
+    """A command by name: where it is, what a list says of it, its other names, and whether the contract has it."""
+
+    target: str
+    """`module:attribute`."""
+    summary: str
+    aliases: tuple[str, ...] = ()
+    ours: bool = False
+
+    def load(self) -> click.Command:
+        """Import the module and give its command."""
+        module, _, attribute = self.target.partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+
+class _Framed(click.Command):
+    """What commands and groups share: the global flags and the look of the help."""
+
+    def __init__(self, *args: Any, ours: bool = False, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        kwargs["add_help_option"] = False
+        super().__init__(*args, **kwargs)
+        self.ours = ours
+        self.examples = examples
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Own parameters first, then the global flags that they do not take over."""
+        taken = {opt for param in self.params for opt in param.opts}
+        return [*self.params, *(flag for flag in GLOBAL_FLAGS if taken.isdisjoint(flag.opts))]
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """click looks for `-o` among the long names first, and on the way to the short ones it makes an error with
+        suggestions (3 ms); here it finds it, and `-o=json` reads like `--output=json`."""
+        parser = super().make_parser(ctx)
+        parser._long_opt.update(parser._short_opt)
+        return parser
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; what is wrong with them is wrong in this command."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Text, usage, aliases, examples, arguments, commands, flags, global flags (checklist G01)."""
+        text = self.help or ""
+        formatter.write_text(f"{text}\n\n{_OURS_MEANS}" if self.ours else text)
+        with formatter.section("Usage"):
+            formatter.write_text(f"{ctx.command_path} {' '.join(self._usage(ctx))}")
+        if others := _other_paths(ctx):
+            with formatter.section("Aliases"):
+                formatter.write_text(", ".join(others))
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+        self.format_body(ctx, formatter)
+        own = [record for param in self.params if (record := param.get_help_record(ctx)) and _is_option(param)]
+        common = [
+            record for flag in self.get_params(ctx) if flag in GLOBAL_FLAGS and (record := flag.get_help_record(ctx))
+        ]
+        for title, rows in (("Flags", own), ("Global flags", common)):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def format_body(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Positional arguments; groups put their commands here."""
+        rows = [record for param in self.params if not _is_option(param) and (record := param.get_help_record(ctx))]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+
+    def _usage(self, ctx: click.Context) -> list[str]:
+        pieces = [piece for param in self.params if not _is_option(param) for piece in param.get_usage_pieces(ctx)]
+        required = [
+            f"{param.opts[0]} {param.make_metavar(ctx)}"
+            for param in self.params
+            if _is_option(param) and param.required
+        ]
+        return [*pieces, *required, "[flags]"]
+
+
+class Command(_Framed):
+    """A command that does something. Its function receives the `Invocation` first, then its own parameters."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the function with the run it belongs to."""
+        if self.callback is not None:
+            self.callback(ctx.obj, **ctx.params)
+
+
+class Group(_Framed, click.Group):
+    """A word that only leads to commands, listed in the order in which they were named."""
+
+    def __init__(self, name: str, lazy: Mapping[str, Lazy] | None = None, **kwargs: Any) -> None:
+        super().__init__(name, invoke_without_command=True, callback=_command_needed, **kwargs)
+        self.lazy = dict(lazy or {})
+        self.aliases = {name: entry.aliases for name, entry in self.lazy.items()}
+
+    def leaf(
+        self,
+        name: str,
+        *params: click.Parameter,
+        aliases: tuple[str, ...] = (),
+        ours: bool = False,
+        examples: Sequence[str] = (),
+    ) -> Callable[[Callable[..., None]], Command]:
+        """Make a function a command of this group. Its docstring is the help, its first line the summary."""
+
+        def add(function: Callable[..., None]) -> Command:
+            text = _text(function.__doc__ or "")
+            command = Command(name, callback=function, params=list(params), help=text, ours=ours, examples=examples)
+            self.add_command(command)
+            self.aliases[name] = aliases
+            return command
+
+        return add
+
+    def main_name(self, word: str) -> str | None:
+        """The name of the command that this word, a name or an alias, stands for."""
+        if word in self.commands or word in self.lazy:
+            return word
+        return next((name for name, others in self.aliases.items() if word in others), None)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of their listing."""
+        return [*self.commands, *self.lazy]
+
+    def every_name(self) -> list[str]:
+        """Names and aliases."""
+        return [*self.commands, *self.lazy, *(alias for others in self.aliases.values() for alias in others)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name or alias, imported now if it lies elsewhere."""
+        name = self.main_name(cmd_name)
+        if name is None:
+            return None
+        return self.commands[name] if name in self.commands else self.lazy[name].load()
+
+    def summaries(self) -> list[tuple[str, str]]:
+        """Each command with the line that says what it does; imports nothing."""
+        rows = [
+            (name, (command.help or "").split("\n", 1)[0], getattr(command, "ours", False))
+            for name, command in self.commands.items()
+        ]
+        rows += [(name, entry.summary, entry.ours) for name, entry in self.lazy.items()]
+        return [(name, f"{summary} {_OURS}" if ours else summary) for name, summary, ours in rows]
+
+    def format_body(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands, one a line."""
+        with formatter.section("Commands"):
+            formatter.write_dl(self.summaries())
+        if any(summary.endswith(_OURS) for _, summary in self.summaries()):
+            formatter.write_paragraph()
+            formatter.write_text(f"{_OURS}: {_OURS_MEANS[0].lower()}{_OURS_MEANS[1:]}")
+
+    def _usage(self, ctx: click.Context) -> list[str]:
+        return ["COMMAND", "[flags]"]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command the next word names; an unknown word is refused with the nearest one."""
+        command = self.get_command(ctx, args[0])
+        if command is None and not ctx.resilient_parsing:
+            raise NoSuchCommand(args[0], possibilities=self.every_name(), ctx=ctx)
+        return args[0], command, args[1:]
+
+
+def _command_needed() -> None:
+    """A group alone does nothing."""
+    ctx = click.get_current_context()
+    if ctx.invoked_subcommand is None and isinstance(ctx.command, Group):
+        names = ", ".join(ctx.command.list_commands(ctx))
+        raise usage.refused(ctx, "a command is needed", hint=f"one of: {names}; {usage.see_help(ctx)}")
+
+
+def _is_option(param: click.Parameter) -> TypeGuard[click.Option]:
+    return isinstance(param, click.Option)
+
+
+def _text(docstring: str) -> str:
+    from inspect import cleandoc
+
+    return cleandoc(docstring)
+
+
+def _other_paths(ctx: click.Context) -> list[str]:
+    """The command's path under each of its other names."""
+    parent = ctx.parent
+    if parent is None or not isinstance(parent.command, Group) or ctx.info_name is None:
+        return []
+    main = parent.command.main_name(ctx.info_name) or ctx.info_name
+    names = (main, *parent.command.aliases.get(main, ()))
+    return [f"{parent.command_path} {name}" for name in names if name != ctx.info_name]
+
+
+# --- global flags ----------------------------------------------------------------------------------------------------
+
+
+class _GlobalFlag(click.Option):
+    """A flag every command takes; its value goes to the `Invocation`, not to the command."""
+
+    def __init__(self, declarations: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(list(declarations), expose_value=False, callback=_remember, **kwargs)
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Keep what was given. An empty value is a mistake, not a default (checklist G27)."""
+    if value is None or value is False or ctx.resilient_parsing:
+        return
+    if value == "":
+        raise usage.refused(ctx, f"{param.opts[-1]} needs a value, an empty one was given")
+    if param.name == "output" and value not in FORMATS:
+        raise usage.refused(ctx, f'-o/--output: "{value}" is not a format', hint=f"one of: {', '.join(FORMATS)}")
+    run: Invocation = ctx.obj
+    setattr(run.flags, param.name, value)
+
+
+def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        run: Invocation = ctx.obj
+        ctx.max_content_width = _HELP_WIDTH
+        run.output.text(ctx.get_help())
+        ctx.exit()
+
+
+GLOBAL_FLAGS: tuple[click.Option, ...] = (
+    _GlobalFlag(["--config"], metavar="FILE", help="Config file; default $HOME/.cli/config.yaml."),
+    _GlobalFlag(["-d", "--debug"], is_flag=True, help="Say what is sent and answered, on standard error."),
+    _GlobalFlag(["--no-color"], is_flag=True, help="No colours; also with NO_COLOR set or when piped."),
+    _GlobalFlag(
+        ["-o", "--output"], metavar="FORMAT", help="table (the default), yaml, json or wide; config: output_format."
+    ),
+    _GlobalFlag(["-q", "--quiet"], is_flag=True, help="No hints, progress or done sentences."),
+    _GlobalFlag(
+        ["--tenant"], metavar="ID", help="Tenant to operate on, by id; else FROST_TENANT, `tenant use`, your default."
+    ),
+    click.Option(
+        ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="This help."
+    ),
+)

@@ -1,0 +1,173 @@
+"""One run of the command line: the flags given, and what they lead to, each found when it is first needed."""
+
+import os
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from client.commands.output import Output
+
+if TYPE_CHECKING:
+    from client.config import Config, Context, Selected
+    from client.connection import Connection
+    from client.core import Call, Exchanged, Link
+    from client.oneshot import OneShot
+    from client.tenancy import Selection
+
+
+class Flags:
+    """The global flags as given; None or False when not (contract: Client conventions)."""
+
+    def __init__(self) -> None:
+        self.config: str | None = None
+        self.debug = False
+        self.no_color = False
+        self.output: str | None = None
+        self.quiet = False
+        self.tenant: str | None = None
+
+
+class Invocation:
+    """What a command works with. `words` are the arguments of the program, for what must be known before parsing."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.flags = Flags()
+        self.config_may_be_missing = False
+        """Set by the commands that make the file `--config` names (checklist G05)."""
+        self._words = words
+
+    @cached_property
+    def config(self) -> "Config":
+        """The config file: the one `--config` names, else `$HOME/.cli/config.yaml`; its warnings are said once."""
+        from client import config
+
+        explicit = self.flags.config is not None and not self.config_may_be_missing
+        loaded = config.load(self.config_path, explicit=explicit)
+        for notice in loaded.notices:
+            self.talk.warn(notice)
+        return loaded
+
+    @cached_property
+    def config_path(self) -> str:
+        """Where the config file is, or would be."""
+        from client.config import default_path
+
+        return self.flags.config if self.flags.config is not None else default_path(os.environ)
+
+    @cached_property
+    def selected(self) -> "Selected":
+        """The context in use, and why."""
+        from client import config
+
+        return config.select(self.config, os.environ)
+
+    @property
+    def context(self) -> "Context":
+        """The context in use."""
+        return self.selected.context
+
+    @property
+    def talk(self) -> Output:
+        """Where to say something before the config file has been read."""
+        return self._output(self.flags.output)
+
+    @cached_property
+    def output(self) -> Output:
+        """Where the command writes, in the format of `-o`, else of `output_format` (checklist G11, G13)."""
+        return self._output(self.flags.output or self.config.output_format)
+
+    def error_output(self) -> Output:
+        """Where a failure is told, also one from before the format was known: then `-o` is looked for in the words."""
+        if self.flags.output is None and "config" in self.__dict__:
+            return self._output(self.config.output_format)
+        return self._output(self.flags.output or _format_in(self._words))
+
+    def _output(self, format: str | None) -> Output:
+        return Output(format or "table", quiet=self.flags.quiet, no_color=self.flags.no_color)
+
+    @cached_property
+    def connection(self) -> "Connection":
+        """The context in use and how its endpoint is reached."""
+        return self.connection_to(None)
+
+    def connection_to(self, context: str | None) -> "Connection":
+        """The connection of a named context; None is the one in use."""
+        from client import connection
+
+        return connection.resolve(self.config, os.environ, context=context)
+
+    @cached_property
+    def _driver(self) -> "OneShot":
+        return self.driver(self.connection)
+
+    def driver(self, connection: "Link") -> "OneShot":
+        """A blocking driver for a connection, which tells under `--debug` what it does (checklist G06)."""
+        from client.oneshot import OneShot
+
+        return OneShot(connection, on_reply=self._tell if self.flags.debug else None)
+
+    def call(self, call: "Call") -> Any:
+        """Send a request of the context in use; the answer's JSON document."""
+        answer = self._driver.call(call)
+        self.tell_notices(self.connection)
+        return answer
+
+    def call_for_tenant(self, calls: Callable[[str], "Call"]) -> Any:
+        """Send a request about the selected tenant. When it is out of reach, the hint says what chose it: the tenant
+        is never exchanged silently (checklist G29, T30)."""
+        from client import tenancy
+        from client.errors import Exit, FrostError
+
+        selection = self.tenant
+        try:
+            return self.call(calls(selection.tenant_id))
+        except FrostError as error:
+            if error.code == "TENANT_ACCESS_DENIED" or error.exit_code == Exit.NOT_FOUND:
+                error.hint = tenancy.way_out(selection)
+                if self.connection.credential().kind == "api_key":
+                    error.hint = "an API key is bound to one tenant; to use others sign in as a person: frost login"
+            raise
+
+    def forget_config(self) -> None:
+        """Read the config file again when it is needed next: it has changed."""
+        for name in ("config", "selected", "connection", "_driver", "me", "tenant"):
+            self.__dict__.pop(name, None)
+
+    def tell_notices(self, connection: "Connection") -> None:
+        """Say what came up on the way: where a session was kept, for one."""
+        while connection.notices:
+            self.output.warn(connection.notices.pop(0))
+
+    def _tell(self, exchanged: "Exchanged") -> None:
+        self.talk.debug(exchanged.line())
+
+    @cached_property
+    def me(self) -> dict[str, Any]:
+        """Who calls, asked once."""
+        from client.api import account
+
+        found: dict[str, Any] = self.call(account.me())
+        return found
+
+    @cached_property
+    def tenant(self) -> "Selection":
+        """The tenant to operate on and why (contract: Client conventions; checklist G20 to G27)."""
+        from client import tenancy
+
+        return tenancy.resolve(self.flags.tenant, os.environ, self.connection.context, lambda: self.me["tenantId"])
+
+
+def _format_in(words: list[str]) -> str | None:
+    """The format the words ask for, before they are understood: the last `-o json`, `-ojson`, `--output[=]json`."""
+    found = None
+    for index, word in enumerate(words):
+        if word == "--":
+            break
+        following = words[index + 1] if index + 1 < len(words) else ""
+        if word in ("-o", "--output"):
+            found = following
+        elif word.startswith("--output="):
+            found = word.removeprefix("--output=")
+        elif word.startswith("-o"):
+            found = word[2:]
+    return found if found in ("json", "yaml", "table", "wide") else None

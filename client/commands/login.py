@@ -1,0 +1,202 @@
+"""`frost login`, `logout` and `whoami`: ours; the contract only names a login command (checklist N02)."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from client.api import account
+from client.commands.frame import Command
+from client.commands.invocation import Invocation
+from client.commands.names import context_names
+from client.errors import FrostError, usage
+from client.records import time_text
+
+if TYPE_CHECKING:
+    from client.connection import Connection
+    from client.login import DeviceCode
+
+_SOURCES = {"flag": "--context", "variable": "FROST_CONTEXT", "file": "current_context", "default": "default"}
+
+
+# --- login -----------------------------------------------------------------------------------------------------------
+
+
+def _login(
+    run: Invocation, device: bool, browser: bool, email: str | None, context: str | None, endpoint: str | None
+) -> None:
+    if device and browser:
+        raise usage("--device and --browser exclude each other (frost login)", "give one of them")
+    if endpoint is not None and context is None:
+        raise usage("--endpoint needs --context NAME (frost login)", "it names the context that is made for it")
+    for flag, value in (("--as", email), ("--context", context), ("--endpoint", endpoint)):
+        if value is not None and not value.strip():
+            raise usage(f"{flag} needs a value, an empty one was given (frost login)")
+    if context is not None and endpoint is not None:
+        from client import contexts
+
+        contexts.add(run.config, context, endpoint)
+        run.forget_config()
+    connection = run.connection_to(context)
+    _sign_in(run, connection, in_browser=browser or not (device or _by_code(connection)), email=email)
+    run.tell_notices(connection)
+    if "api_key" in connection.context.credentials.kinds:
+        run.output.warn("the API key of this context goes before the session")
+    if context is not None:
+        from client import contexts
+
+        contexts.choose(connection.config, context)
+    me = run.driver(connection).call(account.me())
+    name = connection.context.name
+    run.output.done(
+        f"signed in as {me['email']} (context {name})",
+        {"id": me["id"], "email": me["email"], "name": me["name"], "context": name},
+    )
+
+
+def _sign_in(run: Invocation, connection: "Connection", *, in_browser: bool, email: str | None) -> None:
+    from client import login
+
+    if in_browser:
+        login.sign_in_browser(connection, email=email, open_url=lambda url: _open(run, url))
+    else:
+        login.sign_in_device(connection, email=email, on_code=lambda code: _show(run, code))
+
+
+def _by_code(connection: "Connection") -> bool:
+    """Whether a browser would be of no use: the local platform asks its socket's owner, and some places have none."""
+    if connection.endpoint.kind == "unix":
+        return True
+    remote = bool(os.environ.get("SSH_CONNECTION"))
+    display = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER"))
+    return remote or (os.name == "posix" and os.uname().sysname == "Linux" and not display)
+
+
+def _open(run: Invocation, url: str) -> None:
+    import webbrowser
+
+    run.output.say(f"sign in with your browser: {url}")
+    webbrowser.open(url)
+
+
+def _show(run: Invocation, code: "DeviceCode") -> None:
+    run.output.say(f"open {code.verification_uri} and enter the code {code.user_code}")
+
+
+login = Command(
+    "login",
+    callback=_login,
+    params=[
+        click.Option(["--device"], is_flag=True, help="Show a code to enter on any device."),
+        click.Option(["--browser"], is_flag=True, help="Sign in with the browser of this machine."),
+        click.Option(["--as", "email"], metavar="EMAIL", help="Another person of the local platform's world."),
+        click.Option(["--context"], metavar="NAME", help="The context to sign in to.", shell_complete=context_names),
+        click.Option(["--endpoint"], metavar="URL", help="Make the context for this endpoint."),
+    ],
+    help="Sign in, in the browser or with a code.\n\n"
+    "Without a flag the browser opens where there is one, else a code is shown; the local platform asks nobody: it "
+    "knows the owner of its socket. With --context the context becomes the current one, with --endpoint it is made "
+    "first.",
+    ours=True,
+    examples=(
+        "frost login",
+        "frost login --as admin@aurora.example",
+        "frost login --context prod --endpoint https://api.example.com/api",
+    ),
+)
+
+
+# --- logout ----------------------------------------------------------------------------------------------------------
+
+
+def _logout(run: Invocation) -> None:
+    from client import login
+
+    connection = run.connection
+    ended = login.sign_out(connection)
+    name = connection.context.name
+    run.output.done(
+        f"signed out of context {name}" if ended else f"context {name} was not signed in",
+        {"context": name, "signedOut": ended},
+    )
+
+
+logout = Command(
+    "logout",
+    callback=_logout,
+    help="End this session.\n\nThe session of the current context ends on the platform and is forgotten here; an API "
+    "key stays.",
+    ours=True,
+    examples=("frost logout",),
+)
+
+
+# --- whoami ----------------------------------------------------------------------------------------------------------
+
+
+def _whoami(run: Invocation) -> None:
+    connection = run.connection
+    credential = connection.credential()
+    me = run.me
+    sent = me.get("credential") or {}
+    document: dict[str, Any] = {
+        "id": me["id"],
+        "email": me.get("email", ""),
+        "name": me.get("name", ""),
+        "credential": {"kind": credential.kind, "source": credential.source, **_shown(sent)},
+        "context": {"name": connection.context.name, "source": connection.context_source},
+        "endpoint": str(connection.endpoint),
+        "organizations": me.get("organizations", []),
+        "tenant": _tenant(run),
+    }
+    tenant = document["tenant"]
+    facts = [
+        ("identity", f"{document['name']} <{document['email']}>", document["id"]),
+        ("credential", _kind(credential.kind), _why(credential.kind, credential.source, document)),
+        ("expires", time_text(sent.get("expiresAt")), str(sent.get("id") or "")),
+        ("context", connection.context.name, _SOURCES[connection.context_source]),
+        ("endpoint", str(connection.endpoint), connection.context.sources["api_endpoint"]),
+        ("tenant", tenant["id"] if tenant else "", tenant["source"] if tenant else ""),
+    ]
+    if sent.get("scopes") is not None:
+        facts.append(("scopes", ", ".join(map(str, sent["scopes"])), ""))
+    if run.output.wide:
+        facts += [("organization", one["name"], f"{one['role']} · {one['id']}") for one in document["organizations"]]
+    run.output.facts(document, facts, heads=("FACT", "VALUE", "DETAIL"))
+
+
+def _shown(sent: dict[str, Any]) -> dict[str, Any]:
+    """What the platform says of the credential, which never is the secret."""
+    return {key: sent[key] for key in ("id", "scopes", "tenantId", "expiresAt") if sent.get(key) is not None}
+
+
+def _kind(kind: str) -> str:
+    return {"api_key": "API key", "session": "session"}.get(kind, kind)
+
+
+def _why(kind: str, source: str, document: dict[str, Any]) -> str:
+    """Why this credential: an API key goes before a session (facts 4.3)."""
+    where = {"keyring": "the keyring", "file": "the config file"}.get(source, source)
+    context = document["context"]["name"]
+    reason = "goes before a session" if kind == "api_key" else "the context has no API key"
+    return f"of context {context}, in {where}; {reason}"
+
+
+def _tenant(run: Invocation) -> dict[str, str] | None:
+    try:
+        selection = run.tenant
+    except FrostError as error:
+        if error.code == "NO_TENANT":
+            return None
+        raise
+    return {"id": selection.tenant_id, "source": selection.source}
+
+
+whoami = Command(
+    "whoami",
+    callback=_whoami,
+    help="Which credential is used, and why.\n\nAlso who it is, on which endpoint and context, and the tenant that the "
+    "next command would use.",
+    ours=True,
+    examples=("frost whoami", "frost whoami -o json"),
+)

@@ -1,0 +1,128 @@
+"""`frost platform`: the process and the data of the platform on this machine (ours; design: The local platform)."""
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from client import local, records
+from client.api import platform as calls
+from client.commands import asking
+from client.commands.frame import Group
+from client.commands.invocation import Invocation
+from client.connection import Staff
+from client.errors import usage
+
+WORLDS = ("demo", "empty", "large")
+
+platform = Group("platform", help="The local platform: its process and its data.", ours=True)
+
+
+@platform.leaf("status", ours=True, examples=("frost platform status",))
+def status(run: Invocation) -> None:
+    """Show whether the local platform runs, and how.
+
+    It is not started by asking; when it does not run, the status is `stopped` and the command succeeds.
+    """
+    connection = Staff(os.environ)
+    found: dict[str, Any] = {"status": "stopped", "socket": connection.endpoint.path}
+    if local.is_running(connection.endpoint):
+        found = {"status": "running", **run.driver(connection).call(calls.status())}
+    shown = ("status", "version", "pid", "startedAt", "world", "openOperations", "socket")
+    facts = [
+        (name, records.time_text(value) if name == "startedAt" else str(value))
+        for name, value in found.items()
+        if run.output.wide or name in shown
+    ]
+    run.output.facts(found, facts)
+    if found["status"] == "stopped":
+        run.output.note("it starts with the next command that needs it")
+
+
+@platform.leaf(
+    "serve",
+    click.Option(["--listen"], metavar="HOST:PORT", help="Answer on TCP instead of the socket."),
+    click.Option(
+        ["--database"], metavar="URL", help="sqlite:///FILE or postgresql://…; default: a file beside the socket."
+    ),
+    click.Option(["--issuer"], metavar="URL", help="The identity provider whose tokens count; default: local."),
+    click.Option(
+        ["--world"], metavar="NAME", type=click.Choice(WORLDS), help="What a new database holds: demo, empty or large."
+    ),
+    click.Option(["--data-dir"], metavar="DIR", help="Where its files are; default $HOME/.cli/platform."),
+    click.Option(
+        ["--idle-minutes"], metavar="N", type=click.IntRange(min=0), help="Stop when idle this long; 0 is never."
+    ),
+    ours=True,
+    examples=(
+        "frost platform serve",
+        "frost platform serve --database postgresql://db/frost --listen 0.0.0.0:8080 --issuer https://id.example.com",
+    ),
+)
+def serve(run: Invocation, **given: str | int | None) -> None:
+    """Run the platform in the foreground.
+
+    The same program that starts by itself for the local context, also to serve others with a database and an issuer
+    of your own.
+    """
+    words = [sys.executable, "-m", "service"]
+    data_dir = given.pop("data_dir") or str(local.data_dir(os.environ))
+    words += ["--data-dir", str(data_dir)]
+    if given["listen"] is None:
+        words += ["--socket", local.socket_path_in(str(data_dir), os.environ)]
+    for name, value in given.items():
+        if value == "":
+            raise usage(f"--{name.replace('_', '-')} needs a value, an empty one was given (frost platform serve)")
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    run.output.note("the platform runs until Ctrl-C")
+    os.execv(sys.executable, words)  # noqa: S606  (no shell, our own interpreter)
+
+
+@platform.leaf("stop", ours=True, examples=("frost platform stop",))
+def stop(run: Invocation) -> None:
+    """Stop the local platform.
+
+    Running operations pause at a step and go on at the next start.
+    """
+    stopped = local.stop(os.environ)
+    run.output.done("the platform has stopped" if stopped else "the platform was not running", {"status": "stopped"})
+
+
+@platform.leaf(
+    "reset",
+    click.Option(
+        ["--world"],
+        metavar="NAME",
+        type=click.Choice(WORLDS),
+        default="demo",
+        help="demo (the default), empty or large.",
+    ),
+    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    ours=True,
+    examples=("frost platform reset --world large --yes",),
+)
+def reset(run: Invocation, world: str, yes: bool) -> None:
+    """Throw away the local platform's data and load a world anew.
+
+    Every tenant, key, policy and session of the local platform is lost; the stored session of the local context is
+    forgotten. Other platforms are not touched.
+    """
+    if not yes:
+        asking.confirm(
+            run.talk,
+            f"Delete all data of the local platform in {local.data_dir(os.environ)} and load the world {world}?",
+            refused="this deletes all data of the local platform",
+            hint="--yes does it without a question",
+        )
+    local.reset(run.config, world, os.environ)
+    run.output.done(f"the local platform holds the world {world} now", {"status": "reset", "world": world})
+
+
+@platform.leaf("operations", ours=True, examples=("frost platform operations -o wide",))
+def operations(run: Invocation) -> None:
+    """List the durable operations of the local platform, open ones first."""
+    connection = Staff(os.environ)
+    found = run.driver(connection).call(calls.operations())["operations"]
+    run.output.records(records.OPERATION, found)

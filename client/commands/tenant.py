@@ -1,0 +1,211 @@
+"""`frost tenant`: create, current, list, rename, use (contract: tenant; checklist T, G20 to G35)."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from client import records, tenancy
+from client.api import account, tenants
+from client.commands.frame import Group
+from client.commands.invocation import Invocation
+from client.commands.names import organization_ids, tenant_ids, tenant_words
+from client.errors import Exit, FrostError, usage
+
+tenant = Group("tenant", help="Create, list, rename and choose tenants.")
+
+ORGANIZATION = click.Option(
+    ["--organization"],
+    metavar="ID",
+    help="The organization, by id; default: the only one you belong to.",
+    shell_complete=organization_ids,
+)
+_SOURCES = {
+    "flag": "--tenant",
+    "variable": tenancy.VARIABLE,
+    "context": "tenant use",
+    "default": "default",
+}
+
+
+@tenant.leaf(
+    "create",
+    click.Option(["--name"], required=True, metavar="NAME", help="Display name, 1 to 128 characters."),
+    ORGANIZATION,
+    examples=('frost tenant create --name "Web Shop"',),
+)
+def create(run: Invocation, name: str, organization: str | None) -> None:
+    """Create a tenant in an organization.
+
+    It is returned at once with status `provisioning`; isolation, roles, quotas and the billing account are set up
+    in the background. The active tenant stays as it is.
+    """
+    name = _given("--name", name)
+    organization_id = _given("--organization", organization) if organization is not None else _only_organization(run)
+    created = run.call(tenants.create(organization_id, name))
+    run.output.record(records.TENANT, created)
+    if created["status"] == "provisioning":
+        run.output.note(f"provisioning in the background; see frost tenant list --organization {organization_id}")
+
+
+@tenant.leaf("current", ORGANIZATION, examples=("frost tenant current", "frost tenant current -o json"))
+def current(run: Invocation, organization: str | None) -> None:
+    """Show the tenant that the next command would use, and why.
+
+    The order is: --tenant, FROST_TENANT, the tenant chosen with `tenant use`, your default tenant.
+    """
+    selection = run.tenant
+    if organization is not None:
+        _within(run, selection.tenant_id, organization)
+    found = run.call_for_tenant(tenants.get)
+    source = selection.source if run.output.structured else _SOURCES[selection.source]
+    run.output.record(records.TENANT, found, source=source)
+
+
+@tenant.leaf(
+    "list",
+    click.Option(["--all", "everywhere"], is_flag=True, help="The tenants of every organization you belong to."),
+    ORGANIZATION,
+    examples=("frost tenant list", "frost tenant list --all -o wide"),
+)
+def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
+    """List the tenants of one organization, or of all.
+
+    Only tenants you may use are listed; a star marks the active one. Without --organization or --all, and with
+    several organizations, the list is that of the active tenant's organization.
+    """
+    if everywhere and organization is not None:
+        raise usage("--all and --organization exclude each other (frost tenant list)", "give one of them")
+    wide = run.output.wide
+    if organization is not None:
+        answer = run.call(tenants.list_of(_given("--organization", organization), usage=wide))
+    else:
+        answer = run.call(tenants.list_all(usage=wide))
+    active = _active(run, answer)
+    found = answer["tenants"]
+    if not found and not everywhere and organization is None:
+        _only_organization(run, any_number=True)
+    if not everywhere and organization is None:
+        found = _of_one_organization(run, found, active)
+    run.output.records(records.TENANT, found, marked=active)
+
+
+@tenant.leaf(
+    "rename",
+    click.Argument(["tenant_id"], metavar="TENANT_ID", shell_complete=tenant_ids),
+    click.Option(["--name"], required=True, metavar="NAME", help="The new display name, 1 to 128 characters."),
+    ORGANIZATION,
+    examples=('frost tenant rename 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --name "Web Shop EU"',),
+)
+def rename(run: Invocation, tenant_id: str, name: str, organization: str | None) -> None:
+    """Change a tenant's display name; its id and slug stay.
+
+    It needs the role admin or owner in the tenant's organization.
+    """
+    name = _given("--name", name)
+    tenancy.check_id(tenant_id, "TENANT_ID")
+    if organization is not None:
+        _within(run, tenant_id, organization)
+    run.output.record(records.TENANT, run.call(tenants.rename(tenant_id, name)))
+
+
+@tenant.leaf(
+    "use",
+    click.Argument(["name"], metavar="TENANT", help="Id, display name or slug.", shell_complete=tenant_words),
+    ORGANIZATION,
+    examples=('frost tenant use "web shop"', "frost tenant use newsroom"),
+)
+def use(run: Invocation, name: str, organization: str | None) -> None:
+    """Make a tenant the active one of the current context.
+
+    TENANT is an id, or a display name or slug in any letter case that exactly one of your tenants has.
+    """
+    answer = run.call(tenants.list_all() if organization is None else tenants.list_of(organization))
+    found = tenancy.find(answer["tenants"], name)
+    tenancy.persist(run.connection, found["id"])
+    context = run.connection.context.name
+    run.output.done(f"{_described(found)} is now the active tenant of context {context}", {**found, "context": context})
+    if os.environ.get(tenancy.VARIABLE):
+        run.output.warn(f"{tenancy.VARIABLE} is set and still wins over it")
+    if found["status"] == "provisioning":
+        run.output.note("it is still being provisioned")
+
+
+# --- which organization ----------------------------------------------------------------------------------------------
+
+
+def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
+    """The id of the caller's only organization; none or, unless `any_number`, several are refused (G32 to G34)."""
+    found = run.call(account.organizations())["organizations"]
+    if not found:
+        raise FrostError(
+            "you belong to no organization",
+            code="NO_ORGANIZATION",
+            hint="ask an owner or admin of one to add you",
+            exit_code=Exit.NOT_ALLOWED,
+        )
+    if len(found) > 1 and not any_number:
+        raise _several_organizations(found, "id", "name")
+    return str(found[0]["id"])
+
+
+def _several_organizations(found: Sequence[records.Record], id_key: str, name_key: str) -> FrostError:
+    listed = {str(one[id_key]): str(one[name_key]) for one in found}
+    return FrostError(
+        f"you belong to several organizations: {', '.join(f'{id} ({name})' for id, name in listed.items())}",
+        code="ORGANIZATION_NEEDED",
+        hint="--organization ID names one",
+        exit_code=Exit.USAGE,
+        details={"organizations": [{"id": id, "name": name} for id, name in listed.items()]},
+    )
+
+
+def _of_one_organization(run: Invocation, found: list[dict[str, Any]], active: str) -> list[dict[str, Any]]:
+    """The tenants of the only organization there are tenants of, else of the active tenant's."""
+    if len({one["organizationId"] for one in found}) <= 1:
+        return found
+    chosen = next((one for one in found if one["id"] == active), None)
+    if chosen is None:
+        raise _several_organizations(found, "organizationId", "organizationName")
+    run.output.note(f"organization {chosen['organizationName']}, of the active tenant; --all lists every one's")
+    return [one for one in found if one["organizationId"] == chosen["organizationId"]]
+
+
+# --- which tenant ----------------------------------------------------------------------------------------------------
+
+
+def _active(run: Invocation, answer: dict[str, Any]) -> str:
+    """The id of the tenant that the next command would use, empty for none; the answer's default saves a request."""
+
+    def default() -> str:
+        return str(answer.get("defaultTenantId") or "")
+
+    try:
+        return tenancy.resolve(run.flags.tenant, os.environ, run.context, default).tenant_id
+    except FrostError as error:
+        if error.code == "NO_TENANT":
+            return ""
+        raise
+
+
+def _within(run: Invocation, tenant_id: str, organization: str) -> None:
+    """Refuse a tenant that is not of the organization named beside it."""
+    of_it = run.call(tenants.list_of(_given("--organization", organization)))["tenants"]
+    if not any(one["id"] == tenant_id for one in of_it):
+        raise FrostError(
+            f"tenant {tenant_id} is not one of yours in organization {organization}",
+            code="NOT_FOUND",
+            hint=f"frost tenant list --organization {organization}",
+            exit_code=Exit.NOT_FOUND,
+        )
+
+
+def _given(flag: str, value: str) -> str:
+    if not value.strip():
+        raise usage(f"{flag} needs a value, an empty one was given")
+    return value
+
+
+def _described(found: records.Record) -> str:
+    return f'"{found["displayName"]}" ({found["id"]})'

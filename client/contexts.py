@@ -1,0 +1,142 @@
+"""What people change in the configuration: contexts added and chosen, their endpoint and region, the output format.
+
+Every value is checked before the file is touched, so a refusal changes nothing.
+Source: contract: config; checklist F01 to F13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from client.config import LOCAL, OUTPUT_FORMATS, Config, select
+from client.config_edit import Document, edit, quoted, replaced
+from client.endpoint import Endpoint
+from client.errors import Exit, FrostError, usage
+from client.text import safe
+
+LONGEST_NAME = 64
+LONGEST_REGION = 128
+
+
+def choose(config: Config, name: str) -> None:
+    """Makes a context the current one.
+
+    Raises:
+        FrostError: There is none of that name (exit 5); the known ones are listed (checklist F13).
+    """
+    select(config, {}, name)
+    with edit(config.path) as document:
+        document.context(name)
+        if not document.flat:
+            document.data["current_context"] = quoted(name)
+
+
+def add(config: Config, name: str, endpoint: str) -> None:
+    """Adds a context for an endpoint; the current one stays.
+
+    The same name with the same endpoint is nothing new, and accepted.
+
+    Raises:
+        FrostError: The name or the endpoint cannot be used (exit 2), or the name has another endpoint (exit 6).
+    """
+    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip() or "/" in name:
+        raise usage(
+            f"{safe(name, 80)!r} cannot be the name of a context",
+            f"use 1 to {LONGEST_NAME} printable characters without / and without spaces around them",
+        )
+    wanted = str(_endpoint(endpoint))
+    known = config.contexts.get(name)
+    if known is not None:
+        if str(Endpoint.parse(known.api_endpoint)) == wanted:
+            return
+        raise FrostError(
+            f"context {safe(name)!r} exists with another endpoint, {safe(known.api_endpoint, 200)}",
+            code="CONTEXT_EXISTS",
+            hint="take another name, or change it: frost config use-context NAME, frost config set api_endpoint URL",
+            exit_code=Exit.CONFLICT,
+        )
+    with edit(config.path) as document:
+        document.context(name)["api_endpoint"] = quoted(wanted)
+
+
+def set_endpoint(config: Config, name: str, endpoint: str) -> None:
+    """Sets the endpoint of a context.
+
+    A session belongs to the platform that began it: it is forgotten, never sent to another one. An API key stays.
+    """
+    wanted = str(_endpoint(endpoint))
+    known = config.contexts.get(name)
+    if known is not None and known.api_endpoint != wanted and "session" in known.credentials.kinds:
+        from client import credentials
+
+        credentials.forget(config, name, ended=False)
+    with edit(config.path) as document:
+        document.context(name)["api_endpoint"] = quoted(wanted)
+
+
+def set_region(config: Config, name: str, region: str) -> None:
+    """Sets the default region of a context; an empty one takes it away."""
+    if len(region) > LONGEST_REGION or not region.isprintable():
+        raise usage(f"region: at most {LONGEST_REGION} printable characters, not {safe(region, 80)!r}")
+    with edit(config.path) as document:
+        member = document.context(name)
+        if region:
+            member["region"] = quoted(region)
+        else:
+            member.pop("region", None)
+
+
+def set_output_format(config: Config, name: str, output_format: str) -> None:
+    """Sets the output format that counts without `-o`; it belongs to the file, whatever the context (checklist F07)."""
+    if output_format not in OUTPUT_FORMATS:
+        raise usage(
+            f"output_format: {safe(output_format, 60)!r} is not one of {', '.join(OUTPUT_FORMATS)}",
+            "wide is a matter of a single command: -o wide" if output_format == "wide" else "",
+        )
+    with edit(config.path) as document:
+        if document.flat and "output_format" in document.data:
+            document.data["output_format"] = output_format
+        else:
+            document.map("defaults")["output_format"] = output_format
+
+
+SETTERS: Mapping[str, Callable[[Config, str, str], None]] = {
+    "api_endpoint": set_endpoint,
+    "region": set_region,
+    "output_format": set_output_format,
+}
+"""The keys of `config set` that are no secret -> what sets them for a context."""
+
+
+def create(path: str, endpoint: str) -> str | None:
+    """Writes a file with defaults: one context `local`, tables. An existing file is kept beside it.
+
+    Args:
+        path: The file.
+        endpoint: The endpoint of the context `local`.
+
+    Returns:
+        Where the former file is kept now; None when there was none.
+    """
+
+    def defaults(document: Document) -> None:
+        document.data["current_context"] = LOCAL
+        document.context(LOCAL)["api_endpoint"] = quoted(endpoint)
+        document.map("defaults")["output_format"] = "table"
+
+    return replaced(path, defaults)
+
+
+def _endpoint(text: str) -> Endpoint:
+    """The endpoint, if a credential may be sent to it; a socket must be this user's (checklist F08)."""
+    from client.network import check_socket_owner
+
+    endpoint = Endpoint.parse(text)
+    if endpoint.kind == "unix":
+        try:
+            check_socket_owner(endpoint.path)
+        except FileNotFoundError:
+            pass  # nothing listens yet
+        except OSError as error:
+            raise usage(f"api_endpoint: {safe(endpoint.path, 200)} cannot be used: {error.strerror}") from None
+    return endpoint

@@ -1,0 +1,230 @@
+"""The platform on this machine: where it is, whether it runs, stopping it and throwing its data away.
+
+Starting it is in `client/local_process.py`. Source: design: The local platform.
+"""
+
+# pathlib is not on a command's path: importing it costs more than reading the configuration does.
+# ruff: noqa: PTH103, PTH108, PTH123
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from client.errors import Exit, FrostError, usage
+from client.text import safe
+
+if TYPE_CHECKING:
+    from client.config import Config
+    from client.connection import Staff
+    from client.endpoint import Endpoint
+
+SOCKET_BYTES = 100
+"""A longer socket path goes to the runtime folder: the kernel takes about 107 bytes."""
+STOP_SECONDS = 20.0
+_DATA = ("platform.db", "workflows.db")
+_KEYS = "world-keys.json"
+_PAUSE = 0.02
+
+
+def home(environ: Mapping[str, str] = os.environ) -> str:
+    """`$HOME` of this call's environment, without a slash at its end (checklist G04)."""
+    folder = environ.get("HOME", "")
+    if not folder.startswith("/") or "\0" in folder:
+        raise usage("HOME is not set to an absolute path", "set HOME", code="NO_HOME")
+    return folder.rstrip("/")
+
+
+def data_dir(environ: Mapping[str, str] = os.environ) -> str:
+    """Where the local platform keeps its data: `$HOME/.cli/platform`."""
+    return f"{home(environ)}/.cli/platform"
+
+
+def socket_path(home: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The local platform's socket: `<home>/.cli/platform/api.sock`, or in the runtime folder when that is too long."""
+    return socket_path_in(f"{home.rstrip('/')}/.cli/platform", environ)
+
+
+def socket_path_in(folder: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The socket of a platform whose data is in `folder`."""
+    path = f"{folder}/api.sock"
+    if len(os.fsencode(path)) <= SOCKET_BYTES:
+        return path
+    from hashlib import sha256
+
+    runtime = environ.get("XDG_RUNTIME_DIR") or "/tmp"  # noqa: S108  (a 0700 folder of this user below it)
+    return f"{runtime}/frost-{os.getuid()}/{sha256(os.fsencode(folder)).hexdigest()[:16]}.sock"
+
+
+def default_endpoint(environ: Mapping[str, str] = os.environ) -> str:
+    """`unix:<socket of the local platform>`: the endpoint of a context that names none."""
+    return f"unix:{socket_path(home(environ), environ)}"
+
+
+def log_path(environ: Mapping[str, str] = os.environ) -> str:
+    """Where the platform writes what it has to say."""
+    return f"{data_dir(environ)}/platform.log"
+
+
+def answers(socket: str) -> bool:
+    """Whether a connection to the socket is accepted."""
+    from socket import AF_UNIX, SOCK_STREAM
+    from socket import socket as new_socket
+
+    with new_socket(AF_UNIX, SOCK_STREAM) as probe:
+        probe.settimeout(2)
+        try:
+            probe.connect(os.fsencode(socket))
+        except BlockingIOError:
+            return True  # its queue is full: it is there, and busy
+        except OSError:
+            return False
+    return True
+
+
+def is_running(endpoint: Endpoint) -> bool:
+    """Whether somebody answers at a `unix:` endpoint; asking starts nothing."""
+    return answers(endpoint.path)
+
+
+def is_own(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the endpoint is the socket of this user's local platform, the only one that is started on demand."""
+    return endpoint.kind == "unix" and endpoint.path == socket_path(home(environ), environ)
+
+
+def staff_connection(environ: Mapping[str, str] = os.environ) -> Staff:
+    """The local platform for the owner of its socket; asking over it starts nothing."""
+    from client.connection import Staff
+
+    return Staff(environ)
+
+
+def stop(environ: Mapping[str, str] = os.environ) -> bool:
+    """Asks the local platform to stop and waits until it has; False when it was not running.
+
+    Raises:
+        FrostError: It is still there after 20 s (exit 7).
+    """
+    from client.api import platform
+    from client.oneshot import OneShot
+
+    if not _held(environ):
+        return False
+    try:
+        OneShot(staff_connection(environ)).call(platform.stop())
+    except FrostError:
+        _terminate(environ)  # it holds the lock but does not answer: still starting, or stuck
+    end = time.monotonic() + STOP_SECONDS
+    while _held(environ):
+        if time.monotonic() >= end:
+            raise FrostError(
+                f"the local platform (process {_pid(environ) or 'unknown'}) has not stopped within {STOP_SECONDS:g} s",
+                code="PLATFORM_NOT_STOPPED",
+                hint=f"its log: {safe(log_path(environ))}",
+                exit_code=Exit.UNREACHABLE,
+            )
+        time.sleep(_PAUSE)
+    return True
+
+
+def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Stops the local platform, removes its data, and starts it with another world.
+
+    Databases and the world's API keys go. The secret and the issuer's key stay: they identify the machine, and nothing
+    that they once signed is known to the new database. Sessions of contexts on this socket are forgotten, so that they
+    sign in by themselves again.
+
+    Args:
+        config: The file whose contexts are looked through.
+        world: `demo`, `empty` or `large`.
+        environ: Names `HOME`.
+    """
+    from client.local_process import ensure_running
+
+    stop(environ)
+    with _lock(environ):
+        for name in _DATA:
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                _remove(f"{data_dir(environ)}/{name}{suffix}")
+        _remove(f"{data_dir(environ)}/{_KEYS}")
+    _forget_sessions(config, environ)
+    ensure_running(environ, arguments=("--world", world))
+
+
+def _forget_sessions(config: Config, environ: Mapping[str, str]) -> None:
+    from client import credentials
+
+    ours = default_endpoint(environ)
+    for context in config.contexts.values():
+        if context.api_endpoint == ours and (context.session_ended or "session" in context.credentials.kinds):
+            credentials.forget(config, context.name, ended=False)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _lock_path(environ: Mapping[str, str]) -> str:
+    return f"{data_dir(environ)}/platform.lock"
+
+
+def _held(environ: Mapping[str, str]) -> bool:
+    """Whether a platform process lives: it holds its lock until it ends, however it ends."""
+    import fcntl
+
+    try:
+        descriptor = os.open(_lock_path(environ), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise usage(f"{safe(_lock_path(environ))} cannot be used: {error.strerror}", code="FOLDER_UNUSABLE") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+@contextlib.contextmanager
+def _lock(environ: Mapping[str, str]) -> Iterator[None]:
+    """Keeps every platform from starting: who tries finds the lock taken and is asked to try again."""
+    import fcntl
+
+    os.makedirs(data_dir(environ), mode=0o700, exist_ok=True)
+    descriptor = os.open(_lock_path(environ), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise FrostError(
+            "the local platform was started again while it was being reset",
+            code="PLATFORM_BUSY",
+            hint="close what uses it and try again",
+            exit_code=Exit.CONFLICT,
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
+def _pid(environ: Mapping[str, str]) -> int:
+    try:
+        with open(_lock_path(environ), encoding="ascii") as file:
+            return int(file.read(20).split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _terminate(environ: Mapping[str, str]) -> None:
+    """SIGTERM to the holder of the lock; the number in the file counts only while the lock is held."""
+    import signal
+
+    pid = _pid(environ)
+    if pid > 1 and _held(environ):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGTERM)

@@ -1,0 +1,256 @@
+"""Signing in and out: by device code, by browser (client/loopback.py), and, on this machine's platform, unasked.
+
+Everything here blocks; the screens call it in a thread and end it with `cancelled`. Source: design: Identity,
+contexts, credentials; checklist N02, N08; hostile C06, H06; RFC 8628, RFC 8252.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from client import credentials, oidc
+from client.credentials import Credential
+from client.errors import Exit, FrostError, usage
+from client.text import safe
+
+if TYPE_CHECKING:
+    from client.connection import Connection
+
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+BROWSER_SECONDS = 300.0
+_INTERVAL = 5.0
+_LONGEST_CODE = 3600.0
+
+
+class DeviceCode(NamedTuple):
+    """What a person confirms a sign-in with, on any device; `expires_in` and `interval` are seconds."""
+
+    user_code: str
+    verification_uri: str
+    verification_uri_complete: str
+    expires_in: float
+    interval: float
+
+
+def sign_in_device(
+    connection: Connection,
+    *,
+    email: str | None = None,
+    on_code: Callable[[DeviceCode], None] = lambda code: None,
+    cancelled: threading.Event | None = None,
+) -> None:
+    """Signs in by device code and keeps the session; where it is kept may add to `connection.notices`.
+
+    The local platform is asked over its socket to approve, so nobody is shown a code there.
+
+    Args:
+        connection: The context to sign in to.
+        email: Another person than the socket's owner; only on the local platform.
+        on_code: Shows the code; called in this thread.
+        cancelled: Ends the waiting when it is set.
+
+    Raises:
+        FrostError: Refused, expired or cancelled (exit 3, 130), or somebody does not answer (exit 7).
+    """
+    stop = cancelled or threading.Event()
+    provider = connection.provider()
+    own = oidc.is_platforms_own(connection, provider)
+    _check_email(email, own)
+    if not provider.device_authorization:
+        raise FrostError(
+            "the identity provider has no device codes", code="SIGN_IN_REFUSED", hint="use: frost login --browser"
+        )
+    try:
+        form = {"client_id": provider.client_id, "scope": oidc.SCOPE, "device": device_name()}
+        answer = oidc.post(connection, provider.device_authorization, form)
+        device_code, code = _codes(answer, connection)
+        if own:
+            approval = {"user_code": code.user_code, **({"email": email} if email else {})}
+            oidc.post(connection, provider.device_authorization.rpartition("/")[0] + "/device/approve", approval)
+        else:
+            on_code(code)
+        tokens = _polled(connection, provider, device_code, code, stop, at_once=own)
+    except oidc.Refused as error:
+        raise _refused(error, email) from None
+    keep(connection, oidc.session_from(tokens))
+
+
+def sign_in_browser(
+    connection: Connection,
+    *,
+    email: str | None = None,
+    open_url: Callable[[str], None] = lambda url: None,
+    cancelled: threading.Event | None = None,
+) -> None:
+    """Signs in with code and PKCE over a loopback redirect, and keeps the session.
+
+    Behind a unix socket there is nothing a browser could open: the authorization is asked for over the socket and
+    its redirect is followed to our own listener.
+
+    Args:
+        connection: The context to sign in to.
+        email: Another person than the socket's owner; only on the local platform.
+        open_url: Opens the authorization page; called in this thread.
+        cancelled: Ends the waiting when it is set.
+
+    Raises:
+        FrostError: Refused, cancelled, or not answered within 5 minutes (exit 3, 130, 7).
+    """
+    from client.loopback import Attempt
+
+    provider = connection.provider()
+    own = oidc.is_platforms_own(connection, provider)
+    _check_email(email, own)
+    if not provider.authorization:
+        raise FrostError(
+            "the identity provider has no page to sign in", code="SIGN_IN_REFUSED", hint="use: frost login --device"
+        )
+    with Attempt(provider) as attempt:
+        url = attempt.url(device=device_name(), login_hint=email or "")
+        if own:
+            attempt.deliver(oidc.redirect_of(connection, url))
+        else:
+            open_url(url)
+        code = attempt.code(BROWSER_SECONDS, cancelled or threading.Event())
+        try:
+            tokens = oidc.post(connection, provider.token, attempt.exchange(code))
+        except oidc.Refused as error:
+            raise _refused(error, email) from None
+        attempt.check_id_token(tokens)
+    keep(connection, oidc.session_from(tokens))
+
+
+def sign_in_unasked(connection: Connection) -> Credential:
+    """The first use of the local platform: signs in as its owner, once, however many processes begin at once."""
+    from client.refresh import alone
+
+    with alone(connection):
+        connection.reload()
+        found = credentials.load(connection.config, connection.context)
+        if found.kind != "none" or connection.context.session_ended:
+            return found
+        sign_in_device(connection)
+        return connection.credential()
+
+
+def sign_out(connection: Connection) -> bool:
+    """Ends the session on the platform and forgets it here; an API key stays. False when there was no session.
+
+    A platform that cannot be told does not keep the session here alive: it is forgotten all the same, with a notice.
+    """
+    from client.api.account import end_session
+    from client.oneshot import OneShot
+
+    session = credentials.load_session(connection.config, connection.context)
+    if session.kind == "none":
+        return False
+    connection.adopt(session)
+    try:
+        OneShot(connection).call(end_session())
+    except FrostError as error:
+        if error.exit_code != Exit.NOT_SIGNED_IN:
+            connection.notices.append(f"the platform could not end the session ({error.message}); here it is forgotten")
+    _revoke(connection, session)
+    connection.notices += credentials.forget(connection.config, connection.context.name, ended=True)
+    connection.reload()
+    connection.adopt(None)
+    return True
+
+
+def keep(connection: Connection, session: Credential) -> None:
+    """Stores a new session for the context and uses it from now on."""
+    connection.notices += credentials.save_session(
+        connection.config, connection.context.name, session, connection.environ
+    )
+    connection.reload()
+    connection.adopt(None)
+
+
+def device_name() -> str:
+    """What a session is called in the list of sessions: this machine's name."""
+    import socket
+
+    return "".join(one for one in socket.gethostname() if one.isprintable())[:200] or "unknown"
+
+
+def _codes(answer: dict[str, Any], connection: Connection) -> tuple[str, DeviceCode]:
+    """The device code and what the person is shown; the page must be one that a browser may be sent to."""
+    from client.endpoint import issuer_route
+
+    device_code, user_code, page = (answer.get(name) for name in ("device_code", "user_code", "verification_uri"))
+    complete = answer.get("verification_uri_complete") or page
+    if not all(isinstance(one, str) and one for one in (device_code, user_code, page, complete)):
+        raise FrostError("the identity provider's device code is incomplete", code="SIGN_IN_REFUSED")
+    for url in (page, complete):
+        issuer_route(str(url), connection.endpoint)
+    expires = min(_seconds(answer.get("expires_in"), 600.0), _LONGEST_CODE)
+    interval = _seconds(answer.get("interval"), _INTERVAL)
+    return str(device_code), DeviceCode(safe(user_code, 60), str(page), str(complete), expires, interval)
+
+
+def _polled(
+    connection: Connection,
+    provider: oidc.Provider,
+    device_code: str,
+    code: DeviceCode,
+    stop: threading.Event,
+    *,
+    at_once: bool,
+) -> dict[str, Any]:
+    import time
+
+    form = {"grant_type": DEVICE_GRANT, "device_code": device_code, "client_id": provider.client_id}
+    interval = code.interval
+    end = time.monotonic() + code.expires_in
+    pause = 0.0 if at_once else interval
+    while time.monotonic() < end:
+        if stop.wait(pause):
+            raise FrostError("the sign-in was cancelled", code="CANCELLED", exit_code=Exit.INTERRUPTED)
+        pause = interval
+        try:
+            return oidc.post(connection, provider.token, form)
+        except oidc.Refused as error:
+            if error.code == "slow_down":
+                interval += 5.0
+                pause = interval
+            elif error.code != "authorization_pending":
+                raise
+        except FrostError as error:
+            if error.exit_code != Exit.UNREACHABLE:
+                raise
+            interval *= 2  # RFC 8628, 3.5: back off when the provider cannot be reached
+    raise oidc.Refused("expired_token", 400)
+
+
+def _revoke(connection: Connection, session: Credential) -> None:
+    """Tells an outside provider that the refresh token is done with; the platform's own issuer already knows."""
+    try:
+        provider = connection.provider()
+        if provider.revocation and session.refresh_token and not oidc.is_platforms_own(connection, provider):
+            form = {"token": session.refresh_token, "token_type_hint": "refresh_token", "client_id": provider.client_id}
+            oidc.post(connection, provider.revocation, form)
+    except (FrostError, oidc.Refused):
+        connection.notices.append("the identity provider could not be told; its own sign-in page may still know you")
+
+
+def _check_email(email: str | None, own: bool) -> None:
+    if email is not None and not own:
+        raise usage("--as takes another person of the local platform; this context signs in elsewhere")
+
+
+def _refused(error: oidc.Refused, email: str | None) -> FrostError:
+    if email is not None and error.code == "access_denied":
+        return FrostError(
+            f"there is no person {safe(email, 100)!r} on the local platform",
+            code="SIGN_IN_REFUSED",
+            hint="try owner@aurora.example, or leave --as out",
+            exit_code=Exit.NOT_SIGNED_IN,
+        )
+    return oidc.explained(error)
+
+
+def _seconds(value: object, default: float) -> float:
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 86400
+    return float(value) if known else default  # type: ignore[arg-type]

@@ -1,0 +1,26 @@
+"""The platform as its staff sees it. Source: design: The local platform."""
+
+from __future__ import annotations
+
+from client.models.base import Instant, Wire
+
+
+class PlatformStatus(Wire):
+    """A running platform: which program, on what data, with how much to do."""
+
+    version: str
+    pid: int
+    started_at: Instant
+    world: str = ""
+    database: str = ""
+    socket: str | None = None
+    schema_revision: str = ""
+    open_operations: int = 0
+    tenants: int = 0
+    resources: int = 0
+
+
+class Stopping(Wire):
+    """The answer to a stop."""
+
+    status: str

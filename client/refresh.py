@@ -1,0 +1,123 @@
+"""Renewing a session: one request to the identity provider, however many threads and processes ask at once.
+
+A refresh token works once; using it twice ends the session. So the whole exchange is held under a lock of its own
+beside the configuration file, and who waited adopts the pair that the other one wrote. The configuration's own lock is
+only taken for the write, so a slow provider does not hold up `config set`.
+
+Source: platform facts 1.5 (the table of client refresh rules); checklist N08, N09; hostile C08, G06.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from client import config_file, credentials, oidc
+from client.credentials import Credential
+from client.errors import SESSION_ENDED, Exit, FrostError
+
+if TYPE_CHECKING:
+    from client.connection import Connection
+    from client.core import Credential as Signing
+
+LOCK_SUFFIX = ".refresh.lock"
+GRANT_SECONDS = 90.0
+RETRY_PAUSE = 0.25
+
+
+def refreshed(connection: Connection, used: Signing) -> Credential:
+    """A session newer than `used`.
+
+    Raises:
+        FrostError: With code SESSION_ENDED when it is over (exit 3); any other one leaves the session as it is.
+    """
+    with connection.lock:
+        held = connection.credential()
+        if held.kind != "session" or held.secret != used.secret:
+            return held
+        with alone(connection):
+            fresh = _newer_in_store(connection, held) or _granted(connection, held)
+        connection.adopt(fresh)
+        return fresh
+
+
+@contextmanager
+def alone(connection: Connection) -> Iterator[None]:
+    """Keeps every other process from refreshing or signing in with this file meanwhile."""
+    import os
+
+    real = config_file.real_path(connection.config.path)
+    config_file.make_folder(os.path.dirname(real))  # noqa: PTH120  (paths are text, see client/config_file.py)
+    with config_file.locked(real, seconds=GRANT_SECONDS + 5, suffix=LOCK_SUFFIX):
+        yield
+
+
+def _newer_in_store(connection: Connection, held: Credential) -> Credential | None:
+    """The pair another process wrote meanwhile; None when ours is the newest."""
+    try:
+        connection.reload()
+        stored = credentials.load_session(connection.config, connection.context)
+    except FrostError:
+        return None  # what cannot be read now cannot be newer
+    if connection.context.session_ended:
+        raise _over(connection)
+    return stored if stored.kind == "session" and stored.expires_at > held.expires_at else None
+
+
+def _granted(connection: Connection, held: Credential) -> Credential:
+    if not held.refresh_token:
+        raise FrostError("the session cannot be refreshed", code="NOT_REFRESHABLE", exit_code=Exit.NOT_SIGNED_IN)
+    try:
+        tokens = _asked(connection, held.refresh_token)
+    except oidc.Refused as error:
+        if error.code != "invalid_grant":
+            raise oidc.explained(error) from None
+        with suppress(FrostError):
+            connection.notices += credentials.forget(connection.config, connection.context.name, ended=True)
+            connection.reload()
+        raise _over(connection) from None
+    fresh = oidc.session_from(tokens, held)
+    try:
+        credentials.replace_session(connection.config, connection.context, fresh)
+        connection.reload()
+    except FrostError as error:
+        connection.notices.append(
+            f"the renewed session could not be saved ({error.message}); you may have to sign in again: frost login"
+        )
+    return fresh
+
+
+def _asked(connection: Connection, refresh_token: str) -> dict[str, Any]:
+    """One grant, tried once more only where the first try cannot have been counted against the session."""
+    end = time.monotonic() + GRANT_SECONDS
+    provider = connection.provider()
+    form = {
+        "grant_type": "refresh_token",
+        "refresh_token": refresh_token,
+        "client_id": provider.client_id,
+        "scope": oidc.SCOPE,
+    }
+    try:
+        return oidc.post(connection, provider.token, form)
+    except oidc.Refused as error:
+        if not (error.code == "temporarily_unavailable" or (not error.code and error.status >= 500)):
+            raise
+    except FrostError as error:
+        if error.exit_code != Exit.UNREACHABLE:
+            raise
+        if time.monotonic() + RETRY_PAUSE >= end:
+            raise
+    time.sleep(RETRY_PAUSE)
+    return oidc.post(connection, provider.token, form)
+
+
+def _over(connection: Connection) -> FrostError:
+    connection.adopt(None)
+    return FrostError(
+        "the session has expired or been revoked",
+        code=SESSION_ENDED,
+        hint="sign in again: frost login",
+        exit_code=Exit.NOT_SIGNED_IN,
+    )

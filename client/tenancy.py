@@ -1,0 +1,142 @@
+"""Which tenant is operated on, and why; finding one by id, name or slug.
+
+Source: contract: Client conventions, tenant use; checklist G20 to G29, T18 to T32.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from client.errors import Exit, FrostError, usage
+from client.text import safe
+
+if TYPE_CHECKING:
+    from client.config import Context
+    from client.connection import Connection
+
+VARIABLE = "FROST_TENANT"
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+_LISTED = 10
+
+
+class Selection(NamedTuple):
+    """The tenant the next command uses, and which of the four places named it."""
+
+    tenant_id: str
+    source: Literal["flag", "variable", "context", "default"]
+
+
+def resolve(flag: str | None, environ: Mapping[str, str], context: Context, default: Callable[[], str]) -> Selection:
+    """The order of the contract: `--tenant`, `FROST_TENANT`, the context's selection, the caller's default tenant.
+
+    Args:
+        flag: `--tenant` as given, None when not; given but empty is a mistake (checklist G27).
+        environ: Where the variable is read; an empty one counts as not set (checklist G26).
+        context: The context in use.
+        default: Asks the platform for the caller's default tenant; called only when nothing else names one.
+
+    Raises:
+        FrostError: A name where an id is needed (exit 2), or no tenant at all (exit 1).
+    """
+    if flag is not None:
+        return Selection(check_id(flag, "--tenant"), "flag")
+    if variable := environ.get(VARIABLE):
+        return Selection(check_id(variable, f"the variable {VARIABLE}"), "variable")
+    if context.tenant:
+        return Selection(context.tenant, "context")
+    if found := default():
+        return Selection(found, "default")
+    raise FrostError(
+        "you have no default tenant and none is selected",
+        code="NO_TENANT",
+        hint="choose one with: frost tenant use NAME (frost tenant list --all shows them)",
+    )
+
+
+def check_id(value: str, name: str) -> str:
+    """`value` as a tenant id in its canonical form, lower case with hyphens.
+
+    Raises:
+        FrostError: It is empty or not an id (exit 2); `name` says where it came from (checklist G24, G25, G27).
+    """
+    if not value:
+        raise usage(f"{name} is empty; it takes a tenant's id", "leave it out to use the selected tenant")
+    if not _UUID.fullmatch(value):
+        raise usage(
+            f"{name} takes a tenant's id, not {safe(value, 60)!r}",
+            "to choose a tenant by its name: frost tenant use NAME; the ids: frost tenant list",
+        )
+    return value.lower()
+
+
+def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:
+    """The one tenant that `argument` names: its id, else its display name or slug in any letter case.
+
+    Names are compared as canonical caseless text (Unicode), so `É` matches however it was typed, and look-alike
+    letters of another script do not (checklist T21 to T27, T32).
+
+    Args:
+        tenants: Records of the tenants the caller is entitled to.
+        argument: As typed.
+
+    Raises:
+        FrostError: No such tenant, in the same words whether it exists for others or not (exit 5), or several (exit 1).
+    """
+    if _UUID.fullmatch(argument):
+        for tenant in tenants:
+            if str(tenant["id"]).lower() == argument.lower():
+                return dict(tenant)
+    wanted = folded(argument)
+    found = [one for one in tenants if wanted in (folded(str(one["displayName"])), folded(str(one["slug"])))]
+    if len(found) == 1:
+        return dict(found[0])
+    if found:
+        raise _ambiguous(found, argument)
+    raise FrostError(
+        f"there is no tenant {safe(argument, 130)!r} that you may use",
+        code="NOT_FOUND",
+        hint="see the ones you may use: frost tenant list --all",
+        exit_code=Exit.NOT_FOUND,
+    )
+
+
+def persist(connection: Connection, tenant_id: str) -> None:
+    """Makes the tenant the selection of the connection's context, in the file (checklist T20, T28)."""
+    from client.config_edit import edit
+
+    with edit(connection.config.path) as document:
+        document.context(connection.context.name)["tenant"] = tenant_id
+
+
+def way_out(selection: Selection) -> str:
+    """What to do when the selected tenant is refused: it is never exchanged silently (checklist T30)."""
+    choose = "choose another with: frost tenant use NAME (frost tenant list --all shows them)"
+    return {
+        "flag": "see the tenants you may use: frost tenant list --all",
+        "variable": f"it came from {VARIABLE}; change or unset the variable",
+        "context": f"it is the stored selection of this context; {choose}",
+        "default": choose,
+    }[selection.source]
+
+
+def folded(text: str) -> str:
+    """A name as names are compared: canonical caseless form (Unicode, section 3.13, D145)."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
+
+
+def _ambiguous(found: Sequence[Mapping[str, Any]], argument: str) -> FrostError:
+    listed = [
+        f"{safe(one['id'], 40)} (organization {safe(one['organizationName'], 60)}, slug {safe(one['slug'], 80)})"
+        for one in found[:_LISTED]
+    ]
+    more = f", and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    members = ("id", "displayName", "slug", "organizationId", "organizationName")
+    return FrostError(
+        f"{safe(argument, 130)!r} is the name or slug of {len(found)} tenants: {', '.join(listed)}{more}",
+        code="AMBIGUOUS_NAME",
+        hint="name it by its id: frost tenant use ID",
+        details={"tenants": [{member: one[member] for member in members} for one in found[:_LISTED]]},
+    )

@@ -1,0 +1,51 @@
+"""What the client's tests share: both drivers, a certificate authority, waits that do not take time."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+import client.http
+import client.oneshot
+from tests.client.certificates import Authority
+from tests.client.wire import DRIVERS, Quick
+
+
+@pytest.fixture(params=DRIVERS)
+def driver(request: pytest.FixtureRequest) -> str:
+    """Each of the two drivers in turn."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Quick:
+    """Waits between tries are written down instead of waited (a fake of the clock, nothing else)."""
+    fake = Quick()
+    monkeypatch.setattr(client.oneshot, "time", _Clock(fake))
+    monkeypatch.setattr(client.http, "asyncio", _Loop(fake))
+    return fake
+
+
+class _Clock:
+    def __init__(self, fake: Quick) -> None:
+        self.sleep = fake.sleep
+        self.monotonic = time.monotonic
+
+
+class _Loop:
+    """The module asyncio with another sleep."""
+
+    def __init__(self, fake: Quick) -> None:
+        self.sleep = fake.sleep_async
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(asyncio, name)
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """A certificate authority that only these tests know."""
+    folder: Path = tmp_path_factory.mktemp("authority")
+    return Authority(folder)

@@ -1,0 +1,293 @@
+"""The configuration file as it is read: contexts, sources, and everything that is refused."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from client import config, config_yaml
+from client.config import load, select
+from client.errors import Exit, FrostError
+
+HOME = {"HOME": "/home/ada"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where a configuration file is going to be, in a folder of this user alone."""
+    tmp_path.chmod(0o700)
+    return tmp_path / "config.yaml"
+
+
+def write(file: Path, text: str | bytes, mode: int = 0o600) -> str:
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    file.chmod(mode)
+    return str(file)
+
+
+def refused(path: str, **more: bool) -> FrostError:
+    with pytest.raises(FrostError) as caught:
+        load(path, environ=HOME, **more)
+    assert caught.value.exit_code == Exit.USAGE
+    return caught.value
+
+
+# --- contexts, flat files, no file -----------------------------------------------------------------------------------
+
+
+def test_no_file_is_the_local_context(file: Path) -> None:
+    found = load(str(file), environ=HOME)
+    assert not found.exists
+    assert list(found.contexts) == ["local"]
+    chosen, source = select(found, {})
+    assert (chosen.api_endpoint, source) == ("unix:/home/ada/.cli/platform/api.sock", "default")
+    assert found.output_format == "table"
+
+
+def test_a_named_file_that_is_missing_is_refused_and_its_creation_named(file: Path) -> None:
+    assert "config init" in refused(str(file), explicit=True).hint
+
+
+def test_an_empty_file_and_one_with_only_defaults_are_the_local_context(file: Path) -> None:
+    for text in ("", "# nothing\n", "defaults: {output_format: json}\n", "keys: {quit: q}\n"):
+        found = load(write(file, text), environ=HOME)
+        assert list(found.contexts) == ["local"], text
+        assert not found.flat
+    assert found.keys == {"quit": "q"}
+
+
+def test_top_level_values_count_in_a_flat_file(file: Path) -> None:
+    path = write(file, "api_endpoint: https://h.example/api\nregion: r1\napi_key: K1\noutput_format: yaml\n")
+    found = load(path, environ=HOME)
+    chosen, _ = select(found, {})
+    assert (chosen.name, chosen.api_endpoint, chosen.region) == ("default", "https://h.example/api", "r1")
+    assert chosen.credentials.api_key == "K1"
+    assert chosen.sources["api_endpoint"] == "file"
+    assert found.output_format == "yaml"
+
+
+def test_top_level_values_do_not_count_beside_contexts(file: Path) -> None:
+    path = write(
+        file,
+        "api_endpoint: https://top.example/api\nregion: top\ncredentials: {api_key: TOP}\n"
+        "current_context: b\ncontexts:\n  a: {region: ra, credentials: {api_key: KA}}\n  b: {tenant: t1}\n",
+    )
+    chosen, source = select(load(path, environ=HOME), {})
+    assert (chosen.name, source) == ("b", "file")
+    assert chosen.api_endpoint == "unix:/home/ada/.cli/platform/api.sock"
+    assert chosen.region == ""
+    assert chosen.credentials.kinds == ()  # neither the top level's nor context a's (checklist F19)
+    assert chosen.sources == {
+        "api_endpoint": "default",
+        "region": "default",
+        "tenant": "context",
+        "read_only": "default",
+    }
+
+
+def test_the_variable_wins_over_the_file_and_a_flag_over_both(file: Path) -> None:
+    found = load(write(file, "current_context: a\ncontexts: {a: {}, b: {}, c: {}}\n"), environ=HOME)
+    assert select(found, {}) == (found.contexts["a"], "file")
+    assert select(found, {"FROST_CONTEXT": "b"}) == (found.contexts["b"], "variable")
+    assert select(found, {"FROST_CONTEXT": "b"}, "c") == (found.contexts["c"], "flag")
+    assert select(found, {"FROST_CONTEXT": ""}) == (found.contexts["a"], "file")
+
+
+@pytest.mark.parametrize(
+    ("environ", "current", "said"),
+    [
+        ({"FROST_CONTEXT": "x"}, "a", "FROST_CONTEXT"),
+        ({}, "gone", "current_context"),
+        ({}, '""', "no context is chosen"),
+    ],
+)
+def test_an_unknown_context_is_refused_with_the_known_ones(
+    file: Path, environ: dict[str, str], current: str, said: str
+) -> None:
+    found = load(write(file, f"current_context: {current}\ncontexts: {{a: {{}}, b: {{}}}}\n"), environ=HOME)
+    with pytest.raises(FrostError, match="a, b") as caught:
+        select(found, environ)
+    assert said in caught.value.message
+    assert caught.value.exit_code == Exit.NOT_FOUND
+
+
+def test_read_only_and_keys_are_read(file: Path) -> None:
+    found = load(write(file, "contexts: {a: {read_only: true}}\nkeys: {switch-tenant: f5}\n"), environ=HOME)
+    assert found.contexts["a"].read_only
+    assert found.keys == {"switch-tenant": "f5"}
+    assert "line 1, column 27" in refused(write(file, "contexts: {a: {read_only: maybe}}\n")).message
+
+
+def test_a_session_that_has_ended_is_marked(file: Path) -> None:
+    assert load(write(file, "contexts: {a: {session: ended}}\n"), environ=HOME).contexts["a"].session_ended
+
+
+def test_an_unknown_output_format_is_told_and_not_used(file: Path) -> None:
+    found = load(write(file, "defaults: {output_format: wide}\n"), environ=HOME)
+    assert found.output_format == "table"
+    assert "'wide'" in found.notices[0]
+
+
+def test_home_must_be_an_absolute_path() -> None:
+    for environ in ({}, {"HOME": ""}, {"HOME": "ada"}):
+        with pytest.raises(FrostError, match="HOME"):
+            config.default_path(environ)
+    assert config.default_path({"HOME": "/h/$(id)\n'"}) == "/h/$(id)\n'/.cli/config.yaml"  # hostile G07: plain text
+
+
+# --- strictness (hostile E07, E08, E09; checklist F16) ---------------------------------------------------------------
+
+
+def test_plain_scalars_stay_the_text_they_are(file: Path) -> None:
+    path = write(file, "contexts: {a: {region: no, tenant: 0123, api_endpoint: 12:30:45}}\nkeys: {on: 1e3, '~': ~}\n")
+    found = load(path, environ=HOME)
+    chosen = found.contexts["a"]
+    assert (chosen.region, chosen.tenant, chosen.api_endpoint) == ("no", "0123", "12:30:45")
+    assert found.keys == {"on": "1e3", "~": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "reason"),
+    [
+        ("a: 1\napi_key: X\napi_key: Y\n", 3, 1, "given twice"),
+        ("a: !!python/object/apply:os.system [id]\n", 1, 4, "tags"),
+        ("a: !!str x\n", 1, 4, "tags"),
+        ("a: ! x\n", 1, 4, "tags"),
+        ("? [a, b]\n: c\n", 1, 3, "plain text"),
+        ("x: &b {r: 1}\ny:\n  <<: *b\n", 3, 3, "merge"),
+        ("a: [1, 2\n", 2, 1, "did not find"),
+        ("a: b\n\tc: d\n", 2, 1, "tab"),
+        ("ok: 1\nb: x\x00y\n", 2, 5, "control character"),
+        ("a: *nowhere\n", 1, 4, "alias"),
+        ("a: &a [*a]\n", 1, 8, "alias"),
+        ("a: 1\n---\nb: 2\n", 2, 1, "one document"),
+        ("- a\n- b\n", 1, 1, "members"),
+        ("just text\n", 1, 1, "members"),
+        ("contexts: [a]\n", 1, 11, "members"),
+        ("contexts:\n  a: {region: [x]}\n", 2, 15, "text"),
+        (b"a: 1\nb: caf\xe9\n", 2, 7, "UTF-8"),
+        ("a: " + "[" * 40 + "]" * 40 + "\n", 1, 16, "deeper"),
+    ],
+)
+def test_damaged_and_forbidden_yaml_is_refused_at_its_place(
+    file: Path, text: str | bytes, line: int, column: int, reason: str
+) -> None:
+    path = write(file, text)
+    before = file.read_bytes()
+    found = refused(path)
+    assert f"line {line}, column {column}: " in found.message
+    assert reason in found.message
+    assert file.read_bytes() == before
+
+
+def test_no_value_of_the_file_is_repeated_in_an_error(file: Path) -> None:
+    for text in ("api_key: [SECRET\n", "api_key: SECRET: x\n", "credentials: SECRET\n", "api_key: {a: SECRET}\n"):
+        assert "SECRET" not in str(refused(write(file, text)).document())
+
+
+def test_an_alias_bomb_is_refused_at_once(file: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    started = time.perf_counter()
+    assert "aliases" in refused(write(file, "\n".join(lines) + "\n")).message
+    assert time.perf_counter() - started < 1
+
+
+def test_every_alias_counts_with_all_it_stands_for() -> None:
+    few = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 4)}]" for n in range(1, 12)]
+    with pytest.raises(FrostError, match="values"):
+        config_yaml.read(("a0: &a0 [x, x, x, x]\n" + "\n".join(few)).encode(), "f")
+    assert config_yaml.read(b"a: &a {r: 1}\nb: *a\n", "f") == {"a": {"r": "1"}, "b": {"r": "1"}}
+
+
+def test_size_and_count_are_bounded(file: Path) -> None:
+    assert "256 KiB" in refused(write(file, "a: " + "x" * 300_000)).message
+    assert "values" in refused(write(file, "a: [" + "x," * 30_000 + "]")).message
+
+
+# --- whose file it is (hostile G01, G02, G08; checklist F15) ---------------------------------------------------------
+
+
+def test_a_file_others_can_read_is_warned_of_with_the_repair(file: Path) -> None:
+    notices = load(write(file, "a: 1\n", mode=0o644), environ=HOME).notices
+    assert len(notices) == 1
+    assert f"chmod 600 {file}" in notices[0]
+    assert load(write(file, "a: 1\n"), environ=HOME).notices == ()
+
+
+def test_a_folder_others_can_write_is_refused(file: Path) -> None:
+    path = write(file, "a: 1\n")
+    file.parent.chmod(0o777)
+    assert "written by others" in refused(path).message
+    file.parent.chmod(0o1777)  # as /tmp: others cannot exchange the file
+    load(path, environ=HOME)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_of_another_user_is_refused(file: Path) -> None:
+    path = write(file, "a: 1\n")
+    os.chown(path, 65534, 65534)
+    assert "another user" in refused(path).message
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+def test_a_folder_of_another_user_is_refused(file: Path) -> None:
+    path = write(file, "a: 1\n")
+    os.chown(file.parent, 65534, 65534)
+    assert "another user" in refused(path).message
+
+
+def test_a_link_of_this_user_is_followed(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir(mode=0o700)
+    write(tmp_path / "real" / "c.yaml", "current_context: a\ncontexts: {a: {region: r1}}\n")
+    file.symlink_to("real/../real/c.yaml")
+    assert load(str(file), environ=HOME).contexts["a"].region == "r1"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can plant another user's link")
+@pytest.mark.parametrize("planted", ["the file", "its folder"])
+def test_a_link_of_another_user_is_refused(tmp_path: Path, planted: str) -> None:
+    tmp_path.chmod(0o700)
+    (tmp_path / "real").mkdir(mode=0o700)
+    write(tmp_path / "real" / "config.yaml", "a: 1\n")
+    (tmp_path / "mine").mkdir(mode=0o700)
+    link = tmp_path / "mine" / "config.yaml" if planted == "the file" else tmp_path / "link"
+    link.symlink_to(tmp_path / "real" / "config.yaml" if planted == "the file" else tmp_path / "real")
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    path = link if planted == "the file" else link / "config.yaml"
+    assert "link that belongs to another user" in refused(str(path)).message
+
+
+def test_links_in_a_circle_a_folder_and_a_pipe_are_refused(file: Path, tmp_path: Path) -> None:
+    file.symlink_to(file.name)
+    assert "circle" in refused(str(file)).message
+    (tmp_path / "folder").mkdir()
+    assert "not a regular file" in refused(str(tmp_path / "folder")).message
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    assert "not a regular file" in refused(str(tmp_path / "pipe")).message
+
+
+# --- speed -----------------------------------------------------------------------------------------------------------
+
+
+def test_reading_loads_nothing_that_writing_needs(file: Path) -> None:
+    write(file, "current_context: a\ncontexts: {a: {region: r1}}\n")
+    unwanted = ("pathlib", "ruamel", "keyring", "subprocess", "tempfile", "http.client", "dataclasses")
+    code = (
+        "import sys\nfrom client.config import load\n"
+        f"load({str(file)!r}, environ={{'HOME': '/h'}})\n"
+        f"print([name for name in {unwanted} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env={
+        "PYTHONPATH": os.pathsep.join(sys.path)}, check=True)  # fmt: skip
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_context_shows_no_secret_in_its_representation(file: Path) -> None:
+    path = write(
+        file, "contexts: {a: {credentials: {api_key: SECRET1, access_token: SECRET2, refresh_token: SECRET3}}}\n"
+    )
+    assert "SECRET" not in repr(load(path, environ=HOME))

@@ -1,0 +1,373 @@
+"""Changes to the configuration file: nothing lost, nothing half, nobody else's file touched."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from client import config_edit, config_file
+from client.config import load
+from client.config_edit import edit, quoted
+from client.errors import Exit, FrostError
+
+HOME = {"HOME": "/home/ada"}
+COMMENTED = """\
+# what this machine talks to
+future: 0123   # a member of a later version
+when: 12:30:45
+hex: 0x1F
+yes: no
+current_context: prod
+contexts:
+  # the real one
+  prod:   # do not touch
+    region: "r1"
+    later: [1, 2, 3]
+    text: |
+      two
+      lines
+  local:
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "home" / ".cli" / "config.yaml"
+
+
+def written(file: Path, text: str) -> str:
+    file.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    file.parent.chmod(0o700)
+    file.write_text(text)
+    file.chmod(0o600)
+    return str(file)
+
+
+def set_region(path: str | Path, region: str, context: str = "prod") -> None:
+    with edit(str(path)) as document:
+        document.context(context)["region"] = quoted(region)
+
+
+# --- what survives ---------------------------------------------------------------------------------------------------
+
+
+def test_comments_and_unknown_members_survive_as_they_were_typed(file: Path) -> None:
+    path = written(file, COMMENTED)
+    set_region(path, "r2")
+    after = file.read_text()
+    assert after.startswith(COMMENTED.replace('"r1"', '"r2"'))
+    assert re.fullmatch(r'file_id: "?[0-9a-f]{16}"?\n', after[len(COMMENTED) :])
+    assert load(path, environ=HOME).contexts["prod"].region == "r2"
+
+
+def test_a_change_that_changes_nothing_writes_nothing(file: Path) -> None:
+    path = written(file, "contexts:   {prod:  {region: r1}}  # odd spacing\n")
+    before = (file.read_text(), file.stat().st_mtime_ns)
+    set_region(path, "r1")
+    assert (file.read_text(), file.stat().st_mtime_ns) == before
+
+
+@pytest.mark.parametrize(
+    "region", ["no", "0123", "12:30:45", "1e3", "~", "", "null", "- a", "x: y", "#x", "2026-01-01", "<<", "日本"]
+)
+def test_values_mean_the_same_to_every_yaml_reader(file: Path, region: str) -> None:
+    import yaml
+
+    set_region(file, region)
+    assert yaml.safe_load(file.read_text())["contexts"]["prod"]["region"] == region
+    assert load(str(file), environ=HOME).contexts["prod"].region == region
+
+
+def test_the_first_write_makes_folder_and_file_private(file: Path) -> None:
+    os.umask(previous := os.umask(0))
+    try:
+        os.umask(0)
+        set_region(file, "r1")
+    finally:
+        os.umask(previous)
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert file.stat().st_mode & 0o777 == 0o600
+    found = load(str(file), environ=HOME)
+    assert list(found.contexts) == ["local", "prod"]
+    assert found.current_context == "local"
+    assert re.fullmatch("[0-9a-f]{16}", found.file_id)
+
+
+def test_a_write_makes_a_file_that_others_could_read_private(file: Path) -> None:
+    path = written(file, COMMENTED)
+    file.chmod(0o644)
+    set_region(path, "r2")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_flat_file_stays_flat_until_it_gets_a_second_context(file: Path) -> None:
+    path = written(file, "api_endpoint: https://h.example/api\napi_key: K\noutput_format: json # mine\n")
+    set_region(path, "r1", "default")
+    assert load(path, environ=HOME).flat
+    set_region(path, "r2", "other")
+    found = load(path, environ=HOME)
+    assert not found.flat
+    assert (found.current_context, list(found.contexts)) == ("default", ["default", "other"])
+    assert found.contexts["default"].api_endpoint == "https://h.example/api"
+    assert found.contexts["default"].credentials.api_key == "K"
+    assert found.contexts["default"].region == "r1"
+    assert found.output_format == "json"
+
+
+# --- what is never written over --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["a: [\n", "a: 1\na: 2\n", "a: !!python/none x\n", "- list\n"])
+def test_a_damaged_file_is_never_written_over(file: Path, text: str) -> None:
+    path = written(file, text)
+    with pytest.raises(FrostError) as caught:
+        set_region(path, "r2")
+    assert caught.value.exit_code == Exit.USAGE
+    assert file.read_text() == text
+    assert temporaries(file) == []
+
+
+def test_a_change_that_cannot_be_read_back_is_not_written(file: Path) -> None:
+    path = written(file, COMMENTED)
+    with pytest.raises(FrostError, match="tags"), edit(path) as document:
+        document.context("prod")["number"] = 5  # every value is text here; this would be written with a tag
+    assert file.read_text() == COMMENTED
+
+
+def test_a_failing_change_leaves_the_file_and_the_lock(file: Path) -> None:
+    path = written(file, COMMENTED)
+    with pytest.raises(ZeroDivisionError), edit(path) as document:
+        document.data["a"] = 1 / 0
+    assert file.read_text() == COMMENTED
+    set_region(path, "r2")
+
+
+def test_a_link_of_this_user_is_written_through(file: Path, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles" / "frost.yaml"
+    written(real, COMMENTED)
+    file.parent.mkdir(parents=True, mode=0o700)
+    file.symlink_to(real)
+    set_region(file, "r2")
+    assert file.is_symlink()
+    assert 'region: "r2"' in real.read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can plant another user's link")
+@pytest.mark.parametrize("name", ["config.yaml", "config.yaml.lock"])
+def test_a_planted_link_is_never_written_through(file: Path, tmp_path: Path, name: str) -> None:
+    written(file, COMMENTED)
+    target = tmp_path / "precious"
+    target.write_text("precious")
+    link = file.with_name(name)
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(FrostError):
+        set_region(file, "r2")
+    assert target.read_text() == "precious"
+
+
+def test_a_folder_others_can_write_is_not_written_to(file: Path) -> None:
+    path = written(file, COMMENTED)
+    file.parent.chmod(0o770)
+    with pytest.raises(FrostError, match="written by others"):
+        set_region(path, "r2")
+    assert file.read_text() == COMMENTED
+
+
+# --- two at a time ---------------------------------------------------------------------------------------------------
+
+WRITER = """
+import sys
+from client.config_edit import edit
+for turn in range(15):
+    with edit(sys.argv[1]) as document:
+        document.map("keys")[f"{sys.argv[2]}{turn}"] = "x"
+"""
+
+
+HOLDER = """
+import sys, time
+from client.config_file import locked
+with locked(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_no_change_of_two_writing_processes_is_lost(file: Path) -> None:
+    path = written(file, COMMENTED)
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name], env=environment()) for name in "ab"]
+    reading = threading.Event()
+    seen: list[FrostError] = []
+
+    def read() -> None:
+        while not reading.is_set():
+            try:
+                load(path, environ=HOME)
+            except FrostError as error:
+                seen.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    reading.set()
+    reader.join()
+    assert seen == []  # a reader never meets a half-written file
+    assert set(load(path, environ=HOME).keys) == {f"{name}{turn}" for name in "ab" for turn in range(15)}
+
+
+def test_no_change_of_two_writing_threads_is_lost(file: Path) -> None:
+    path = written(file, COMMENTED)
+
+    def change(name: str) -> None:
+        for turn in range(5):
+            with edit(path) as document:
+                document.map("keys")[f"{name}{turn}"] = "x"
+
+    threads = [threading.Thread(target=change, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(load(path, environ=HOME).keys) == 10
+
+
+def test_a_lock_that_is_held_is_given_up_with_a_clear_word(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(file, COMMENTED)
+    with config_file.locked(path):
+        started = time.monotonic()
+        with pytest.raises(FrostError, match="another process") as caught, config_file.locked(path, seconds=0.3):
+            pass
+    assert 0.3 <= time.monotonic() - started < 2
+    assert caught.value.exit_code == Exit.CONFLICT
+
+
+def test_the_lock_of_a_killed_process_is_free(file: Path) -> None:
+    path = written(file, COMMENTED)
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE, env=environment())
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    holder.stdout.close()
+    started = time.monotonic()
+    set_region(path, "r2")
+    assert time.monotonic() - started < 2
+
+
+# --- crashes (hostile G05, G06) --------------------------------------------------------------------------------------
+
+KILLED = textwrap.dedent("""
+    import json, os, signal, sys
+    from pathlib import Path
+    from client import config_file
+    from client.config_edit import edit
+
+    file, old = Path(sys.argv[1]), Path(sys.argv[1]).read_text()
+    new = old.replace('"r1"', '"r2"')
+
+    def change():
+        with edit(str(file)) as document:
+            document.context("prod")["region"] = "r2"
+
+    def killed_at(left):
+        def step(frame, event, argument):
+            nonlocal left
+            if frame.f_code.co_filename != config_file.__file__:
+                return None
+            if event == "line":
+                left -= 1
+                if left < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return step
+        sys.settrace(step)
+        change()
+        os._exit(7)
+
+    change()  # everything is imported before the first child
+    steps = leftovers = status = 0
+    outcomes, modes = set(), set()
+    while not os.WIFEXITED(status) or steps == 0:
+        file.write_text(old)
+        child = os.fork()
+        if child == 0:
+            killed_at(steps)
+        status = os.waitpid(child, 0)[1]
+        outcomes.add({old: "old", new: "new"}.get(file.read_text(), "half"))
+        stale = list(file.parent.glob(".config-*.yaml.tmp"))
+        leftovers += len(stale)
+        modes |= {oct(one.stat().st_mode & 0o777) for one in stale}
+        for one in stale:
+            one.unlink()
+        steps += 1
+    print(json.dumps([steps, leftovers, sorted(outcomes), sorted(modes), os.WEXITSTATUS(status)]))
+""")
+
+
+def test_killed_before_any_line_of_a_write_the_file_is_old_or_new(file: Path) -> None:
+    """kill -9 before the first line of client/config_file.py that a write runs, before the second, … to the last."""
+    path = written(file, COMMENTED + "file_id: abcdef0123456789\n")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, path], env=environment(), capture_output=True, text=True, check=True
+    )
+    steps, leftovers, outcomes, modes, ended = json.loads(done.stdout)
+    assert outcomes == ["new", "old"]
+    assert modes == ["0o600"]
+    assert leftovers > 0  # some kills did hit between the temporary file and its new name
+    assert (steps > 60, ended) == (True, 7)
+
+
+def test_what_a_killed_write_left_is_cleaned_up_by_the_next(file: Path) -> None:
+    path = written(file, COMMENTED)
+    (file.parent / ".config-0011223344556677.yaml.tmp").write_text("half")
+    set_region(path, "r2")
+    assert temporaries(file) == []
+
+
+def test_a_full_disk_leaves_the_file_and_says_so(file: Path) -> None:
+    path = written(file, COMMENTED)
+    code = textwrap.dedent("""
+        import resource, signal, sys
+        from client.config_edit import edit
+        from client.errors import FrostError
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        with edit(sys.argv[1]) as document:
+            document.map("keys")["warm"] = "up"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        try:
+            with edit(sys.argv[1]) as document:
+                document.context("prod")["region"] = "r2"
+        except FrostError as error:
+            print(error.code, error.message)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert "CONFIG_NOT_WRITTEN" in done.stdout
+    assert load(path, environ=HOME).contexts["prod"].region == "r1"
+    assert temporaries(file) == []
+
+
+def test_a_replaced_file_is_kept_beside_the_new_one(file: Path) -> None:
+    path = written(file, "damaged: [\n")
+    kept = config_edit.replaced(path, lambda document: document.map("defaults").update(output_format="json"))
+    assert kept is not None
+    assert Path(kept).read_text() == "damaged: [\n"
+    assert load(path, environ=HOME).output_format == "json"
+
+
+def temporaries(file: Path) -> list[Path]:
+    return list(file.parent.glob(".config-*.yaml.tmp"))
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

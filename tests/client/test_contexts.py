@@ -1,0 +1,136 @@
+"""What people change in the configuration, and what is refused before the file is touched."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from client import contexts
+from client.config import Config, load
+from client.errors import Exit, FrostError
+from tests.homes import Home
+
+
+def config_of(home: Home) -> Config:
+    return load(str(home.config), environ=home.environment())
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "https://h.example/api",
+        "https://h.example:8443/api",
+        "http://127.0.0.1:8080/api",
+        "http://localhost:1/api",
+        "http://[::1]:1/api",
+    ],
+)
+def test_endpoints_that_are_taken(home: Home, endpoint: str) -> None:
+    contexts.set_endpoint(config_of(home), "local", endpoint)
+    assert config_of(home).contexts["local"].api_endpoint == endpoint
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "",
+        "h.example",
+        "ftp://h.example/api",
+        "file:///etc/passwd",
+        "http://h.example/api",
+        "https://u:p@h.example/api",
+        "https://h.example/api?x=1",
+        "https://h.example/api#x",
+        "https://169.254.169.254/api",
+        "unix:relative.sock",
+        "unix:/etc/passwd",
+        "https://h.example/a b",
+        "https://h.example/\x1b[31m",
+    ],
+)
+def test_endpoints_that_are_refused_leave_the_file_alone(home: Home, endpoint: str) -> None:
+    contexts.set_region(config_of(home), "local", "r1")
+    before = home.config.read_text()
+    with pytest.raises(FrostError) as caught:
+        contexts.set_endpoint(config_of(home), "local", endpoint)
+    assert caught.value.exit_code in (Exit.USAGE, Exit.REFUSED)
+    assert "\x1b" not in caught.value.message
+    assert home.config.read_text() == before
+
+
+def test_a_socket_of_this_user_is_an_endpoint(home: Home) -> None:
+    path = home.path / "s.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        contexts.set_endpoint(config_of(home), "local", f"unix:{path}")
+        assert config_of(home).contexts["local"].api_endpoint == f"unix:{path}"
+        if os.geteuid() == 0:
+            os.chown(path, 65534, 65534)
+            with pytest.raises(FrostError, match="another user"):
+                contexts.set_endpoint(config_of(home), "local", f"unix:{path}")
+
+
+def test_output_format_is_one_of_three(home: Home) -> None:
+    contexts.set_output_format(config_of(home), "local", "json")
+    assert (config_of(home).output_format, config_of(home).output_format_source) == ("json", "file")
+    with pytest.raises(FrostError, match="table, json, yaml"):
+        contexts.set_output_format(config_of(home), "local", "wide")
+
+
+def test_region_can_be_set_and_taken_away(home: Home) -> None:
+    contexts.set_region(config_of(home), "local", "no")
+    assert config_of(home).contexts["local"].region == "no"
+    contexts.set_region(config_of(home), "local", "")
+    assert config_of(home).contexts["local"].sources["region"] == "default"
+    with pytest.raises(FrostError):
+        contexts.set_region(config_of(home), "local", "a\nb")
+
+
+def test_contexts_are_added_and_chosen(home: Home) -> None:
+    contexts.add(config_of(home), "prod", "https://h.example/api")
+    assert config_of(home).current_context == "local"
+    contexts.choose(config_of(home), "prod")
+    assert config_of(home).current_context == "prod"
+    with pytest.raises(FrostError, match="local, prod") as caught:
+        contexts.choose(config_of(home), "nope")
+    assert caught.value.exit_code == Exit.NOT_FOUND
+    assert config_of(home).current_context == "prod"
+
+
+@pytest.mark.parametrize("name", ["", " a", "a/b", "a\nb", "x" * 65])
+def test_names_no_context_can_have(home: Home, name: str) -> None:
+    with pytest.raises(FrostError):
+        contexts.add(config_of(home), name, "https://h.example/api")
+    assert not home.config.exists()
+
+
+def test_choosing_the_only_context_of_a_flat_file_changes_nothing(home: Home) -> None:
+    home.config.parent.mkdir(mode=0o700)
+    home.config.write_text("region: r1\n")
+    home.config.chmod(0o600)
+    contexts.choose(config_of(home), "default")
+    assert home.config.read_text() == "region: r1\n"
+
+
+def test_a_session_is_never_sent_to_another_endpoint(home: Home) -> None:
+    home.config.parent.mkdir(mode=0o700)
+    home.config.write_text(
+        "contexts:\n  a:\n    api_endpoint: https://one.example/api\n    tenant: t1\n"
+        "    credentials: {access_token: A, refresh_token: R, expires_at: 9, api_key: K}\n"
+    )
+    home.config.chmod(0o600)
+    contexts.set_endpoint(config_of(home), "a", "https://two.example/api")
+    found = config_of(home).contexts["a"].credentials
+    assert (found.access_token, found.refresh_token, found.api_key) == ("", "", "K")
+
+
+def test_init_keeps_the_file_that_was_there(home: Home) -> None:
+    assert contexts.create(str(home.config), "unix:/s") is None
+    first = config_of(home)
+    assert (first.current_context, first.contexts["local"].api_endpoint) == ("local", "unix:/s")
+    kept = contexts.create(str(home.config), "unix:/t")
+    assert kept is not None
+    assert first.file_id in Path(kept).read_text()
+    assert Path(kept).stat().st_mode & 0o777 == 0o600
+    assert config_of(home).file_id != first.file_id

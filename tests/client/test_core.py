@@ -1,0 +1,285 @@
+"""The rules of a request without any socket: paths, signing, what an answer means."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from client.api import account, auth, operations, platform, tenants
+from client.core import Broken, Exchanged, Reply, Request, Send, Sign, Steps, exchange, path, redact
+from client.credentials import Credential
+from client.endpoint import Endpoint
+from client.errors import Exit, FrostError
+from tests.client.wire import session
+
+HERE = Endpoint.parse("unix:/tmp/api.sock")
+KEY = Credential("api_key", "fmk_" + "a" * 36)
+THERE = Endpoint.parse("https://api.frost.example")
+
+
+def reply(status: int, document: Any, **headers: str) -> Reply:
+    body = document if isinstance(document, bytes) else json.dumps(document).encode()
+    named = {"content-type": "application/json", "x-request-id": "req-12345678"}
+    named.update({name.replace("_", "-"): value for name, value in headers.items()})
+    return Reply(status, named, body)
+
+
+def ended(steps: Steps, answer: Reply | Broken) -> FrostError:
+    """How an exchange ends that gets this answer."""
+    effect = next(steps)
+    if isinstance(effect, Sign):
+        effect = steps.send(KEY)
+    assert isinstance(effect, Send)
+    with pytest.raises(FrostError) as caught:
+        steps.send(answer)
+    return caught.value
+
+
+def refused(status: int, document: Any, where: str = "/v1/tenants/t-1", **headers: str) -> FrostError:
+    """The failure that an answer to a write stands for."""
+    return ended(exchange(Request("DELETE", where), HERE, lambda: 0.0), reply(status, document, **headers))
+
+
+# Paths (checklist K47; facts 1.1)
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [
+        "",
+        ".",
+        "..",
+        "a/b",
+        "../../me",
+        "a\\b",
+        "%2e%2e",
+        "%2F",
+        "a\nb",
+        "a\r\nX-Evil: 1",
+        "a\x00",
+        "a\u202eb",
+        "a" * 8192,
+    ],
+)
+def test_an_id_with_path_characters_is_refused_before_anything_is_sent(segment: str) -> None:
+    for call in (tenants.get, tenants.list_of, operations.list_of, lambda part: operations.get("t", part)):
+        with pytest.raises(FrostError) as caught:
+            call(segment)
+        assert caught.value.exit_code == Exit.USAGE
+        assert caught.value.message.isprintable()
+
+
+@given(st.text())
+def test_a_segment_stays_one_segment_or_is_refused(segment: str) -> None:
+    try:
+        built = path("/v1/tenants/{}/operations/{}", segment, "op")
+    except FrostError:
+        return
+    assert built.startswith("/v1/tenants/")
+    assert built.count("/") == 5
+    assert built.isascii()
+    assert not set(built) & set("?#\\ \r\n")
+
+
+def test_braces_in_an_id_are_only_characters() -> None:
+    assert path("/v1/tenants/{}/x/{}", "{0}", "{}") == "/v1/tenants/%7B0%7D/x/%7B%7D"
+
+
+# Envelopes (facts 1.7 to 1.11)
+
+
+@pytest.mark.parametrize(
+    ("status", "exit_code"),
+    [
+        (400, Exit.REFUSED),
+        (401, Exit.NOT_SIGNED_IN),
+        (403, Exit.NOT_ALLOWED),
+        (405, Exit.REFUSED),
+        (409, Exit.CONFLICT),
+        (412, Exit.CONFLICT),
+        (422, Exit.REFUSED),
+        (500, Exit.REFUSED),
+        (502, Exit.UNREACHABLE),
+        (503, Exit.UNREACHABLE),
+        (504, Exit.UNREACHABLE),
+    ],
+)
+def test_a_status_decides_how_a_command_ends(status: int, exit_code: Exit) -> None:
+    assert refused(status, {"error": {"code": "X", "message": "m"}}).exit_code == exit_code
+
+
+def test_a_flat_404_is_gone_and_a_nested_one_is_an_error() -> None:
+    flat = refused(404, {"code": "NOT_FOUND", "message": "resource not found"})
+    assert (flat.gone, flat.exit_code) == (True, Exit.NOT_FOUND)
+    nested = refused(404, {"error": {"code": "PATH_NOT_ROUTED", "message": "no route found for path"}})
+    assert (nested.gone, nested.exit_code) == (False, Exit.REFUSED)
+    assert "api_endpoint" in nested.hint
+    assert not refused(404, b"").gone
+    assert not refused(404, {"code": 7, "message": "x"}).gone
+
+
+def test_a_nested_404_of_an_operation_is_not_found_but_not_gone() -> None:
+    error = refused(
+        404, {"error": {"code": "NOT_FOUND", "message": "operation not found"}}, "/v1/tenants/t/operations/o"
+    )
+    assert (error.gone, error.exit_code, error.message) == (False, Exit.NOT_FOUND, "operation not found")
+
+
+def test_what_stands_beside_the_code_is_kept() -> None:
+    body = {
+        "error": {"code": "APPLY_IN_PROGRESS", "message": "m", "operationId": "op-1", "details": {"a": 1}, "hint": "h"}
+    }
+    error = refused(409, body)
+    assert (error.operation_id, error.details, error.hint) == ("op-1", {"a": 1}, "h")
+    assert error.request_id == "req-12345678"
+    assert error.document() == {
+        "error": {
+            "code": "APPLY_IN_PROGRESS",
+            "message": "m",
+            "hint": "h",
+            "requestId": "req-12345678",
+            "details": {"a": 1},
+        }
+    }
+
+
+def test_odd_types_do_not_lose_code_and_message() -> None:
+    error = refused(409, {"error": {"code": "C", "message": "m", "details": "text", "operationId": 7, "hint": []}})
+    assert (error.code, error.message, error.details, error.operation_id, error.hint) == ("C", "m", None, "", "")
+
+
+@pytest.mark.parametrize("body", [b"", b"plain words", b"<html>500</html>", b"[1]", b"\xff\xfe", b"[" * 100_000])
+def test_what_is_no_envelope_is_told_by_its_status(body: bytes) -> None:
+    error = refused(500, body)
+    assert error.code == "ERROR"
+    assert error.message.startswith("HTTP 500")
+    assert "<" not in error.message
+
+
+def test_a_version_too_old_has_a_code_of_our_own_and_safe_words() -> None:
+    error = refused(426, {"error": {"code": "PROVIDER_UPGRADE_REQUIRED", "message": "\x1b[31mupgrade"}})
+    assert (error.code, error.message) == ("CLIENT_UPGRADE_REQUIRED", "␛[31mupgrade")
+    assert refused(426, b"").message
+
+
+@pytest.mark.parametrize(
+    ("code", "permission", "shown"),
+    [
+        ("INSUFFICIENT_PERMISSIONS", "compute:instances:create", True),
+        ("insufficient_permission", "network:update", True),
+        ("FEATURE_NOT_ENABLED", "network:update", False),
+        ("INSUFFICIENT_PERMISSIONS", "unclassified:update", False),
+        ("INSUFFICIENT_PERMISSIONS", "compute:unclassified", False),
+        ("INSUFFICIENT_PERMISSIONS", "/v1/tenants/x", False),
+        ("INSUFFICIENT_PERMISSIONS", "compute:\u202eupdate", False),
+        ("INSUFFICIENT_PERMISSIONS", "compute:update\n", False),
+        ("INSUFFICIENT_PERMISSIONS", "compute", False),
+        ("INSUFFICIENT_PERMISSIONS", "a:b:c:d", False),
+        ("INSUFFICIENT_PERMISSIONS", "", False),
+        ("INSUFFICIENT_PERMISSIONS", 7, False),
+    ],
+)
+def test_the_permission_is_named_only_when_it_is_one(code: str, permission: Any, shown: bool) -> None:
+    error = refused(403, {"code": code, "message": "no", "required_permission": permission})
+    assert (error.message == f"no (required permission: {permission})") is shown
+    assert error.message.startswith("no")
+
+
+@given(st.text(), st.text())
+def test_no_message_code_or_hint_carries_a_control_to_the_terminal(message: str, code: str) -> None:
+    error = refused(400, {"error": {"code": code, "message": message, "hint": message}}, x_request_id="\x1b[0m")
+    assert all(text.isprintable() or "\u3000" in text or "\xa0" in text for text in (error.message, error.code))
+    assert not any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in error.message + error.hint)
+    assert "\x1b" not in error.request_id
+
+
+def test_a_message_of_a_megabyte_is_cut() -> None:
+    assert len(refused(400, {"error": {"code": "C", "message": "x" * 2**20}}).message) == 1000
+
+
+def test_a_redirect_names_the_host_without_a_password_and_safely() -> None:
+    error = refused(302, b"", location="https://me:secret@evil.example\x1b0;x/path")
+    assert "secret" not in error.message
+    assert "evil.example␛" in error.message
+    assert refused(302, b"", location="http://[::1").code == "REDIRECT_REFUSED"
+
+
+def test_unreachable_names_the_endpoint_and_the_next_command() -> None:
+    error = ended(exchange(account.me().request, THERE, lambda: 0.0), Broken("no route", 10.0, again=False))
+    assert (error.exit_code, error.message) == (Exit.UNREACHABLE, "https://api.frost.example/api: no route")
+    assert "frost config show" in error.hint
+
+
+def test_no_further_try_begins_after_the_connect_limit() -> None:
+    assert ended(exchange(account.me().request, THERE, lambda: 0.0), Broken("timeout", 10.0)).code == "UNREACHABLE"
+
+
+def test_a_body_that_is_no_json_value_is_a_mistake_of_ours() -> None:
+    for body in ({"displayName": "\ud800"}, {"n": float("nan")}):
+        steps = exchange(Request("POST", "/v1/x", body=body), HERE, lambda: 0.0)
+        next(steps)
+        with pytest.raises(FrostError) as caught:
+            steps.send(session())
+        assert caught.value.exit_code == Exit.USAGE
+
+
+# Secrets (checklist G07)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "key fmk_SECRETSECRETSECRETSECRETSECRET123456 refused",
+        "Authorization: Bearer eyJhbGciOiJFUzI1NiJ9.SECRET.SECRET-_x",
+        "{'X-API-Key': 'SECRETSECRET'}",
+        "refresh_token=xxxxSECRETSECRET&client_id=frost-cli",
+        '{"access_token": "xxxxSECRET", "refreshToken":"xxxxSECRET"}',
+        "Authorization: Basic xxxxSECRET",
+        "api_key: xxxxSECRET",
+    ],
+)
+def test_a_secret_in_a_text_is_cut_to_its_beginning(text: str) -> None:
+    assert "SECRET" not in redact(text).replace("SECR…", "")
+    assert "…" in redact(text)
+
+
+def test_a_text_without_a_secret_is_left_alone() -> None:
+    text = "GET /api/v1/tenants 200 12 ms request 0a1b2c3d"
+    assert redact(text) == text
+
+
+def test_a_line_of_the_trace_is_one_safe_line() -> None:
+    line = Exchanged("GET", "/api/v1/x\n\x1b", 0, 0.5, note="nobody listens there", attempt=2).line()
+    assert line == "GET /api/v1/x␊␛ - 500 ms try 2 (nobody listens there)"
+
+
+# Calls
+
+
+def test_the_routes_are_those_of_the_contract() -> None:
+    calls = [
+        (account.me(), "GET", "/v1/me"),
+        (account.organizations(), "GET", "/v1/organizations"),
+        (account.scopes(), "GET", "/v1/scopes"),
+        (account.end_session(), "POST", "/v1/sessions/current/end"),
+        (auth.cli_config(), "GET", "/v1/auth/cli-config"),
+        (tenants.list_all(), "GET", "/v1/tenants"),
+        (tenants.list_of("o"), "GET", "/v1/organizations/o/tenants"),
+        (tenants.get("t"), "GET", "/v1/tenants/t"),
+        (operations.get("t", "op"), "GET", "/v1/tenants/t/operations/op"),
+        (operations.list_of("t"), "GET", "/v1/tenants/t/operations"),
+        (platform.status(), "GET", "/v1/platform/status"),
+        (platform.operations(), "GET", "/v1/platform/operations"),
+        (platform.stop(), "POST", "/v1/platform/stop"),
+    ]
+    for call, method, where in calls:
+        assert (call.request.method, call.request.path) == (method, where)
+    assert tenants.list_all(usage=True).request.query == (("include", "usage"),)
+
+
+def test_two_creates_have_two_keys_and_a_rename_has_none() -> None:
+    keys = {tenants.create("o", "n").request.idempotency_key for _ in range(3)}
+    assert len(keys) == 3
+    assert tenants.rename("t", "n").request.idempotency_key is None

@@ -1,0 +1,122 @@
+"""Where secrets are kept when no keyring is involved, and which of them is used."""
+
+import pytest
+
+from client import credentials
+from client.config import Config, load
+from client.credentials import Credential
+from client.errors import Exit, FrostError
+from tests.homes import Home
+
+IN_FILE = {"FROST_CREDENTIAL_STORE": "file"}
+SESSION = Credential("session", "ACCESS", "REFRESH", 1790000000)
+
+
+def config_of(home: Home) -> Config:
+    return load(str(home.config), environ=home.environment())
+
+
+def loaded(home: Home, name: str = "local") -> Credential:
+    config = config_of(home)
+    return credentials.load(config, config.contexts[name])
+
+
+def write(home: Home, text: str) -> None:
+    home.config.parent.mkdir(mode=0o700, exist_ok=True)
+    home.config.write_text(text)
+    home.config.chmod(0o600)
+
+
+@pytest.fixture
+def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session without a bus, as over ssh or in a container."""
+    monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
+
+
+def test_an_api_key_goes_before_a_session(home: Home) -> None:
+    write(home, "contexts: {a: {credentials: {api_key: K, access_token: A, refresh_token: R}}}\n")
+    assert loaded(home, "a") == Credential("api_key", "K", source="file")
+    config = config_of(home)
+    assert credentials.load_session(config, config.contexts["a"]).secret == "A"
+
+
+def test_a_key_directly_below_the_context_is_read_and_replaced(home: Home) -> None:
+    write(home, "contexts:\n  a:\n    api_key: OLD\n")
+    assert loaded(home, "a").secret == "OLD"
+    credentials.save_api_key(config_of(home), "a", "NEW", IN_FILE)
+    assert loaded(home, "a").secret == "NEW"
+    assert "OLD" not in home.config.read_text()
+
+
+def test_a_context_without_credentials_has_none(home: Home) -> None:
+    write(home, "credentials: {api_key: TOP}\ncontexts: {a: {credentials: {api_key: K}}, b: {}}\n")
+    assert loaded(home, "b").kind == "none"
+
+
+def test_a_session_is_kept_and_forgotten(home: Home) -> None:
+    assert credentials.save_session(config_of(home), "local", SESSION, IN_FILE) == []
+    assert loaded(home) == SESSION._replace(source="file")
+    assert home.config.stat().st_mode & 0o777 == 0o600
+    credentials.forget(config_of(home), "local", ended=True)
+    assert loaded(home).kind == "none"
+    assert config_of(home).contexts["local"].session_ended
+    assert "REFRESH" not in home.config.read_text()
+    credentials.save_session(config_of(home), "local", SESSION, IN_FILE)
+    assert not config_of(home).contexts["local"].session_ended
+
+
+def test_forgetting_a_session_keeps_the_api_key(home: Home) -> None:
+    write(home, "contexts: {a: {credentials: {api_key: K, access_token: A, refresh_token: R}}}\n")
+    credentials.forget(config_of(home), "a", ended=True)
+    assert loaded(home, "a").secret == "K"
+
+
+def test_without_a_keyring_the_file_is_used_and_said_so(home: Home, no_keyring: None) -> None:
+    notices = credentials.save_api_key(config_of(home), "local", "K", {})
+    assert str(home.config) in notices[0]
+    assert loaded(home) == Credential("api_key", "K", source="file")
+
+
+def test_a_keyring_that_is_demanded_and_missing_is_an_error(home: Home, no_keyring: None) -> None:
+    with pytest.raises(FrostError, match="keyring") as caught:
+        credentials.save_api_key(config_of(home), "local", "K", {"FROST_CREDENTIAL_STORE": "keyring"})
+    assert caught.value.exit_code == Exit.NOT_SIGNED_IN
+    assert not home.config.exists()
+
+
+def test_a_store_nobody_knows_is_refused(home: Home) -> None:
+    with pytest.raises(FrostError, match="keyring or file"):
+        credentials.save_api_key(config_of(home), "local", "K", {"FROST_CREDENTIAL_STORE": "vault"})
+
+
+def test_a_secret_in_a_keyring_that_is_gone_is_a_clear_error(home: Home, no_keyring: None) -> None:
+    write(home, "file_id: x\ncontexts: {a: {credentials: {store: keyring, holds: [session]}}}\n")
+    with pytest.raises(FrostError, match="keyring") as caught:
+        loaded(home, "a")
+    assert (caught.value.code, caught.value.exit_code) == ("KEYRING_UNAVAILABLE", Exit.NOT_SIGNED_IN)
+
+
+def test_a_key_in_the_file_is_used_without_asking_the_keyring(home: Home, no_keyring: None) -> None:
+    write(home, "contexts: {a: {credentials: {store: keyring, holds: [session], api_key: K}}}\n")
+    assert loaded(home, "a").secret == "K"
+
+
+def test_a_rotated_pair_is_written_where_the_old_one_is(home: Home) -> None:
+    credentials.save_session(config_of(home), "local", SESSION, IN_FILE)
+    config = config_of(home)
+    credentials.replace_session(config, config.contexts["local"], Credential("session", "A2", "R2", 1790001800))
+    assert loaded(home) == Credential("session", "A2", "R2", 1790001800, "file")
+
+
+def test_a_rotated_pair_does_not_bring_back_a_session_that_was_ended_meanwhile(home: Home) -> None:
+    credentials.save_session(config_of(home), "local", SESSION, IN_FILE)
+    before = config_of(home)
+    credentials.forget(before, "local", ended=True)
+    with pytest.raises(FrostError, match="signed out meanwhile"):
+        credentials.replace_session(before, before.contexts["local"], SESSION)
+    assert loaded(home).kind == "none"
+
+
+def test_representations_hold_no_secret() -> None:
+    assert "ACCESS" not in repr(SESSION)
+    assert "REFRESH" not in f"{SESSION}"

@@ -1,0 +1,151 @@
+"""Endpoints: what is accepted, what a credential must not be sent to (hostile H04, H05, H06)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from client.endpoint import Endpoint, issuer_route
+from client.errors import Exit, FrostError
+
+LOCAL = Endpoint.parse("unix:/home/me/.cli/platform/api.sock")
+REMOTE = Endpoint.parse("https://api.frost.example/api")
+LOOPBACK = Endpoint.parse("http://127.0.0.1:8080")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("unix:/run/x/api.sock", Endpoint("unix", "localhost", 0, "/api", "/run/x/api.sock")),
+        ("https://api.frost.example", Endpoint("https", "api.frost.example", 443, "/api")),
+        ("https://api.frost.example/", Endpoint("https", "api.frost.example", 443, "/api")),
+        ("HTTPS://API.frost.example:8443/portal/api/", Endpoint("https", "api.frost.example", 8443, "/portal/api")),
+        ("http://localhost:8080/api", Endpoint("http", "localhost", 8080, "/api")),
+        ("http://127.0.0.1", Endpoint("http", "127.0.0.1", 80, "/api")),
+        ("http://127.8.8.8", Endpoint("http", "127.8.8.8", 80, "/api")),
+        ("http://[::1]:8080", Endpoint("http", "::1", 8080, "/api")),
+        ("https://10.0.0.5", Endpoint("https", "10.0.0.5", 443, "/api")),
+    ],
+)
+def test_an_endpoint_is_read(text: str, expected: Endpoint) -> None:
+    assert Endpoint.parse(text) == expected
+    assert Endpoint.parse(str(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "api.frost.example",
+        "http://api.frost.example",
+        "http://10.0.0.5",
+        "http://localhost.evil.example",
+        "http://127.0.0.1.evil.example",
+        "http://localhost@evil.example",
+        "https://me:secret@api.frost.example",
+        "https://me@api.frost.example",
+        "https://api.frost.example/#fragment",
+        "https://api.frost.example/api#",
+        "https://api.frost.example/api?x=1",
+        "https://api.frost.example/api?",
+        "https://api.frost.example/a/../b",
+        "https://api.frost.example/%2e%2e/b",
+        "https://api.frost.example//x",
+        "https://api.frost.example:0",
+        "https://api.frost.example:",
+        "https://api.frost.example:99999",
+        "https://api.frost.example:x",
+        "https://",
+        "https:///api",
+        "https://[::1",
+        "https://[fe80::1]",
+        "https://[fe80::1%25eth0]",
+        "https://169.254.169.254",
+        "https://169.254.0.1:8443/api",
+        "https://[::ffff:169.254.169.254]",
+        "https://0xa9fea9fe",
+        "https://2852039166",
+        "https://0251.0376.0251.0376",
+        "https://169.16689662",
+        "https://[fd00:ec2::254]",
+        "https://metadata.google.internal",
+        "https://metadata.google.internal.",
+        "https://0.0.0.0",
+        "https://api..frost.example",
+        "https://api.frost.example\\@evil.example",
+        "https://api frost.example",
+        "https://api.frost.example\n",
+        "https://аpi.frost.example",
+        "file:///etc/passwd",
+        "ftp://api.frost.example",
+        "javascript:alert(1)",
+        "unix:relative.sock",
+        "unix:",
+        "unix:/a/../b.sock",
+        "unix:/a\nb",
+        "unix:/" + "a" * 107,
+    ],
+)
+def test_an_endpoint_is_refused_in_one_safe_line_without_its_password(text: str) -> None:
+    with pytest.raises(FrostError) as caught:
+        Endpoint.parse(text)
+    assert caught.value.exit_code == Exit.USAGE
+    assert caught.value.message.startswith("api_endpoint refused: ")
+    assert caught.value.message.isprintable()
+    assert "secret" not in caught.value.message + caught.value.hint
+
+
+@given(st.text(max_size=60))
+def test_whatever_is_typed_gives_a_trusted_endpoint_or_a_refusal(text: str) -> None:
+    for given_text in (text, f"https://{text}", f"http://{text}", f"unix:/{text}"):
+        try:
+            endpoint = Endpoint.parse(given_text)
+        except FrostError:
+            continue
+        assert endpoint.trusted
+        assert Endpoint.parse(str(endpoint)) == endpoint
+
+
+def test_the_local_issuer_stays_on_the_socket() -> None:
+    assert issuer_route("http://localhost/issuer/token", LOCAL) == (LOCAL, "/issuer/token")
+    assert issuer_route("http://localhost/issuer/device?user_code=A-B", LOCAL) == (
+        LOCAL,
+        "/issuer/device?user_code=A-B",
+    )
+
+
+def test_an_issuer_elsewhere_is_https() -> None:
+    route, target = issuer_route("https://login.example:8443/oauth/v2/token", REMOTE)
+    assert (route.kind, route.host, route.port, target) == ("https", "login.example", 8443, "/oauth/v2/token")
+    assert issuer_route("https://login.example", LOCAL)[1] == "/"
+
+
+def test_an_issuer_on_a_loopback_address_serves_tests_of_a_loopback_endpoint_only() -> None:
+    assert issuer_route("http://127.0.0.1:9/token", LOOPBACK)[0].port == 9
+    with pytest.raises(FrostError):
+        issuer_route("http://127.0.0.1:9/token", REMOTE)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://login.example/token",
+        "http://localhost/issuer",
+        "http://169.254.169.254/latest",
+        "https://169.254.169.254/latest",
+        "https://me:secret@login.example/token",
+        "https://login.example/token#x",
+        "https://login.example/a/../b",
+        "https://login.example/a b",
+        "unix:/tmp/evil.sock",
+        "file:///etc/passwd",
+    ],
+)
+def test_an_issuer_is_refused(url: str) -> None:
+    for endpoint in (REMOTE, LOOPBACK):
+        with pytest.raises(FrostError):
+            issuer_route(url, endpoint)
+
+
+def test_another_port_of_localhost_is_not_the_socket() -> None:
+    with pytest.raises(FrostError):
+        issuer_route("http://localhost:8080/issuer", LOCAL)

@@ -1,0 +1,187 @@
+"""The event stream as signals, over real sockets (facts 2.10)."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import client.http
+from client import events
+from client.api.client import Client
+from client.errors import Exit, FrostError
+from client.events import Signal, read
+from tests.client.wire import Answer, Context, Heard, Service, answer, over, session
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+EVENT = (
+    b"event: resource\n"
+    b'data: {"id":"e","type":"tenant.active","resourceType":"tenant","resourceId":"t",'
+    b'"status":"active","timestamp":"z"}\n\n'
+)
+SIGNAL = Signal("resource", "tenant.active", "tenant", "t", "active", "z")
+RESYNC = Signal("resync")
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses between two streams are short."""
+    monkeypatch.setattr(events, "REOPEN_SECONDS", 0.02)
+    monkeypatch.setattr(events, "LONGEST_PAUSE", 0.05)
+
+
+async def first(link: Context, count: int, found: list[Signal] | None = None) -> list[Signal]:
+    """The first signals of tenant t-1, also put into `found` as they come."""
+    found = [] if found is None else found
+    async with Client(link) as client, asyncio.timeout(10):
+        async for signal in client.events("t-1"):
+            found.append(signal)
+            if len(found) == count:
+                break
+    return found
+
+
+def open_stream(*pieces: bytes) -> Answer:
+    """A stream that says this and stays open."""
+
+    def answering(_: Heard) -> Iterable[bytes]:
+        yield HEAD
+        yield from pieces
+        time.sleep(3)
+
+    return answering
+
+
+async def test_an_event_is_a_signal_as_soon_as_it_comes() -> None:
+    with Service(open_stream(b": keepalive\n\n", EVENT)) as service:
+        begun = time.monotonic()
+        assert await first(Context(service.endpoint), 1) == [SIGNAL]
+        assert time.monotonic() - begun < 2
+    heard = service.heard[0]
+    assert heard.target == "/api/v1/tenants/t-1/events"
+    assert (heard.headers["accept"], heard.headers["cache-control"]) == ("text/event-stream", "no-cache")
+
+
+async def test_a_stream_that_ends_is_one_signal_at_once_and_one_when_it_is_open_again(quick: None) -> None:
+    with Service(HEAD + EVENT, open_stream(EVENT)) as service:
+        assert await first(Context(service.endpoint), 4) == [SIGNAL, RESYNC, RESYNC, SIGNAL]
+    assert len(service.heard) == 2
+
+
+async def test_opening_for_the_first_time_is_no_signal(quick: None) -> None:
+    with Service(open_stream(EVENT)) as service:
+        assert (await first(Context(service.endpoint), 1))[0].kind == "resource"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        answer(404, {"error": {"code": "PATH_NOT_ROUTED", "message": "no route"}}),
+        answer(426, {"error": {"code": "X", "message": "no"}}),
+        answer(200, b"<html>", Content_Type="text/html"),
+        answer(500, b""),
+    ],
+)
+async def test_a_refused_stream_is_tried_again_without_a_signal(quick: None, refusal: bytes) -> None:
+    with Service(refusal, refusal, open_stream(EVENT)) as service:
+        assert await first(Context(service.endpoint), 2) == [RESYNC, SIGNAL]
+
+
+async def test_the_end_of_the_session_ends_the_signals(quick: None) -> None:
+    unauthenticated = answer(401, {"error": {"code": "AUTHENTICATION_REQUIRED", "message": "no"}})
+    with Service(HEAD + EVENT, unauthenticated) as service:
+        found: list[Signal] = []
+        link = Context(service.endpoint, session(), [over()])
+        with pytest.raises(FrostError) as caught:
+            await first(link, 3, found)
+    assert found == [SIGNAL, RESYNC]
+    assert caught.value.exit_code == Exit.NOT_SIGNED_IN
+
+
+async def test_a_tenant_that_may_not_be_seen_any_more_ends_the_signals(quick: None) -> None:
+    denied = answer(403, {"error": {"code": "TENANT_ACCESS_DENIED", "message": "tenant access denied"}})
+    with Service(denied) as service, pytest.raises(FrostError) as caught:
+        await first(Context(service.endpoint), 1)
+    assert caught.value.exit_code == Exit.NOT_ALLOWED
+
+
+async def test_a_stream_that_falls_silent_counts_as_ended(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.http, "SILENCE_SECONDS", 0.2)
+    with Service(open_stream(EVENT)) as service:
+        assert await first(Context(service.endpoint), 2) == [SIGNAL, RESYNC]
+
+
+async def test_a_stream_outlives_the_total_time_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.http, "TOTAL_SECONDS", 0.2)
+
+    def late(_: Heard) -> Iterable[bytes]:
+        yield HEAD
+        time.sleep(0.5)
+        yield EVENT
+
+    with Service(late) as service:
+        assert await first(Context(service.endpoint), 1) == [SIGNAL]
+
+
+async def test_leaving_the_signals_hangs_up() -> None:
+    hung_up = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def until_gone(_: Heard) -> Iterable[bytes]:
+        yield HEAD
+        try:
+            while True:
+                yield EVENT
+                time.sleep(0.01)
+        finally:
+            loop.call_soon_threadsafe(hung_up.set)
+
+    with Service(until_gone) as service:
+        async with Client(Context(service.endpoint)) as client:
+            signals = client.events("t-1")
+            async for _ in signals:
+                break
+            await signals.aclose()  # type: ignore[attr-defined]
+            async with asyncio.timeout(5):
+                await hung_up.wait()
+
+
+async def pieces_of(text: bytes, cuts: list[int]) -> AsyncIterator[bytes]:
+    at = 0
+    for end in [*sorted(cuts), len(text)]:
+        if end > at:
+            yield text[at:end]
+            at = end
+
+
+@given(st.lists(st.integers(0, len(EVENT) * 3 + 60)), st.sampled_from([b"\n", b"\r\n", b"\r"]))
+def test_however_the_bytes_are_parted_the_signals_are_the_same(cuts: list[int], ending: bytes) -> None:
+    text = (b": keepalive\n\n" + EVENT + b"event: other\ndata: x\n\nevent: resync\ndata: {}\n\n" + EVENT).replace(
+        b"\n", ending
+    )
+
+    async def collected() -> list[Signal]:
+        # a lone CR may be half of CRLF: the last event is only certain with the byte that follows
+        return [signal async for signal in read(pieces_of(text + b": end" + ending, cuts))]
+
+    assert asyncio.run(collected()) == [SIGNAL, RESYNC, SIGNAL]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"event: resource\ndata: not json\n\n", [RESYNC]),
+        (b"event: resource\ndata: [1]\n\n", [RESYNC]),
+        (b'event: resource\ndata: {"type": 7}\n\n', [Signal("resource")]),
+        (b'event: resource\ndata: {"type":\ndata: "x"}\n\n', [Signal("resource", "x")]),
+        (b'data: {"type": "x"}\n\n', []),
+        (b"event: resync\n\n", [RESYNC]),
+        (b"event: resource\ndata: " + b"a" * 100_000, []),
+        (b"event: resource\n" + b"data: aaaaaaaaaaaaaaa\n" * 10_000 + b"\n", []),
+    ],
+)
+async def test_an_event_is_read_as(text: bytes, expected: list[Signal]) -> None:
+    cuts = list(range(0, len(text), 4096))
+    assert [signal async for signal in read(pieces_of(text, cuts))] == expected

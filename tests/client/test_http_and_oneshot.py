@@ -1,0 +1,515 @@
+"""Both drivers against real sockets: one table of rules, driven twice."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+import client.http
+import client.oneshot
+from client.api import account, operations, platform, tenants
+from client.core import Call, Exchanged, Request
+from client.endpoint import Endpoint
+from client.errors import Exit, FrostError
+from client.oneshot import fetch
+from tests.client.certificates import Authority
+from tests.client.wire import Context, Heard, Quick, Service, answer, ask, dripping, over, read_request, session
+
+ME = {"id": "u-1", "tenantId": "t-1", "email": "owner@aurora.example", "name": "Owner", "future": {"unknown": 1}}
+UNAUTHENTICATED = {"error": {"code": "AUTHENTICATION_REQUIRED", "message": "authentication required"}}
+KEY = "fmk_" + "a" * 36
+
+
+def failure(driver: str, link: Context, call: Call) -> FrostError:
+    with pytest.raises(FrostError) as caught:
+        ask(driver, link, call)
+    return caught.value
+
+
+def test_a_read_carries_the_key_and_the_headers_of_the_contract(driver: str) -> None:
+    with Service(answer(200, ME)) as service:
+        assert ask(driver, Context(service.endpoint), account.me()) == ME
+    heard = service.heard[0]
+    assert (heard.method, heard.target) == ("GET", "/api/v1/me")
+    assert heard.headers["x-api-key"] == KEY
+    assert heard.headers["accept"] == "application/json"
+    assert heard.headers["accept-encoding"] == "identity"
+    assert heard.headers["user-agent"].startswith("frost/")
+    assert heard.headers["host"] == "localhost"
+    assert "authorization" not in heard.headers
+    assert "content-type" not in heard.headers
+
+
+def test_a_session_is_a_bearer_and_never_goes_with_a_key(driver: str) -> None:
+    with Service(answer(200, ME)) as service:
+        ask(driver, Context(service.endpoint, session()), account.me())
+    assert service.heard[0].headers["authorization"] == "Bearer access-token-one"
+    assert "x-api-key" not in service.heard[0].headers
+
+
+def test_loopback_over_tcp_is_reached_and_a_body_arrives_whole(driver: str) -> None:
+    tenant = {"id": "t-1", "displayName": "Ünï\u2028ted", "status": "provisioning"}
+    with Service(answer(201, tenant), kind="tcp") as service:
+        assert ask(driver, Context(service.endpoint), tenants.create("o-1", "Ünï\u2028ted")) == tenant
+    heard = service.heard[0]
+    assert (heard.method, heard.target) == ("POST", "/api/v1/organizations/o-1/tenants")
+    assert heard.body == '{"displayName":"Ünï\u2028ted"}'.encode()
+    assert heard.headers["content-type"] == "application/json"
+    assert heard.headers["host"] == f"127.0.0.1:{service.port}"
+    assert len(heard.headers["idempotency-key"]) == 32
+
+
+def test_an_answer_in_chunks_is_put_together(driver: str) -> None:
+    chunked = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with Service(chunked + b'6\r\n{"id":\r\n5\r\n"u1"}\r\n0\r\n\r\n') as service:
+        assert ask(driver, Context(service.endpoint), account.me()) == {"id": "u1"}
+
+
+def test_an_answer_without_content_is_none(driver: str) -> None:
+    with Service(answer(204)) as service:
+        assert ask(driver, Context(service.endpoint, session()), account.end_session()) is None
+
+
+# Sessions (checklist N08; facts 1.5)
+
+
+def test_a_token_that_is_about_to_expire_is_renewed_before_it_is_used(driver: str) -> None:
+    link = Context(Endpoint.parse("http://127.0.0.1:1"), session("old", int(time.time()) + 50), [session("new")])
+    with Service(answer(200, ME)) as service:
+        link.endpoint = service.endpoint
+        ask(driver, link, account.me())
+    assert [heard.headers["authorization"] for heard in service.heard] == ["Bearer new"]
+
+
+def test_a_401_is_answered_with_one_refresh_and_one_replay(driver: str) -> None:
+    with Service(answer(401, UNAUTHENTICATED), answer(200, ME)) as service:
+        link = Context(service.endpoint, session("old"), [session("new")])
+        assert ask(driver, link, account.me()) == ME
+    assert [heard.headers["authorization"] for heard in service.heard] == ["Bearer old", "Bearer new"]
+
+
+def test_a_second_401_is_final(driver: str) -> None:
+    with Service(answer(401, UNAUTHENTICATED)) as service:
+        link = Context(service.endpoint, session("old"), [session("new"), session("newer")])
+        error = failure(driver, link, account.me())
+    assert (len(service.heard), link.refreshed) == (2, 1)
+    assert (error.exit_code, error.code) == (Exit.NOT_SIGNED_IN, "AUTHENTICATION_REQUIRED")
+    assert "frost login" in error.hint
+
+
+def test_after_an_unasked_refresh_a_401_is_final(driver: str) -> None:
+    with Service(answer(401, UNAUTHENTICATED)) as service:
+        link = Context(service.endpoint, session("old", int(time.time())), [session("new"), session("newer")])
+        failure(driver, link, account.me())
+    assert (len(service.heard), link.refreshed) == (1, 1)
+
+
+def test_a_session_that_is_over_says_so(driver: str) -> None:
+    with Service(answer(401, UNAUTHENTICATED)) as service:
+        error = failure(driver, Context(service.endpoint, session(), [over()]), account.me())
+    assert (error.code, error.exit_code) == ("SESSION_ENDED", Exit.NOT_SIGNED_IN)
+
+
+def test_a_refresh_that_fails_otherwise_leaves_the_401_of_the_platform(driver: str) -> None:
+    broken = FrostError("identity provider down", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
+    with Service(answer(401, UNAUTHENTICATED)) as service:
+        error = failure(driver, Context(service.endpoint, session(), [broken]), account.me())
+    assert (error.code, error.message) == ("AUTHENTICATION_REQUIRED", "authentication required")
+
+
+def test_a_key_is_tried_exactly_once(driver: str) -> None:
+    with Service(answer(401, UNAUTHENTICATED)) as service:
+        link = Context(service.endpoint)
+        assert failure(driver, link, account.me()).status == 401
+    assert (len(service.heard), link.refreshed) == (1, 0)
+
+
+def test_a_damaged_secret_never_reaches_the_wire(driver: str) -> None:
+    with Service(answer(200, ME)) as service:
+        link = Context(service.endpoint, session("token\r\nX-Evil: 1"))
+        error = failure(driver, link, account.me())
+    assert error.code == "CREDENTIAL_DAMAGED"
+    assert "token" not in error.message.replace("key or token", "")
+    assert service.heard == []
+
+
+# Trying again (checklist G43, G44; facts 1.10)
+
+
+def test_a_read_is_tried_again_after_a_torn_connection_and_502_503_504(driver: str, quick: Quick) -> None:
+    down = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "later"}})
+    with Service(None, answer(502, b""), down, answer(200, ME)) as service:
+        assert ask(driver, Context(service.endpoint), account.me()) == ME
+    assert len(service.heard) == 4
+    assert quick.waits == sorted(quick.waits)
+
+
+def test_a_create_is_tried_again_with_the_same_key(driver: str, quick: Quick) -> None:
+    tenant = {"id": "t-1", "displayName": "A", "status": "provisioning"}
+    with Service(None, answer(504, b""), answer(201, tenant)) as service:
+        ask(driver, Context(service.endpoint), tenants.create("o-1", "A"))
+    assert len({heard.headers["idempotency-key"] for heard in service.heard}) == 1
+    assert len(service.heard) == 3
+
+
+@pytest.mark.parametrize("given", [None, answer(503, b"")])
+def test_another_write_is_never_sent_twice(driver: str, quick: Quick, given: bytes | None) -> None:
+    with Service(given) as service:
+        assert failure(driver, Context(service.endpoint), tenants.rename("t-1", "B")).exit_code == Exit.UNREACHABLE
+    assert len(service.heard) == 1
+
+
+def test_trying_again_ends(driver: str, quick: Quick) -> None:
+    with Service(answer(503, b"")) as service:
+        error = failure(driver, Context(service.endpoint), account.me())
+    assert (len(service.heard), error.exit_code) == (5, Exit.UNREACHABLE)
+
+
+def test_a_rate_limit_is_waited_for_as_long_as_the_platform_says(driver: str, quick: Quick) -> None:
+    limited = {"error": "rate limit exceeded", "message": "Too many requests.", "retry_after": 7}
+    told: list[Exchanged] = []
+    with Service(answer(429, limited), answer(429, b"", Retry_After="9"), answer(200, ME)) as service:
+        assert ask(driver, Context(service.endpoint), account.me(), told) == ME
+    assert quick.waits == [7, 9]
+    assert "rate limit" in told[1].line()
+    assert [event.attempt for event in told if event.status] == [1, 2, 3]
+
+
+def test_a_rate_limit_is_given_up_after_five_waits(driver: str, quick: Quick) -> None:
+    with Service(answer(429, {"error": "rate limit exceeded", "retry_after": 10**9})) as service:
+        error = failure(driver, Context(service.endpoint), account.me())
+    assert len(service.heard) == 6
+    assert quick.waits == [2, 4, 8, 16, 30]
+    assert error.code == "RATE_LIMITED"
+
+
+def test_a_cap_is_not_waited_for(driver: str, quick: Quick) -> None:
+    cap = {"code": "rate_limited", "message": "cap reached", "details": {"cap": "daily", "retryAfterSeconds": 5}}
+    with Service(answer(429, cap)) as service:
+        assert failure(driver, Context(service.endpoint), account.me()).code == "rate_limited"
+    assert (len(service.heard), quick.waits) == (1, [])
+
+
+# Nobody there (checklist G43)
+
+
+def test_an_endpoint_that_refuses_connections_is_exit_7_and_named(driver: str, quick: Quick) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        endpoint = Endpoint.parse(f"http://127.0.0.1:{taken.getsockname()[1]}")
+        error = failure(driver, Context(endpoint), account.me())
+    assert error.exit_code == Exit.UNREACHABLE
+    assert str(endpoint.port) in error.message
+
+
+def test_a_socket_without_a_listener_asks_for_a_start_once_and_goes_on(driver: str, tmp_path: Path) -> None:
+    service = Service(answer(201, {"id": "t", "displayName": "A", "status": "active"}))
+    path = tmp_path / "api.sock"
+    link = Context(Endpoint.parse(f"unix:{path}"))
+
+    def start() -> bool:
+        path.symlink_to(service.endpoint.path)
+        return True
+
+    link.starter = start
+    with service:
+        ask(driver, link, tenants.rename("t-1", "A"))
+    assert (link.started, len(service.heard)) == (1, 1)
+
+
+def test_a_dead_socket_is_exit_7(driver: str, tmp_path: Path, quick: Quick) -> None:
+    path = str(tmp_path / "api.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+    error = failure(driver, Context(Endpoint.parse(f"unix:{path}")), platform.status())
+    assert (error.exit_code, error.code) == (Exit.UNREACHABLE, "NOT_LISTENING")
+    assert "frost platform status" in error.hint
+
+
+def test_what_is_no_socket_is_refused(driver: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("")
+    error = failure(driver, Context(Endpoint.parse(f"unix:{path}")), account.me())
+    assert error.code == "ENDPOINT_REFUSED"
+
+
+def test_a_socket_of_another_user_gets_no_credential(driver: str) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a socket away")
+    with Service(answer(200, ME)) as service:
+        os.chown(service.endpoint.path, 12345, -1)
+        error = failure(driver, Context(service.endpoint), account.me())
+    assert error.code == "ENDPOINT_REFUSED"
+    assert service.connections == 0
+
+
+# Redirects (hostile H01, H02)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed_whatever_it_points_to(driver: str, status: int) -> None:
+    with Service(answer(200, ME), kind="tcp") as other, Service(b"", kind="tcp") as service:
+        service.answers = [answer(status, b"", Location=f"http://127.0.0.1:{other.port}/api/v1/me")]
+        error = failure(driver, Context(service.endpoint), tenants.rename("t-1", "Name"))
+        time.sleep(0.05)
+    assert (error.code, other.connections) == ("REDIRECT_REFUSED", 0)
+    assert f"127.0.0.1:{other.port}" in error.message
+
+
+def test_a_redirect_to_a_path_of_the_same_service_is_not_followed_either(driver: str) -> None:
+    with Service(answer(307, b"", Location="/api/v1/elsewhere")) as service:
+        assert failure(driver, Context(service.endpoint), account.me()).code == "REDIRECT_REFUSED"
+    assert len(service.heard) == 1
+
+
+def test_no_credential_goes_over_plain_http_to_another_machine(driver: str) -> None:
+    foreign = Endpoint("http", "192.0.2.1", 80, "/api")
+    error = failure(driver, Context(foreign), account.me())
+    assert (error.code, error.exit_code) == ("ENDPOINT_REFUSED", Exit.USAGE)
+
+
+# Answers that must not be believed (hostile H09)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("a page", answer(200, b"<html>sign in</html>", Content_Type="text/html")),
+        ("a page called json", answer(200, b"<html>sign in</html>")),
+        ("json called text", answer(200, b'{"id":"u"}', Content_Type="text/plain")),
+        ("torn json", answer(200, b'{"id":"u-1","na')),
+        ("nothing", answer(200, b"")),
+        ("an error inside", answer(200, {"id": "u", "error": {"code": "INTERNAL", "message": "no"}})),
+        ("another record", answer(200, {"status": "ok"})),
+        ("a list", answer(200, [ME])),
+        ("NaN", answer(200, b'{"id":NaN}')),
+        ("deep", answer(200, b'{"id":' + b"[" * 100_000)),
+        ("a compressed one", answer(200, b"\x1f\x8b", Content_Encoding="gzip")),
+        ("partial content without end", answer(206, b"<")),
+    ],
+)
+def test_an_answer_is_not_believed_when_it_is(driver: str, name: str, given: bytes) -> None:
+    with Service(given) as service:
+        error = failure(driver, Context(service.endpoint), account.me())
+    assert error.code == "BAD_ANSWER"
+    assert error.exit_code == Exit.REFUSED
+
+
+def test_a_list_that_is_none_is_not_an_empty_list(driver: str) -> None:
+    with Service(answer(200, {"tenants": None})) as service:
+        assert failure(driver, Context(service.endpoint), tenants.list_all()).code == "BAD_ANSWER"
+
+
+def test_the_error_text_of_an_operation_is_no_failure_of_the_request(driver: str) -> None:
+    operation = {"operationId": "op", "status": "some-new-status", "error": "the backend failed"}
+    with Service(answer(200, operation)) as service:
+        assert ask(driver, Context(service.endpoint), operations.get("t", "op")) == operation
+
+
+def test_an_answer_shorter_than_announced_is_torn(driver: str, quick: Quick) -> None:
+    with Service(
+        b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"id":"u"}'
+    ) as service:
+        assert failure(driver, Context(service.endpoint), account.me()).exit_code == Exit.UNREACHABLE
+
+
+# Bounds (hostile H08)
+
+
+def endless(head: bytes, piece: bytes) -> object:
+    def pieces(_: Heard) -> Iterable[bytes]:
+        yield head
+        while True:
+            yield piece
+
+    return pieces
+
+
+JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        endless(JSON_HEAD + b"Content-Length: 10000000000\r\n\r\n", b" " * 2**20),
+        endless(JSON_HEAD + b"\r\n", b" " * 2**20),
+        endless(JSON_HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"100000\r\n" + b" " * 2**20 + b"\r\n"),
+        endless(JSON_HEAD + b"X-Endless: ", b"a" * 2**16),
+        endless(JSON_HEAD, b"X-More: a\r\n" * 1000),
+    ],
+    ids=["announced", "until the end", "chunked", "one header", "many headers"],
+)
+def test_an_endless_answer_is_ended_by_size(driver: str, quick: Quick, given: object) -> None:
+    with Service(given) as service:  # type: ignore[arg-type]
+        begun = time.monotonic()
+        error = failure(driver, Context(service.endpoint), tenants.rename("t-1", "A"))
+    assert error.exit_code == Exit.UNREACHABLE
+    assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize("text", [answer(200, ME), b"HTTP/1.1 200 OK\r\nX: " + b"a" * 500, b"H" * 500])
+def test_one_byte_now_and_then_is_ended_by_the_total_time(
+    driver: str, monkeypatch: pytest.MonkeyPatch, text: bytes
+) -> None:
+    monkeypatch.setattr(client.oneshot, "TOTAL_SECONDS", 0.6)
+    monkeypatch.setattr(client.http, "TOTAL_SECONDS", 0.6)
+    with Service(dripping(text, 0.1)) as service:
+        begun = time.monotonic()
+        error = failure(driver, Context(service.endpoint), tenants.rename("t-1", "A"))
+        assert time.monotonic() - begun < 3
+    assert error.exit_code == Exit.UNREACHABLE
+    assert "no answer within" in error.message
+
+
+# TLS and proxies (hostile H03, H07)
+
+
+def test_tls_holds_with_the_added_authority(driver: str, authority: Authority) -> None:
+    with Service(answer(200, ME), tls=authority.server("127.0.0.1"), kind="tcp") as service:
+        link = Context(service.endpoint, environ={"FROST_CA_FILE": str(authority.file)})
+        assert ask(driver, link, account.me()) == ME
+
+
+@pytest.mark.parametrize("fault", ["unknown authority", "self-signed", "expired", "wrong name"])
+def test_a_certificate_is_refused_that_is(driver: str, authority: Authority, fault: str) -> None:
+    tls = authority.server(
+        "other.example" if fault == "wrong name" else "127.0.0.1",
+        expired=fault == "expired",
+        self_signed=fault == "self-signed",
+    )
+    environ = {} if fault == "unknown authority" else {"FROST_CA_FILE": str(authority.file)}
+    with Service(answer(200, ME), tls=tls, kind="tcp") as service:
+        error = failure(driver, Context(service.endpoint, environ=environ), account.me())
+    assert error.exit_code == Exit.UNREACHABLE
+    assert "certificate" in error.message
+    assert (service.connections, service.heard) == (1, [])
+
+
+def test_an_authority_file_that_is_none_is_a_mistake(driver: str, tmp_path: Path) -> None:
+    for path in (tmp_path / "missing", tmp_path):
+        link = Context(Endpoint.parse("https://127.0.0.1:9"), environ={"FROST_CA_FILE": str(path)})
+        assert failure(driver, link, account.me()).exit_code == Exit.USAGE
+
+
+class Tunnel:
+    """A real http proxy that tunnels every CONNECT to one service."""
+
+    def __init__(self, target: int) -> None:
+        self.heard: list[Heard] = []
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        peer, _ = self._listener.accept()
+        heard = read_request(peer)
+        assert heard is not None
+        self.heard.append(heard)
+        peer.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        beyond = socket.create_connection(("127.0.0.1", self._target))
+        threading.Thread(target=_pump, args=(peer, beyond), daemon=True).start()
+        _pump(beyond, peer)
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while piece := source.recv(65536):
+            target.sendall(piece)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        return
+
+
+def test_an_https_endpoint_goes_through_the_proxy_which_sees_no_credential(driver: str, authority: Authority) -> None:
+    with Service(answer(200, ME), tls=authority.server("api.frost.example"), kind="tcp") as service:
+        tunnel = Tunnel(service.port)
+        environ = {
+            "FROST_CA_FILE": str(authority.file),
+            "HTTPS_PROXY": f"http://me:pa%20ss@127.0.0.1:{tunnel.port}",
+            "NO_PROXY": "other.example",
+        }
+        link = Context(Endpoint.parse("https://api.frost.example"), environ=environ)
+        assert ask(driver, link, account.me()) == ME
+    heard = tunnel.heard[0]
+    assert (heard.method, heard.target) == ("CONNECT", "api.frost.example:443")
+    assert heard.headers["proxy-authorization"] == "Basic bWU6cGEgc3M="
+    assert KEY.encode() not in heard.raw
+    assert "proxy-authorization" not in service.heard[0].headers
+
+
+@pytest.mark.parametrize("kind", ["unix", "tcp"])
+def test_sockets_and_loopback_are_never_proxied(driver: str, kind: str) -> None:
+    environ = {
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "ALL_PROXY": "http://127.0.0.1:9",
+    }
+    with Service(answer(200, ME), kind=kind) as service:
+        assert ask(driver, Context(service.endpoint, environ=environ), account.me()) == ME
+
+
+def test_a_proxy_of_another_kind_is_refused_by_name(driver: str) -> None:
+    link = Context(Endpoint.parse("https://api.frost.example"), environ={"ALL_PROXY": "socks5://127.0.0.1:9"})
+    error = failure(driver, link, account.me())
+    assert (error.exit_code, "ALL_PROXY" in error.message) == (Exit.USAGE, True)
+
+
+def test_a_netrc_file_is_not_read(driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".netrc").write_text("default login evil password evil\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with Service(answer(200, ME)) as service:
+        ask(driver, Context(service.endpoint), account.me())
+    assert "authorization" not in service.heard[0].headers
+
+
+def test_a_cookie_is_not_kept(driver: str) -> None:
+    with Service(answer(401, UNAUTHENTICATED, Set_Cookie="session=evil; Path=/"), answer(200, ME)) as service:
+        ask(driver, Context(service.endpoint, session(), [session("new")]), account.me())
+    assert len(service.heard) == 2
+    assert "cookie" not in service.heard[1].headers
+
+
+# What is told (checklist G06, G07)
+
+
+def test_every_exchange_is_told_without_a_secret(driver: str, quick: Quick) -> None:
+    told: list[Exchanged] = []
+    with Service(answer(401, UNAUTHENTICATED), answer(503, b""), answer(200, ME)) as service:
+        link = Context(service.endpoint, session("eyJhbGciOi.secret.part"), [session("eyJuZXdlciI.secret.part")])
+        ask(driver, link, account.me(), told)
+    lines = [event.line() for event in told]
+    assert lines[0].startswith("GET /api/v1/me 401 ")
+    assert "request req-12345678" in lines[0]
+    assert "HTTP 503" in lines[2]
+    assert not any("secret" in line or "eyJ" in line for line in lines)
+
+
+# The identity provider's exchanges (client/login.py)
+
+
+def test_a_fetch_sends_what_it_is_given_and_gives_any_status_back() -> None:
+    with Service(answer(400, {"error": "authorization_pending"})) as service:
+        reply = fetch(
+            service.endpoint,
+            {},
+            "POST",
+            "/issuer/token",
+            headers={"Content-Type": "application/x-www-form-urlencoded"},
+            body=b"grant_type=x",
+        )
+    heard = service.heard[0]
+    assert (reply.status, heard.target, heard.body) == (400, "/issuer/token", b"grant_type=x")
+    assert not {"authorization", "x-api-key"} & set(heard.headers)
+
+
+def test_a_request_of_ones_own_is_signed_only_when_asked(driver: str) -> None:
+    with Service(answer(200, {"issuer": "http://localhost/issuer"})) as service:
+        call = Call(Request("GET", "/v1/auth/cli-config", authenticated=False), model="account.CliConfig")
+        ask(driver, Context(service.endpoint), call)
+    assert "x-api-key" not in service.heard[0].headers

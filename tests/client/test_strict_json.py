@@ -1,0 +1,145 @@
+"""JSON read strictly: what is refused, where, and that the two readers agree."""
+
+import json
+import math
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from client.models.strict_json import MAX_DEPTH, StrictJsonError, loads, walk
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**90), 10**90)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+)
+
+
+def error(data: bytes | str, **limits: int) -> StrictJsonError:
+    with pytest.raises(StrictJsonError) as caught:
+        loads(data, **limits)
+    return caught.value
+
+
+@given(VALUES, st.booleans(), st.sampled_from([None, 2]))
+def test_what_json_writes_is_read_the_same(value: Any, ascii_only: bool, indent: int | None) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    assert loads(text) == value
+    assert loads(text.encode()) == value
+    assert loads(b"\xef\xbb\xbf" + text.encode()) == value
+
+
+@given(st.text('[]{},:"\\u0123dDeE+-. \n\ttruefalsnNI\ud800é', max_size=30))
+@example("[1.]")
+@example("-")
+@example('{"a":1}}')
+@example("[1e999]")
+def test_both_readers_agree_on_what_is_json(text: str) -> None:
+    def refused_by_walk() -> bool:
+        try:
+            for _ in walk(text):
+                pass
+        except StrictJsonError:
+            return True
+        return False
+
+    try:
+        loads(text)
+    except StrictJsonError:
+        assert refused_by_walk()
+    else:
+        assert not refused_by_walk()
+        json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "line", "column", "reason"),
+    [
+        ('{"a": 1,\n "a": 2}', "$.a", 2, 2, 'the member "a" is given twice'),
+        ('{"a": 1, "\\u0061": 2}', "$.a", 1, 10, 'the member "a" is given twice'),
+        ('{"rules": [{"x": 1},\n  {"x": 1, "x": 2}]}', "$.rules[1].x", 2, 12, 'the member "x" is given twice'),
+        ("[1, NaN]", "$[1]", 1, 5, "NaN is not JSON"),
+        ("-Infinity", "$", 1, 1, "-Infinity is not JSON"),
+        ("[1e999]", "$[0]", 1, 2, "a number too large to be represented"),
+        ("[" + "9" * 5000 + "]", "$[0]", 1, 2, "a number of more than 100 characters"),
+        ('{"odd name": "\\ud800"}', '$["odd name"]', 1, 14, "a text with half a surrogate pair"),
+        ('["\\udc00\\ud800"]', "$[0]", 1, 2, "a text with half a surrogate pair"),
+        ("[1,]", "$[1]", 1, 4, "expected a value"),
+        ("[01]", "$", 1, 3, "expected ',' or ']'"),
+        ('{"a" 1}', "$.a", 1, 6, "expected ':'"),
+        ("{a: 1}", "$", 1, 2, "expected a member name in double quotes"),
+        ('{"a": 1,}', "$", 1, 9, "expected a member name in double quotes"),
+        ("", "$", 1, 1, "the text ends before a value"),
+        ('{"a": [', "$.a[0]", 1, 8, "the text ends before a value"),
+        ("{} {}", "$", 1, 4, "more text after the end of the document"),
+        ("['a']", "$[0]", 1, 2, "expected a value"),
+        ("// no\n1", "$", 1, 1, "expected a value"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(text: str, path: str, line: int, column: int, reason: str) -> None:
+    found = error(text)
+    assert (found.path, found.line, found.column, found.reason) == (path, line, column, reason)
+
+
+def test_a_pair_of_surrogates_is_one_character() -> None:
+    assert loads('"\\ud83d\\ude00"') == "😀"
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
+def test_a_hundred_thousand_levels_are_refused_at_once(opening: str) -> None:
+    begun = time.perf_counter()
+    found = error(opening * 100_000)
+    assert time.perf_counter() - begun < 0.05
+    assert found.reason == f"nested deeper than {MAX_DEPTH} levels"
+
+
+def test_the_deepest_that_is_allowed_is_read() -> None:
+    assert loads("[" * 8 + "]" * 8, max_depth=8) == [[[[[[[[]]]]]]]]
+    assert error("[" * 9 + "]" * 9, max_depth=8).column == 9
+    assert loads("[" + "[]," * 500 + '"[[[[[["]', max_depth=2)[-1] == "[[[[[["
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+def test_another_encoding_is_refused_by_name(encoding: str) -> None:
+    assert "UTF-16 or UTF-32" in error('{"a": 1}'.encode(encoding)).reason
+
+
+def test_broken_utf8_is_refused_where_it_breaks() -> None:
+    found = error(b'{"a":\n "\xff"}')
+    assert (found.reason, found.line, found.column) == ("not UTF-8", 2, 3)
+    assert error(b'"\xed\xa0\x80"').reason == "not UTF-8"
+
+
+def test_size_is_counted_in_bytes() -> None:
+    assert loads('"ä"', max_bytes=4) == "ä"
+    assert "longer than 3 bytes" in error('"ä"', max_bytes=3).reason
+    assert "longer than 3 bytes" in error('"ä"'.encode(), max_bytes=3).reason
+
+
+def test_half_a_pair_in_text_is_refused() -> None:
+    assert error('["a", "\ud800"]').column == 8
+
+
+def test_every_value_of_a_text_has_its_place() -> None:
+    text = '{"a": [1, "x"], "b": {}}'
+    assert list(walk(text)) == [((), 0), (("a",), 6), (("a", 0), 7), (("a", 1), 10), (("b",), 21)]
+
+
+def test_a_long_member_name_does_not_fill_the_message() -> None:
+    name = "\x1b" * 10_000
+    found = error('{"' + "\\u001b" * 10_000 + '": 1, "' + "\\u001b" * 10_000 + '": 2}')
+    assert name[:100] not in str(found)
+    assert len(str(found)) < 1200
+    assert str(found).isascii() or "…" in str(found)
+
+
+def test_numbers_stay_what_they_are() -> None:
+    assert loads("[1, 1.5, -0.0, 1e3]") == [1, 1.5, -0.0, 1000.0]
+    assert math.copysign(1, loads("-0.0")) == -1
+    assert isinstance(loads("12345678901234567890"), int)

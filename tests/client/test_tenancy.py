@@ -1,0 +1,135 @@
+"""Which tenant is used and why; finding one by name."""
+
+import unicodedata
+from typing import Any
+
+import pytest
+
+from client import tenancy
+from client.config import Context, Stored
+from client.errors import Exit, FrostError
+from client.tenancy import Selection, find, resolve
+
+A, B, C, D = (f"{digit * 8}-1111-4111-8111-{digit * 12}" for digit in "abcd")
+
+
+def context(tenant: str = "") -> Context:
+    return Context("local", "unix:/s", "", tenant, False, Stored(), False, {})
+
+
+def never() -> str:
+    raise AssertionError("the platform was asked although something else named the tenant")
+
+
+# --- the order (checklist G20 to G27) --------------------------------------------------------------------------------
+
+
+def test_flag_then_variable_then_context_then_default() -> None:
+    environ = {"FROST_TENANT": B}
+    assert resolve(A, environ, context(C), never) == Selection(A, "flag")
+    assert resolve(None, environ, context(C), never) == Selection(B, "variable")
+    assert resolve(None, {}, context(C), never) == Selection(C, "context")
+    assert resolve(None, {}, context(), lambda: D) == Selection(D, "default")
+
+
+def test_an_empty_variable_is_not_set_and_an_empty_flag_is_a_mistake() -> None:
+    assert resolve(None, {"FROST_TENANT": ""}, context(C), never).source == "context"
+    with pytest.raises(FrostError, match="--tenant is empty") as caught:
+        resolve("", {}, context(C), never)
+    assert caught.value.exit_code == Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    "name", ["My Tenant", "web-shop", f"{A} ", f"{{{A}}}", f"urn:uuid:{A}", A[:-1], "../" + A, A + "\n"]
+)
+def test_a_name_is_refused_where_an_id_is_needed(name: str) -> None:
+    with pytest.raises(FrostError) as caught:
+        resolve(name, {}, context(), never)
+    assert (caught.value.exit_code, "tenant use" in caught.value.hint) == (Exit.USAGE, True)
+    assert "--tenant" in caught.value.message
+    with pytest.raises(FrostError, match="the variable FROST_TENANT"):
+        resolve(None, {"FROST_TENANT": name}, context(C), never)
+
+
+def test_an_id_in_capitals_is_the_same_id() -> None:
+    assert resolve(A.upper(), {}, context(), never).tenant_id == A
+
+
+def test_no_tenant_at_all_names_tenant_use() -> None:
+    with pytest.raises(FrostError) as caught:
+        resolve(None, {}, context(), lambda: "")
+    assert (caught.value.code, "tenant use" in caught.value.hint) == ("NO_TENANT", True)
+
+
+def test_a_refused_selection_says_where_it_came_from() -> None:
+    assert "tenant use" in tenancy.way_out(Selection(C, "context"))
+    assert "FROST_TENANT" in tenancy.way_out(Selection(B, "variable"))
+
+
+# --- finding (checklist T21 to T27, T32) -----------------------------------------------------------------------------
+
+
+def tenant(id: str, name: str, slug: str, organization: str = "Aurora") -> dict[str, Any]:
+    return {"id": id, "displayName": name, "slug": slug, "organizationId": D, "organizationName": organization}
+
+
+SHOP, TEST_1, TEST_2 = (
+    tenant(A, "Web Shop", "web-shop"),
+    tenant(B, "Test", "test-1"),
+    tenant(C, "Test", "test-2", "Borealis"),
+)
+ALL = [SHOP, TEST_1, TEST_2]
+
+
+@pytest.mark.parametrize("argument", [A, A.upper(), "web shop", "WEB SHOP", "Web Shop", "web-shop", "WEB-SHOP"])
+def test_found_by_id_name_or_slug_in_any_case(argument: str) -> None:
+    assert find(ALL, argument) == SHOP
+
+
+def test_two_of_one_name_are_refused_with_id_organization_and_slug() -> None:
+    with pytest.raises(FrostError) as caught:
+        find(ALL, "test")
+    for text in (B, C, "Aurora", "Borealis", "test-1", "test-2"):
+        assert text in caught.value.message
+    assert caught.value.exit_code == Exit.REFUSED
+
+
+def test_the_name_of_one_and_the_slug_of_another_is_ambiguous() -> None:
+    with pytest.raises(FrostError, match="2 tenants"):
+        find([tenant(A, "x", "news"), tenant(B, "News", "y")], "news")
+
+
+def test_name_and_slug_of_one_tenant_are_one_tenant() -> None:
+    assert find([tenant(A, "News", "news"), SHOP], "NEWS")["id"] == A
+
+
+def test_an_id_wins_over_a_name_that_looks_like_it() -> None:
+    assert find([tenant(B, A, "liar"), SHOP], A) == SHOP
+    assert find([tenant(B, A, "liar")], A)["id"] == B
+
+
+@pytest.mark.parametrize("argument", ["nope", D, "", "web  shop", "web_shop", "ᴡeb shop", "Wеb Shop"])
+def test_an_unknown_tenant_is_not_found(argument: str) -> None:
+    with pytest.raises(FrostError) as caught:
+        find(ALL, argument)
+    assert (caught.value.code, caught.value.exit_code) == ("NOT_FOUND", Exit.NOT_FOUND)
+
+
+def test_letters_match_however_they_were_typed() -> None:
+    cafe = tenant(A, "Café Straße", "cafe")
+    for form in ("NFC", "NFD"):
+        assert find([cafe], unicodedata.normalize(form, "CAFÉ STRASSE")) == cafe
+
+
+def test_many_of_one_name_are_listed_up_to_ten() -> None:
+    many = [tenant(f"{n:08d}-1111-4111-8111-111111111111", "Test", f"t{n}") for n in range(500)]
+    with pytest.raises(FrostError, match="and 490 more") as caught:
+        find(many, "test")
+    assert len(caught.value.message) < 2000
+
+
+def test_a_hostile_name_is_shown_harmless() -> None:
+    evil = [tenant(A, "x", "evil", "\x1b]0;PWNED\x07"), tenant(B, "evil", "y", "b")]
+    with pytest.raises(FrostError) as caught:
+        find(evil, "evil")
+    assert "\x1b" not in caught.value.message

@@ -1,0 +1,118 @@
+"""Foreign text on a terminal (hostile F01 to F11, F13)."""
+
+import subprocess
+import sys
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from client.text import MARKS, cut, mixed_scripts, safe, width
+
+NASTY = st.text(
+    st.one_of(
+        st.characters(),
+        st.sampled_from("\x1b\x9b\x07\r\b\t\n\x00\x7f\u202e\u2066\u2028\u200b\u200d\ufe0f\u0301\u20e3\ud800\U000e0041"),
+        st.sampled_from("日한👩👍🏽🇸❤◌ａ\u1160\u3164\xad"),
+    )
+)
+
+
+@given(NASTY)
+def test_nothing_a_terminal_acts_on_comes_out(text: str) -> None:
+    for character in safe(text):
+        assert unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+@given(NASTY)
+def test_what_is_safe_stays_as_it_is(text: str) -> None:
+    assert safe(safe(text)) == safe(text)
+
+
+@given(NASTY, st.integers(-1, 40))
+def test_a_cut_text_fits(text: str, cells: int) -> None:
+    assert width(safe(text, cells)) <= max(cells, 0)
+    assert width(cut(text, cells)) <= max(cells, 0)
+    assert width(cut(safe(text), cells)) <= max(cells, 0)
+
+
+@given(NASTY, st.integers(1, 40))
+def test_a_text_is_cut_only_when_it_does_not_fit(text: str, cells: int) -> None:
+    whole = safe(text)
+    assert (safe(text, cells) == whole) is (width(whole) <= cells)
+    assert width(whole) <= cells or safe(text, cells).endswith("…")
+    assert (cut(whole, cells) == whole) is (width(whole) <= cells)
+
+
+@given(NASTY)
+def test_widths_are_those_of_the_screens_and_add_up(text: str) -> None:
+    whole = safe(text)
+    assert width(whole) == cell_len(whole) == sum(cell_len(character) for character in whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Web Shop", "Web Shop"),
+        ("Åäö — 日本", "Åäö — 日本"),
+        ("evil\x1b]0;PWNED\x07\x1b[31m", "evil␛]0;PWNED␇␛[31m"),
+        ("\x1b]52;c;ZXZpbA==\x1b\\", "␛]52;c;ZXZpbA==␛\\"),
+        ("\x1b]8;;https://evil.example\x07x", "␛]8;;https://evil.example␇x"),
+        ("a\r\b\t\f\x00\x7f\n", "a␍␈␉␌␀␡␊"),
+        ("\x9b31m", "‹U+009B›31m"),
+        ("a\u202eb\u2067c", "a‹U+202E›b‹U+2067›c"),
+        ("a\u200bb\u2028c\u2029\ufeff", "a‹U+200B›b‹U+2028›c‹U+2029›‹U+FEFF›"),
+        ("\ud800", "‹U+D800›"),
+        ("a\ufe00", "a‹U+FE00›"),
+        ("❤️", "❤"),
+        ("a️", "a‹U+FE0F›"),
+        ("👩‍👧", "👩‹U+200D›👧"),
+        ("\u0301x", "◌\u0301x"),
+        ("ㅤ", "‹U+3164›"),
+        ("\U000e0041", "‹U+E0041›"),
+        ("[bold red]DELETED[/]", "[bold red]DELETED[/]"),
+    ],
+)
+def test_text_is_shown_as(text: str, shown: str) -> None:
+    assert safe(text) == shown
+
+
+def test_hundreds_of_marks_are_counted_instead_of_drawn() -> None:
+    assert safe("e" + "\u0301" * 300 + "x") == "e" + "\u0301" * MARKS + f"‹+{300 - MARKS} marks›x"
+
+
+def test_values_that_are_no_text_are_written() -> None:
+    assert [safe(7), safe(None), safe(b"\x1b")] == ["7", "None", "b'\\x1b'"]
+
+
+def test_a_double_width_character_at_the_edge_is_left_out_whole() -> None:
+    assert [cut("日本語", cells) for cells in range(1, 7)] == ["…", "…", "日…", "日…", "日本…", "日本語"]
+
+
+def test_a_cut_keeps_marks_with_their_character() -> None:
+    assert cut("e\u0301e\u0301e\u0301", 2) == "e\u0301…"
+
+
+def test_a_megabyte_is_cut_within_a_frame() -> None:
+    for text in ("x" * 2**20, "é" * 2**20, "\x1b" * 2**20, "e" + "\u0301" * 10_000):
+        begun = time.perf_counter()
+        assert width(safe(text, 80)) <= 80
+        assert time.perf_counter() - begun < 0.1
+
+
+def test_look_alike_letters_of_two_scripts_in_a_word_are_noticed() -> None:
+    assert mixed_scripts("Prоd")
+    assert mixed_scripts("my ｐrod")
+    assert not mixed_scripts("Prod")
+    assert not mixed_scripts("Прод")
+    assert not mixed_scripts("Prod Прод")
+    assert not mixed_scripts("日本prod 7")
+
+
+def test_plain_text_does_not_load_the_width_tables() -> None:
+    code = "import sys; from client.text import safe, width; safe('a', 3); width('abc'); print('rich' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"

@@ -1,0 +1,195 @@
+"""The real `python -m service` process, asked over its real socket with nothing of our client in between."""
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlencode
+
+from tests.homes import Answer, UnixConnection
+
+START_SECONDS = 30
+STOP_SECONDS = 15
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+OWNER = "owner@aurora.example"
+ADMIN = "admin@aurora.example"
+MEMBER = "member@aurora.example"
+VIEWER = "viewer@aurora.example"
+REGIONAL = "regional@aurora.example"
+BOREALIS_OWNER = "owner@borealis.example"
+OUTSIDER = "outsider@example.com"
+PEOPLE = (OWNER, ADMIN, MEMBER, VIEWER, REGIONAL, BOREALIS_OWNER, OUTSIDER)
+
+AURORA = "21b19d01-a6e8-4950-818c-144893bd4e01"
+BOREALIS = "3d0c4583-34e8-4bb0-a579-21b74ac1180d"
+WEB_SHOP = "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5"
+DATA_LAKE = "c169179d-57e5-43c5-bb9c-7dd71336348d"
+STAGING = "c7125052-00f6-4680-9e94-e3a87bf1b117"
+SANDBOX = "41b0ad7f-6e0c-4f17-b5cb-7ebdd582fa8c"
+NEWSROOM = "eae729b9-26d8-4a2b-bf67-4649d1ea4d7d"
+BOREALIS_STAGING = "88fa06a2-8420-4a2f-8270-43f8fe633181"
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+
+class Running:
+    """A platform process with a folder of its own; running while the context is open."""
+
+    def __init__(self, database_url: str | None = None, world: str = "demo", *flags: str, **variables: str) -> None:
+        # A short path: pytest's own folders are too long for a socket.
+        self.folder = Path(tempfile.mkdtemp(prefix="frost-")) / "platform"
+        self.flags = ["--world", world, *flags, *(["--database", database_url] if database_url else [])]
+        self.database_url = database_url or f"sqlite:///{self.folder / 'platform.db'}"
+        self.variables = {"FROST_PLATFORM_PROVISIONING_PACE": "600", **variables}
+        self.process: subprocess.Popen[bytes] | None = None
+        self.tokens: dict[str, str] = {}
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "api.sock"
+
+    @property
+    def log(self) -> str:
+        return (self.folder.parent / "log").read_text()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process and self.process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.folder.parent, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start the process and wait for its first answer."""
+        self.process = self.launch()
+        end = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                assert self.get("/healthz").status == 200
+                return
+            except OSError:
+                if time.monotonic() > end or self.process.poll() is not None:
+                    raise RuntimeError(self.log) from None
+                time.sleep(0.01)
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """A process of this platform, whether or not one is running."""
+        with (self.folder.parent / "log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "service", "--data-dir", str(self.folder), *self.flags],
+                env={**os.environ, **self.variables},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit status."""
+        assert self.process
+        self.process.terminate()
+        return self.process.wait(STOP_SECONDS)
+
+    def kill(self) -> None:
+        assert self.process
+        self.process.kill()
+        self.process.wait()
+
+    # Requests
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
+    ) -> Answer:
+        """One request on a connection of its own."""
+        return exchange(UnixConnection(self.socket), method, path, headers or {}, content)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        as_: str | None = None,
+        key: str | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """A request as a person (by e-mail) or with one of the world's keys (by name), with a JSON body."""
+        sent = {"Accept": "application/json", **(headers or {})}
+        if as_ is not None:
+            sent["Authorization"] = f"Bearer {self.token(as_)}"
+        if key is not None:
+            sent["X-API-Key"] = self.key(key)
+        if body is None:
+            return self.request(method, path, sent)
+        return self.request(method, path, {"Content-Type": "application/json", **sent}, json.dumps(body).encode())
+
+    def get(self, path: str, **options: Any) -> Answer:
+        return self.ask("GET", path, **options)
+
+    def raw(self, request: bytes, seconds: float = 5) -> bytes:
+        """Bytes as they are, and what comes back until the other end closes or nothing more is said."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(seconds)
+            connection.connect(str(self.socket))
+            connection.sendall(request)
+            return read_until_closed(connection)
+
+    # Credentials
+
+    def token(self, email: str) -> str:
+        """An access token of a session of this person, from the real device flow."""
+        if email not in self.tokens:
+            self.tokens[email] = self.sign_in(email)
+        return self.tokens[email]
+
+    def sign_in(self, email: str) -> str:
+        started = self.form("/issuer/device_authorization", client_id="frost-cli")
+        self.form("/issuer/device/approve", user_code=started["user_code"], email=email)
+        token: str = self.form(
+            "/issuer/token", grant_type=DEVICE_GRANT, device_code=started["device_code"], client_id="frost-cli"
+        )["access_token"]
+        return token
+
+    def form(self, path: str, **fields: str) -> Any:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = self.request("POST", path, headers, urlencode(fields).encode())
+        assert answer.status == 200, answer
+        return answer.json()
+
+    def key(self, name: str) -> str:
+        """The secret of one of the world's API keys."""
+        secret: str = json.loads((self.folder / "world-keys.json").read_text())[name]["secret"]
+        return secret
+
+
+def exchange(
+    connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], content: bytes | None
+) -> Answer:
+    try:
+        connection.request(method, path, body=content, headers=dict(headers))
+        answer = connection.getresponse()
+        return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+    finally:
+        connection.close()
+
+
+def read_until_closed(connection: socket.socket) -> bytes:
+    received = b""
+    try:
+        while part := connection.recv(65536):
+            received += part
+    except TimeoutError:
+        pass
+    return received

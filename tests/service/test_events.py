@@ -1,0 +1,255 @@
+"""The event stream: what it signals, and when it hangs up. contract: event stream; design: Durable operations"""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import insert, text, update
+
+from service.access.caller import Caller
+from service.clock import FixedClock
+from service.db.engine import Database
+from service.db.tables import api_keys, operations, sessions, tenants, users
+from service.operations import routes
+from service.operations.signals import LOOK_SECONDS, MOST_STREAMS, MOST_WAITING, RESYNC, Signals, Stream
+from tests.service.live import EventReader, Live
+from tests.service.planned import BEFORE, NOW, Planned, planned_on
+from tests.service.running import DATA_LAKE, MEMBER, WEB_SHOP
+
+AT_ONCE = 0.5 + 0.5  # what is promised, and the time a busy machine may add
+
+
+@pytest.fixture
+def platform(database_url: str) -> Iterator[Live]:
+    with Live(database_url) as platform:
+        yield platform
+
+
+@pytest.fixture
+def platform_database(platform: Live) -> Iterator[Database]:
+    """The platform's own database, as another process sees it."""
+    database = Database(platform.database_url)
+    yield database
+    database.close()
+
+
+def test_a_stream_says_resync_and_then_each_step_of_provisioning(platform: Live) -> None:
+    token = platform.owner()
+    tenant = platform.create_tenant(token, "Telescope")
+    reader = EventReader(platform, tenant["id"], token)
+    assert reader.answer.status == 200
+    assert reader.answer.headers["Content-Type"].startswith("text/event-stream")
+    assert reader.answer.headers["Cache-Control"] == "no-cache"
+    assert reader.next() == ("resync", {})
+    told = reader.until("operation.completed")
+    kinds = {event[1]["type"] for event in told}
+    assert kinds <= {"operation.progress", "operation.completed", "tenant.updated"}
+    assert "operation.progress" in kinds
+    name, signal = told[-1]
+    assert name == "resource"
+    assert signal == {
+        "id": str(UUID(signal["id"])),
+        "type": "operation.completed",
+        "resourceType": "tenant",
+        "resourceId": tenant["id"],
+        "status": "completed",
+        "timestamp": signal["timestamp"],
+    }
+    assert tenant["runId"] not in json.dumps(told)
+    assert tenant["operationId"] not in json.dumps(told)
+    reader.close()
+
+
+def test_renaming_a_tenant_is_signalled_to_it_and_to_no_other(platform: Live) -> None:
+    token = platform.owner()
+    readers = [EventReader(platform, tenant, token) for tenant in (DATA_LAKE, WEB_SHOP)]
+    for reader in readers:
+        assert reader.next() == ("resync", {})
+    answer = platform.call("PATCH", f"/api/v1/tenants/{DATA_LAKE}", token, {"displayName": "Data Ocean"})
+    assert answer.status == 200
+    signal = readers[0].until("tenant.updated", 2)[-1][1]
+    assert (signal["resourceType"], signal["resourceId"], signal["status"]) == ("tenant", DATA_LAKE, "active")
+    assert readers[1].events.empty()
+    for reader in readers:
+        reader.close()
+
+
+def hangs_up(reader: EventReader, since: float) -> None:
+    assert reader.next(5) is None
+    assert time.monotonic() - since < AT_ONCE
+
+
+def test_ending_a_session_ends_its_streams_and_no_others(platform: Live) -> None:
+    ending, staying = platform.owner(), platform.owner()
+    ended, kept = (EventReader(platform, WEB_SHOP, token) for token in (ending, staying))
+    assert ended.next() == kept.next() == ("resync", {})
+    assert platform.call("POST", "/api/v1/sessions/current/end", ending).status == 204
+    hangs_up(ended, time.monotonic())
+    assert kept.events.empty()
+    kept.close()
+
+
+def test_a_session_another_process_ended_loses_its_streams(platform: Live, platform_database: Database) -> None:
+    token = platform.owner()
+    reader = EventReader(platform, WEB_SHOP, token)
+    assert reader.next() == ("resync", {})
+    with platform_database.write() as connection:
+        connection.execute(update(sessions).where(sessions.c.ended_at.is_(None)).values(ended_at=datetime.now(UTC)))
+    hangs_up(reader, time.monotonic())
+
+
+def test_revoking_an_api_key_ends_its_streams(platform: Live, platform_database: Database) -> None:
+    reader = EventReader(platform, WEB_SHOP, key="tenant-reader")
+    assert reader.next() == ("resync", {})
+    with platform_database.write() as connection:
+        connection.execute(
+            update(api_keys).where(api_keys.c.name == "tenant-reader").values(revoked_at=datetime.now(UTC))
+        )
+    hangs_up(reader, time.monotonic())
+
+
+def test_a_person_who_is_gone_hears_nothing_more(platform: Live, platform_database: Database) -> None:
+    token = platform.sign_in(MEMBER)
+    reader = EventReader(platform, WEB_SHOP, token)
+    assert reader.next() == ("resync", {})
+    with platform_database.write() as connection:
+        connection.execute(update(users).where(users.c.email == MEMBER).values(deleted_at=datetime.now(UTC)))
+    hangs_up(reader, time.monotonic())
+
+
+def test_stopping_the_platform_ends_streams_instead_of_waiting_for_them(platform: Live) -> None:
+    token = platform.owner()
+    reader = EventReader(platform, WEB_SHOP, token)
+    assert reader.next() == ("resync", {})
+    began = time.monotonic()
+    assert platform.stop() == 0
+    assert time.monotonic() - began < 3
+    assert reader.next(1) is None
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_streams_are_bounded_and_the_rest_of_the_platform_stays_quick(platform: Live) -> None:
+    token = platform.owner()
+    readers = [EventReader(platform, WEB_SHOP, token) for _ in range(MOST_STREAMS)]
+    assert {reader.answer.status for reader in readers} == {200}
+    refused = platform.call("GET", f"/api/v1/tenants/{WEB_SHOP}/events", token)
+    assert (refused.status, refused.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+    assert int(refused.headers["retry-after"]) > 0
+    took = []
+    for _ in range(20):
+        began = time.monotonic()
+        platform.read("/healthz")
+        took.append(time.monotonic() - began)
+    assert sorted(took)[10] < 0.1
+    for reader in readers:
+        reader.close()
+    end = time.monotonic() + 5
+    while (again := EventReader(platform, WEB_SHOP, token)).answer.status != 200:
+        assert time.monotonic() < end, "streams whose readers have gone still count"
+        time.sleep(0.1)
+    again.close()
+
+
+# Within one process, where the clock of the waiting can be made short.
+
+
+@pytest.fixture
+def planned(database: Database) -> Planned:
+    return planned_on(database)
+
+
+def caller(database: Database) -> Caller:
+    """Somebody with a session that lasts."""
+    with database.write() as connection:
+        connection.execute(insert(users).values(id="u", email="owner@aurora.example", name="O", created_at=BEFORE))
+        connection.execute(
+            insert(sessions).values(
+                id="s",
+                issuer="i",
+                subject="s",
+                user_id="u",
+                device="d",
+                place="p",
+                started_at=BEFORE,
+                last_seen_at=BEFORE,
+                expires_at=datetime(2030, 1, 1, tzinfo=UTC),
+            )
+        )
+    return Caller(kind="session", request_id="r", user_id="u", session_id="s")
+
+
+async def collected(signals: Signals, stream: Stream, seconds: float) -> list[str]:
+    return [told async for told in routes._told(signals, stream, seconds)]
+
+
+async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "KEEPALIVE_SECONDS", 0.2)
+    signals = Signals(planned.database, FixedClock(NOW))
+    stream = signals.open(caller(planned.database), planned.tenant_id)
+    began = time.monotonic()
+    texts = await collected(signals, stream, 1.0)
+    assert 0.9 < time.monotonic() - began < 2
+    assert texts[0] == RESYNC
+    assert set(texts[1:]) == {": keepalive\n\n"}
+    assert len(texts) >= 4
+    assert signals.open_streams == 0
+
+
+async def test_a_session_that_runs_out_ends_its_streams(planned: Planned) -> None:
+    who = caller(planned.database)
+    with planned.database.write() as connection:
+        connection.execute(update(sessions).values(expires_at=NOW))
+    signals = Signals(planned.database, FixedClock(NOW))
+    assert await collected(signals, signals.open(who, planned.tenant_id), 5) == []
+
+
+async def test_nothing_is_looked_at_while_no_stream_is_open(planned: Planned) -> None:
+    signals = Signals(planned.database, FixedClock(NOW))
+    await collected(signals, signals.open(caller(planned.database), planned.tenant_id), 0.1)
+    await asyncio.sleep(2 * LOOK_SECONDS)
+    assert [task for task in asyncio.all_tasks() if task.get_name() == "event-streams"] == []
+
+
+async def test_a_change_between_two_looks_is_never_missed(planned: Planned) -> None:
+    """An operation that begins and ends before anybody looks again is told all the same."""
+    signals = Signals(planned.database, FixedClock(NOW))
+    stream = signals.open(caller(planned.database), planned.tenant_id)
+    assert await stream.next(5) == RESYNC
+    await planned.provisioning.run(planned.run_id)
+    told = await stream.next(5) or ""
+    assert [data["type"] for data in signals_of(told)] == ["operation.completed", "tenant.updated"]
+    signals.leave(stream)
+
+
+def signals_of(told: str) -> list[dict[str, Any]]:
+    return [json.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: ")]
+
+
+async def test_a_reader_that_falls_behind_is_told_to_read_everything_again() -> None:
+    stream = Stream("t", "s", None)
+    for number in range(MOST_WAITING + 1):
+        stream.put(f"event: resource\ndata: {number}\n\n")
+    assert await stream.next(1) == RESYNC
+
+
+async def test_streams_outlive_a_database_that_cannot_be_read_for_a_moment(planned: Planned) -> None:
+    signals = Signals(planned.database, FixedClock(NOW))
+    stream = signals.open(caller(planned.database), planned.tenant_id)
+    assert await stream.next(5) == RESYNC
+    with planned.database.write() as connection:
+        connection.execute(text("ALTER TABLE sessions RENAME TO sessions_away"))
+    await asyncio.sleep(3 * LOOK_SECONDS)
+    with planned.database.write() as connection:
+        connection.execute(text("ALTER TABLE sessions_away RENAME TO sessions"))
+        connection.execute(update(operations).values(seq=operations.c.seq + 1))
+        connection.execute(update(tenants).values(display_name="Renamed"))
+    told = await stream.next(5) or ""
+    assert [data["type"] for data in signals_of(told)] == ["operation.progress", "tenant.updated"]
+    signals.leave(stream)

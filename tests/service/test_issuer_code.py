@@ -1,0 +1,209 @@
+"""Authorization code with PKCE. RFC 6749, 7636, 8252; hostile C06"""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from joserfc import jwt
+
+from service.db.engine import Database
+from tests.service.issuing import GONE, MEMBER, OWNER, REDIRECT, SCOPE, Issuing, at_once, claims_of
+
+VERIFIER = "v" * 43
+
+
+@pytest.fixture
+def issuing(database: Database, tmp_path: Path) -> Issuing:
+    return Issuing(database, tmp_path).populate()
+
+
+def test_a_code_and_its_verifier_give_a_session(issuing: Issuing) -> None:
+    code, verifier = issuing.code(device="laptop")
+    reply = issuing.exchange(code, verifier)
+    assert (reply.status, reply.body["scope"], reply.cache) == (200, SCOPE, "no-store")
+    caller = issuing.bearer(reply.body["access_token"])
+    assert caller.email == OWNER
+    assert issuing.session(str(caller.session_id)).device == "laptop"
+    (entry,) = issuing.audited("session.start")
+    assert entry.details["grant"] == "authorization_code"
+
+
+def test_state_comes_back_as_it_was_and_login_hint_names_the_person(issuing: Issuing) -> None:
+    reply = issuing.authorize(VERIFIER, state="a b&c=ü", login_hint=MEMBER)
+    assert (reply.status, reply.cache) == (302, "no-store")
+    assert reply.location.startswith(f"{REDIRECT}?")
+    assert reply.query()["state"] == "a b&c=ü"
+    tokens = issuing.exchange(reply.query()["code"], VERIFIER).body
+    assert issuing.bearer(tokens["access_token"]).email == MEMBER
+
+
+@pytest.mark.parametrize("who", ["nobody@aurora.example", GONE])
+def test_an_unknown_or_deleted_person_is_sent_back_denied(issuing: Issuing, who: str) -> None:
+    reply = issuing.authorize(VERIFIER, login_hint=who)
+    assert reply.status == 302
+    assert reply.query() == {
+        "error": "access_denied",
+        "error_description": "There is no such person on this platform.",
+        "state": "st-1",
+    }
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"code_challenge": ""},
+        {"code_challenge": "", "code_challenge_method": ""},
+        {"code_challenge_method": ""},
+        {"code_challenge_method": "plain"},
+        {"code_challenge_method": "s256"},
+        {"code_challenge": "x" * 42},
+        {"code_challenge": "x" * 44},
+        {"code_challenge": "x" * 42 + "="},
+    ],
+    ids=str,
+)
+def test_without_an_s256_challenge_there_is_no_code(issuing: Issuing, fields: dict[str, str]) -> None:
+    reply = issuing.authorize(VERIFIER, **fields)
+    assert reply.error == "invalid_request"
+    assert "code" not in reply.query()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://localhost:5000/callback",
+        "https://127.0.0.1:5000/callback",
+        "http://127.0.0.1/callback",
+        "http://127.0.0.1:0/callback",
+        "http://127.0.0.1:05000/callback",
+        "http://127.0.0.1:65536/callback",
+        "http://127.0.0.1:5000/other",
+        "http://127.0.0.1:5000/callback/",
+        "http://127.0.0.1:5000/callback?x=1",
+        "http://127.0.0.1:5000/callback#x",
+        "http://127.0.0.1:5000/callback\n",
+        "http://user@127.0.0.1:5000/callback",
+        "http://127.0.0.1:5000@evil.example/callback",
+        "http://127.0.0.1.evil.example:5000/callback",
+        "http://127.0.0.2:5000/callback",
+        "http://[::1:5000/callback",
+        "http://[::2]:5000/callback",
+        "http://0x7f.1:5000/callback",
+        "http://127.1:5000/callback",
+        "http://127.0.0.1:５０００/callback",
+        "javascript:alert(1)",
+        "",
+    ],
+)
+def test_only_loopback_addresses_are_redirected_to_and_no_error_goes_elsewhere(issuing: Issuing, uri: str) -> None:
+    reply = issuing.authorize(VERIFIER, redirect_uri=uri)
+    assert (reply.status, reply.error, reply.location) == (400, "invalid_request", "")
+    assert issuing.authorize(VERIFIER, redirect_uri=uri, response_type="token").location == ""
+
+
+@pytest.mark.parametrize("uri", ["http://127.0.0.1:1/callback", "http://[::1]:65535/callback"])
+def test_any_port_of_either_loopback_address_will_do(issuing: Issuing, uri: str) -> None:
+    code, verifier = issuing.code(redirect_uri=uri)
+    assert issuing.exchange(code, verifier, redirect_uri=uri).status == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"redirect_uri": "http://127.0.0.1:42000/callback"}, "invalid_grant"),
+        ({"redirect_uri": "http://[::1]:41999/callback"}, "invalid_grant"),
+        ({"redirect_uri": ""}, "invalid_grant"),
+        ({"code_verifier": ""}, "invalid_request"),
+        ({"code_verifier": "w" * 43}, "invalid_grant"),
+        ({"code": "made-up"}, "invalid_grant"),
+        ({"code": ""}, "invalid_request"),
+        ({"client_id": "other"}, "invalid_client"),
+        ({"client_id": ""}, "invalid_client"),
+    ],
+    ids=str,
+)
+def test_a_wrong_exchange_gets_nothing_and_leaves_the_code_usable(
+    issuing: Issuing, fields: dict[str, str], error: str
+) -> None:
+    code, verifier = issuing.code()
+    reply = issuing.exchange(code, verifier, **fields)
+    assert (reply.status, reply.error) == (400, error)
+    assert issuing.exchange(code, verifier).status == 200
+
+
+def test_a_code_lives_for_a_minute(issuing: Issuing) -> None:
+    code, verifier = issuing.code()
+    issuing.clock.forward(seconds=59.9)
+    assert issuing.exchange(code, verifier).status == 200
+    code, verifier = issuing.code()
+    issuing.clock.forward(seconds=60)
+    assert issuing.exchange(code, verifier).error == "invalid_grant"
+
+
+@pytest.mark.parametrize("after", [0, 3600])
+def test_a_replayed_code_ends_the_session_it_started(issuing: Issuing, after: float) -> None:
+    code, verifier = issuing.code()
+    tokens = issuing.exchange(code, verifier).body
+    bystander = issuing.sign_in()
+    issuing.clock.forward(seconds=after)
+    for _ in range(3):
+        assert issuing.exchange(code, "x" * 43).error == "invalid_grant"
+    assert not issuing.accepted(tokens["access_token"])
+    assert issuing.refresh(tokens["refresh_token"]).error == "invalid_grant"
+    (entry,) = issuing.audited("session.end")
+    assert entry.details == {"reason": "authorization_code_reuse"}
+    if not after:
+        assert issuing.accepted(bystander["access_token"])
+
+
+def test_a_code_exchanged_many_times_at_once_gives_one_session_and_ends_it(issuing: Issuing) -> None:
+    code, verifier = issuing.code()
+    replies = at_once(8, lambda _: issuing.exchange(code, verifier))
+    assert sorted(reply.status for reply in replies) == [200] + [400] * 7
+    (won,) = [reply.body for reply in replies if reply.status == 200]
+    assert not issuing.accepted(won["access_token"])
+    assert len(issuing.audited("session.end")) == 1
+
+
+def test_the_id_token_is_for_the_client_and_carries_the_nonce(issuing: Issuing) -> None:
+    code, verifier = issuing.code(nonce="n-1")
+    tokens = issuing.exchange(code, verifier).body
+    kid = json.loads(base64.urlsafe_b64decode(tokens["id_token"].split(".")[0] + "=="))["kid"]
+    key = issuing.issuer.key(kid)
+    assert key is not None
+    claims = jwt.decode(tokens["id_token"], key, ["ES256"]).claims
+    assert (claims["aud"], claims["nonce"], claims["sub"], claims["email"]) == ("frost-cli", "n-1", "u-owner", OWNER)
+    assert claims["sid"] == claims_of(tokens["access_token"])["sid"]
+    assert not issuing.accepted(tokens["id_token"])
+
+
+def test_without_openid_there_is_no_id_token(issuing: Issuing) -> None:
+    code, verifier = issuing.code(scope="profile")
+    tokens = issuing.exchange(code, verifier).body
+    assert "id_token" not in tokens
+    assert tokens["scope"] == "profile"
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"response_type": ""}, "unsupported_response_type"),
+        ({"scope": "openid admin"}, "invalid_scope"),
+        ({"nonce": "n" * 201}, "invalid_request"),
+        ({"nonce": "a\x00b"}, "invalid_request"),
+    ],
+    ids=str,
+)
+def test_a_wrong_request_is_sent_back_with_its_error_and_state(
+    issuing: Issuing, fields: dict[str, str], error: str
+) -> None:
+    reply = issuing.authorize(VERIFIER, **fields)
+    assert (reply.status, reply.query()["error"], reply.query()["state"]) == (302, error, "st-1")
+
+
+def test_an_unknown_client_is_not_redirected(issuing: Issuing) -> None:
+    for client_id in ("other", ""):
+        reply = issuing.authorize(VERIFIER, client_id=client_id)
+        assert (reply.status, reply.error, reply.location) == (400, "invalid_client", "")

@@ -1,0 +1,169 @@
+"""The device flow of the local issuer. RFC 8628; checklist N02"""
+
+import re
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from service.db.engine import Database
+from service.db.tables import device_codes, refresh_tokens
+from service.issuer import codes
+from tests.service.issuing import GONE, MEMBER, OWNER, Issuing, Reply, at_once
+
+
+@pytest.fixture
+def issuing(database: Database, tmp_path: Path) -> Issuing:
+    return Issuing(database, tmp_path).populate()
+
+
+def test_an_approved_device_code_gives_a_session_of_the_first_person(issuing: Issuing) -> None:
+    started = issuing.start_device(device="laptop")
+    assert issuing.poll(started["device_code"]).error == "authorization_pending"
+    assert issuing.approve(started["user_code"]).body["email"] == OWNER
+    reply = issuing.poll(started["device_code"])
+    assert (reply.status, reply.body["token_type"], reply.body["expires_in"]) == (200, "Bearer", 1800)
+    assert reply.cache == "no-store"
+    caller = issuing.bearer(reply.body["access_token"])
+    assert (caller.email, caller.peer_uid) == (OWNER, 1000)
+    assert issuing.session(str(caller.session_id)).device == "laptop"
+    (entry,) = issuing.audited("session.start")
+    assert (entry.actor_kind, entry.actor_id, entry.outcome) == ("session", "u-owner", "done")
+
+
+def test_a_person_can_be_asked_for_by_address_in_any_case(issuing: Issuing) -> None:
+    assert issuing.bearer(issuing.sign_in(email=MEMBER.upper())["access_token"]).email == MEMBER
+
+
+def test_a_user_code_is_readable_and_may_be_typed_carelessly(issuing: Issuing) -> None:
+    started = issuing.start_device()
+    assert re.fullmatch(r"[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}", started["user_code"])
+    assert started["verification_uri_complete"].endswith(started["user_code"])
+    careless = " " + started["user_code"].lower().replace("-", " ")
+    assert issuing.approve(careless).status == 200
+
+
+@pytest.mark.parametrize("email", ["nobody@aurora.example", GONE, "owner@aurora.example\x00", "x" * 5000])
+def test_an_unknown_or_deleted_person_is_denied_and_the_poll_ends(issuing: Issuing, email: str) -> None:
+    started = issuing.start_device()
+    reply = issuing.approve(started["user_code"], email=email)
+    assert (reply.status, reply.body) == (
+        400,
+        {"error": "access_denied", "error_description": "There is no such person on this platform."},
+    )
+    assert issuing.poll(started["device_code"]).body == reply.body
+    (entry,) = issuing.audited("session.start")
+    assert entry.outcome == "refused"
+
+
+def test_somebody_deleted_between_approval_and_poll_gets_nothing(issuing: Issuing) -> None:
+    started = issuing.start_device()
+    issuing.approve(started["user_code"], email=MEMBER)
+    issuing.delete(MEMBER)
+    assert issuing.poll(started["device_code"]).error == "access_denied"
+
+
+def test_polling_too_fast_slows_down_by_five_seconds_each_time(issuing: Issuing) -> None:
+    code = issuing.start_device()["device_code"]
+    outcomes = []
+    for pause in (0, 1, 6, 11, 17):
+        issuing.clock.forward(seconds=pause)
+        outcomes.append(issuing.poll(code).error)
+    pending, slow = "authorization_pending", "slow_down"
+    # The interval is 2 s, then 7, 12 and 17: each pause but the last is a second too short.
+    assert outcomes == [pending, slow, slow, slow, pending]
+    assert issuing.poll(code).error == slow
+
+
+def test_a_client_that_keeps_the_interval_is_never_slowed_down(issuing: Issuing) -> None:
+    started = issuing.start_device()
+    for _ in range(20):
+        assert issuing.poll(started["device_code"]).error == "authorization_pending"
+        issuing.clock.forward(seconds=started["interval"])
+
+
+def test_after_ten_minutes_both_codes_are_dead(issuing: Issuing) -> None:
+    started = issuing.start_device()
+    issuing.clock.forward(seconds=started["expires_in"])
+    assert issuing.poll(started["device_code"]).error == "expired_token"
+    assert issuing.approve(started["user_code"]).error == "expired_token"
+
+
+def test_an_approval_does_not_outlive_the_code(issuing: Issuing) -> None:
+    started = issuing.start_device()
+    issuing.approve(started["user_code"])
+    issuing.clock.forward(seconds=started["expires_in"])
+    assert issuing.poll(started["device_code"]).error == "expired_token"
+
+
+def test_a_device_code_works_once(issuing: Issuing) -> None:
+    started = issuing.start_device()
+    issuing.approve(started["user_code"])
+    assert issuing.poll(started["device_code"]).status == 200
+    assert issuing.poll(started["device_code"]).error == "invalid_grant"
+
+
+def test_of_many_polls_at_once_one_gets_the_tokens(issuing: Issuing) -> None:
+    started = issuing.start_device()
+    issuing.approve(started["user_code"])
+    replies: list[Reply] = at_once(8, lambda _: issuing.poll(started["device_code"]))
+    assert sorted(reply.status for reply in replies) == [200] + [400] * 7
+    assert len(issuing.audited("session.start")) == 1
+
+
+def test_a_user_code_is_answered_once(issuing: Issuing) -> None:
+    started = issuing.start_device()
+    assert issuing.approve(started["user_code"], email=MEMBER).status == 200
+    assert issuing.approve(started["user_code"], email=OWNER).error == "invalid_grant"
+    assert issuing.bearer(issuing.poll(started["device_code"]).body["access_token"]).email == MEMBER
+
+
+def test_unknown_codes_clients_and_scopes_are_refused(issuing: Issuing) -> None:
+    assert issuing.poll("made-up").error == "invalid_grant"
+    assert issuing.approve("BCDF-GHJK").error == "invalid_grant"
+    assert issuing.ask("approve", {}).error == "invalid_request"
+    assert issuing.ask("device_authorization", {"client_id": "other"}).error == "invalid_client"
+    assert issuing.ask("device_authorization", {}).error == "invalid_client"
+    assert (
+        issuing.ask("device_authorization", {"client_id": "frost-cli", "scope": "openid admin"}).error
+        == "invalid_scope"
+    )
+
+
+def test_no_code_is_stored_as_it_is(issuing: Issuing) -> None:
+    started = issuing.start_device()
+    issuing.approve(started["user_code"])
+    tokens = issuing.poll(started["device_code"]).body
+    with issuing.database.read() as connection:
+        rows = [*connection.execute(select(device_codes)), *connection.execute(select(refresh_tokens))]
+    stored = repr(rows)
+    for secret in (
+        started["device_code"],
+        started["user_code"],
+        started["user_code"].replace("-", ""),
+        tokens["refresh_token"],
+        tokens["access_token"],
+    ):
+        assert secret not in stored
+    assert len(tokens["refresh_token"]) == len(started["device_code"]) == 43
+
+
+def test_the_device_name_is_cut_and_cleaned(issuing: Issuing) -> None:
+    started = issuing.start_device(device="a\x1b[31m\x00" + "b" * 500)
+    issuing.approve(started["user_code"])
+    caller = issuing.bearer(issuing.poll(started["device_code"]).body["access_token"])
+    assert issuing.session(str(caller.session_id)).device == "a[31m" + "b" * 195
+
+
+def test_a_repeated_parameter_and_a_broken_form_are_refused(issuing: Issuing) -> None:
+    assert issuing.ask("device_authorization", "client_id=frost-cli&client_id=frost-cli").error == "invalid_request"
+    assert issuing.ask("device_authorization", "client_id=%ff").error == "invalid_request"
+    assert issuing.ask("device_authorization", "&".join(f"p{n}=1" for n in range(100))).error == "invalid_request"
+    assert issuing.ask("token", {"grant_type": 'x"y', "client_id": "frost-cli"}).error == "invalid_request"
+    assert issuing.ask("token", {"grant_type": "password", "client_id": "frost-cli"}).error == "unsupported_grant_type"
+    assert issuing.ask("token", {}).error == "unsupported_grant_type"
+
+
+def test_the_digests_depend_on_the_platforms_secret_and_the_kind_of_code() -> None:
+    assert codes.digest(b"a" * 32, "code", "x") != codes.digest(b"b" * 32, "code", "x")
+    assert codes.digest(b"a" * 32, "code", "x") != codes.digest(b"a" * 32, "refresh", "x")

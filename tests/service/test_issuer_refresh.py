@@ -1,0 +1,186 @@
+"""Refresh tokens: one use each, and a session that ends when one is used twice. checklist N08; hostile C07, C10"""
+
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from service.access.sessions import LIFETIME
+from service.db.engine import Database
+from service.db.tables import device_codes, refresh_tokens
+from tests.service.issuing import MEMBER, NOW, SCOPE, Issuing, at_once, claims_of
+
+
+@pytest.fixture
+def issuing(database: Database, tmp_path: Path) -> Issuing:
+    return Issuing(database, tmp_path).populate()
+
+
+def test_a_refresh_gives_a_new_pair_for_the_same_session(issuing: Issuing) -> None:
+    first = issuing.sign_in()
+    issuing.clock.forward(minutes=29)
+    reply = issuing.refresh(first["refresh_token"], scope=SCOPE)
+    assert (reply.status, reply.body["expires_in"], reply.cache) == (200, 1800, "no-store")
+    assert reply.body["refresh_token"] != first["refresh_token"]
+    assert issuing.bearer(reply.body["access_token"]).session_id == claims_of(first["access_token"])["sid"]
+    # The old access token lives until its own end.
+    assert issuing.accepted(first["access_token"])
+    issuing.clock.forward(minutes=1)
+    assert not issuing.accepted(first["access_token"])
+    assert issuing.accepted(reply.body["access_token"])
+
+
+def test_a_second_use_ends_the_session_for_both_holders_and_is_audited_once(issuing: Issuing) -> None:
+    stolen = issuing.sign_in()
+    other = issuing.sign_in()
+    honest = issuing.refresh(stolen["refresh_token"]).body
+    for _ in range(3):
+        assert issuing.refresh(stolen["refresh_token"]).error == "invalid_grant"
+    assert issuing.refresh(honest["refresh_token"]).error == "invalid_grant"
+    assert not issuing.accepted(honest["access_token"])
+    assert not issuing.accepted(stolen["access_token"])
+    (entry,) = issuing.audited("session.end")
+    assert entry.details == {"reason": "refresh_token_reuse"}
+    assert entry.target == f"session:{claims_of(stolen['access_token'])['sid']}"
+    assert issuing.session(claims_of(stolen["access_token"])["sid"]).end_reason == "refresh_token_reuse"
+    assert issuing.accepted(other["access_token"])
+
+
+def test_a_reuse_long_after_is_still_seen(issuing: Issuing) -> None:
+    first = issuing.sign_in()
+    newest = issuing.refresh(first["refresh_token"]).body
+    for _ in range(5):
+        issuing.clock.forward(days=2)
+        issuing.sign_in()
+        newest = issuing.refresh(newest["refresh_token"]).body
+    assert issuing.refresh(first["refresh_token"]).error == "invalid_grant"
+    assert not issuing.accepted(newest["access_token"])
+
+
+def test_of_many_uses_at_once_exactly_one_succeeds_whatever_process_they_reach(
+    issuing: Issuing, database_url: str
+) -> None:
+    # Four engines stand for four processes: the in-process writer lock is no help between them.
+    replicas = [issuing] + [Issuing(Database(database_url), issuing.folder, issuing.clock) for _ in range(3)]
+    try:
+        for round_number in range(1, 6):
+            token = issuing.sign_in()["refresh_token"]
+            replies = at_once(12, lambda number, token=token: replicas[number % 4].refresh(token))  # type: ignore[misc]
+            assert sorted(reply.status for reply in replies) == [200] + [400] * 11
+            assert {reply.error for reply in replies if reply.status == 400} == {"invalid_grant"}
+            (won,) = [reply.body for reply in replies if reply.status == 200]
+            assert not issuing.accepted(won["access_token"])
+            assert len(issuing.audited("session.end")) == round_number
+    finally:
+        for replica in replicas[1:]:
+            replica.database.close()
+
+
+def test_no_token_outlives_the_sessions_end_and_nothing_moves_it(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    session_id = claims_of(tokens["access_token"])["sid"]
+    end = NOW + LIFETIME
+    while issuing.clock.now() + timedelta(days=3) < end:
+        issuing.clock.forward(days=3)
+        tokens = issuing.refresh(tokens["refresh_token"]).body
+        assert issuing.session(session_id).expires_at == end
+    issuing.clock.instant = end - timedelta(seconds=90)
+    tokens = issuing.refresh(tokens["refresh_token"]).body
+    assert tokens["expires_in"] == 90
+    assert claims_of(tokens["access_token"])["exp"] <= end.timestamp()
+    issuing.clock.instant = end - timedelta(milliseconds=1)
+    at_the_last_moment = issuing.refresh(tokens["refresh_token"]).body
+    assert claims_of(at_the_last_moment["access_token"])["exp"] <= end.timestamp()
+    issuing.clock.instant = end
+    assert not issuing.accepted(tokens["access_token"])
+    assert issuing.refresh(at_the_last_moment["refresh_token"]).error == "invalid_grant"
+
+
+def test_a_deleted_person_cannot_refresh(issuing: Issuing) -> None:
+    tokens = issuing.sign_in(email=MEMBER)
+    issuing.delete(MEMBER)
+    assert issuing.refresh(tokens["refresh_token"]).error == "invalid_grant"
+    assert not issuing.accepted(tokens["access_token"])
+
+
+def test_the_scope_can_be_narrowed_for_one_access_token_and_never_widened(issuing: Issuing) -> None:
+    tokens = issuing.sign_in(scope="openid email")
+    assert issuing.refresh(tokens["refresh_token"], scope="openid profile").error == "invalid_scope"
+    narrow = issuing.refresh(tokens["refresh_token"], scope="email").body
+    assert claims_of(narrow["access_token"])["scope"] == "email"
+    assert issuing.refresh(narrow["refresh_token"]).body["scope"] == "openid email"
+
+
+def test_made_up_missing_and_misused_tokens_are_refused(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    assert issuing.refresh("made-up").error == "invalid_grant"
+    assert issuing.refresh(tokens["access_token"]).error == "invalid_grant"
+    assert issuing.refresh("").error == "invalid_request"
+    assert issuing.refresh(tokens["refresh_token"], client_id="other").error == "invalid_client"
+    assert issuing.refresh(tokens["refresh_token"]).status == 200
+    assert not issuing.accepted(tokens["refresh_token"])
+
+
+def test_rows_of_dead_codes_are_removed_when_somebody_signs_in(issuing: Issuing) -> None:
+    issuing.sign_in()
+    issuing.start_device()
+    issuing.clock.forward(days=32)
+    issuing.sign_in()
+    with issuing.database.read() as connection:
+        assert len(connection.execute(select(device_codes)).all()) == 1
+        assert len(connection.execute(select(refresh_tokens)).all()) == 1
+
+
+# A random history of one session. A token is named by how many came before it.
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("newest"), st.just(0)),
+        st.tuples(st.just("earlier"), st.integers(0, 5)),
+        st.tuples(st.just("minutes"), st.sampled_from([1, 29, 31, 60 * 24 * 12])),
+        st.tuples(st.just("revoke"), st.integers(0, 5)),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_whatever_the_history_a_session_lives_until_its_end_its_revocation_or_a_second_use(
+    database: Database, steps: list[tuple[str, int]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        issuing = Issuing(database, Path(folder))
+        with database.read() as connection:
+            populated = connection.execute(select(refresh_tokens).limit(1)).first() is not None
+        if not populated:
+            issuing.populate()
+        held = [issuing.sign_in()]
+        used: set[int] = set()
+        end, alive = issuing.clock.now() + LIFETIME, True
+        fresh_until = issuing.clock.now() + timedelta(minutes=30)
+        for kind, number in steps:
+            alive = alive and issuing.clock.now() < end
+            if kind == "minutes":
+                issuing.clock.forward(minutes=number)
+            elif kind == "revoke":
+                token = held[number % len(held)]["refresh_token"]
+                assert issuing.ask("revoke", {"token": token, "client_id": "frost-cli"}).status == 200
+                alive = False
+            else:
+                index = len(held) - 1 if kind == "newest" else number % len(held)
+                reply = issuing.refresh(held[index]["refresh_token"])
+                assert (reply.status == 200) == (alive and index not in used)
+                if reply.status == 200:
+                    used.add(index)
+                    held.append(reply.body)
+                    fresh_until = min(issuing.clock.now() + timedelta(minutes=30), end)
+                else:
+                    alive = False
+            now = issuing.clock.now()
+            # `exp` is a whole second, rounded down.
+            if now < fresh_until - timedelta(seconds=1) or now >= fresh_until:
+                assert issuing.accepted(held[-1]["access_token"]) == (alive and now < fresh_until)

@@ -1,0 +1,60 @@
+"""Handing a token back ends its session. RFC 7009; checklist E05"""
+
+from pathlib import Path
+
+import pytest
+
+from service.db.engine import Database
+from tests.service.issuing import Issuing, Reply, claims_of
+
+
+@pytest.fixture
+def issuing(database: Database, tmp_path: Path) -> Issuing:
+    return Issuing(database, tmp_path).populate()
+
+
+def revoke(issuing: Issuing, token: str, **fields: str) -> Reply:
+    return issuing.ask("revoke", {"token": token, "client_id": "frost-cli", **fields})
+
+
+@pytest.mark.parametrize("which", ["refresh_token", "access_token"])
+def test_either_token_ends_its_session_and_only_that(issuing: Issuing, which: str) -> None:
+    tokens, other = issuing.sign_in(), issuing.sign_in()
+    assert revoke(issuing, tokens[which]).status == 200
+    assert not issuing.accepted(tokens["access_token"])
+    assert issuing.refresh(tokens["refresh_token"]).error == "invalid_grant"
+    assert issuing.accepted(other["access_token"])
+    session_id = claims_of(tokens["access_token"])["sid"]
+    assert issuing.session(session_id).end_reason == "signed_out"
+    (entry,) = issuing.audited("session.end")
+    assert (entry.actor_id, entry.target) == ("u-owner", f"session:{session_id}")
+
+
+def test_a_used_refresh_token_ends_the_session_as_well(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    newer = issuing.refresh(tokens["refresh_token"]).body
+    assert revoke(issuing, tokens["refresh_token"]).status == 200
+    assert not issuing.accepted(newer["access_token"])
+
+
+def test_what_is_no_token_is_answered_with_200_too(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    for token in ("made-up", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", "x" * 9000):
+        assert revoke(issuing, token, token_type_hint="something").status == 200
+    assert revoke(issuing, tokens["refresh_token"], token_type_hint="access_token").status == 200
+    assert revoke(issuing, tokens["refresh_token"]).status == 200
+    assert len(issuing.audited("session.end")) == 1
+
+
+def test_a_forged_access_token_ends_nothing(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    head, body, _ = tokens["access_token"].split(".")
+    assert revoke(issuing, f"{head}.{body}.{'A' * 86}").status == 200
+    assert issuing.accepted(tokens["access_token"])
+
+
+def test_the_client_and_the_token_are_required(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    assert issuing.ask("revoke", {"token": tokens["refresh_token"]}).error == "invalid_client"
+    assert issuing.ask("revoke", {"client_id": "frost-cli"}).error == "invalid_request"
+    assert issuing.accepted(tokens["access_token"])

@@ -1,0 +1,323 @@
+"""API keys: what a secret looks like, and who holding one is. checklist K12 to K15, K31; hostile C01 to C03, C12"""
+
+import string
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import delete, insert, select, update
+
+from service.access import keys
+from service.access.credential import presented
+from service.db.engine import Database
+from service.db.tables import api_keys, memberships, users
+from service.errors import Refusal
+from tests.homes import Answer
+from tests.service.inside import Inside
+from tests.service.running import (
+    AURORA,
+    BOREALIS,
+    DATA_LAKE,
+    MEMBER,
+    NEWSROOM,
+    OWNER,
+    STAGING,
+    WEB_SHOP,
+    Running,
+)
+
+BASE62 = string.digits + string.ascii_letters
+BODIES = st.text(BASE62, min_size=30, max_size=30)
+
+
+def secret_of(body: str) -> str:
+    return f"fmk_{body}{keys.checksum(body)}"
+
+
+def test_a_minted_secret_is_well_formed_and_never_minted_twice() -> None:
+    minted = {keys.mint() for _ in range(2000)}
+    assert len(minted) == 2000
+    assert all(keys.well_formed(secret) and len(secret) == 40 for secret in minted)
+    assert len({keys.prefix(secret) for secret in minted}) == 2000
+
+
+@given(BODIES, st.integers(4, 39), st.sampled_from(BASE62))
+def test_one_changed_character_is_caught_by_the_checksum(body: str, place: int, other: str) -> None:
+    secret = secret_of(body)
+    changed = secret[:place] + other + secret[place + 1 :]
+    assert keys.well_formed(changed) is (changed == secret)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda secret: secret + "\n",
+        lambda secret: " " + secret,
+        lambda secret: secret[:-1],
+        lambda secret: secret + "0",
+        lambda secret: secret.replace("fmk_", "FMK_"),
+        lambda secret: secret.swapcase(),
+        lambda secret: secret[:12],
+        lambda secret: secret.replace("fmk_", "fmk_prod_"),
+        lambda secret: secret[:-1] + "٣",
+        lambda _: "",
+    ],
+)
+def test_anything_but_the_whole_secret_is_not_well_formed(spoil: Callable[[str], str]) -> None:
+    assert not keys.well_formed(spoil(secret_of("aB3" * 10)))
+
+
+def test_what_is_stored_does_not_say_the_secret_and_depends_on_the_platform() -> None:
+    secret = keys.mint()
+    assert secret[12:] not in keys.digest(b"a" * 32, secret)
+    assert keys.digest(b"a" * 32, secret) != keys.digest(b"b" * 32, secret)
+
+
+GOOD = secret_of("aB3" * 10).encode()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [(b"x-api-key", GOOD), (b"x-api-key", GOOD)],
+        [(b"x-api-key", GOOD), (b"authorization", b"Bearer abc")],
+        [(b"authorization", b"Bearer abc"), (b"authorization", b"Bearer abc")],
+        [(b"x-api-key", GOOD + b", " + GOOD)],
+        [(b"x-api-key", b"Bearer " + GOOD)],
+        [(b"authorization", GOOD)],
+        [(b"authorization", b"Bearer abc def")],
+        [(b"authorization", b"Bearer abc,")],
+        [(b"authorization", b"Basic YTpi")],
+        [(b"authorization", b"Bearer ")],
+        [(b"x-api-key", GOOD), (b"authorization", b"")],
+    ],
+)
+def test_only_exactly_one_credential_of_the_right_shape_is_looked_at(headers: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(Refusal) as refused:
+        presented(headers)
+    assert (refused.value.status_code, refused.value.code) == (401, "AUTHENTICATION_REQUIRED")
+
+
+def with_key(platform: Running, secret: str, path: str = "/api/v1/me", **headers: str) -> Answer:
+    return platform.request("GET", path, {"X-API-Key": secret, **headers})
+
+
+@contextmanager
+def made_key(database: Database, platform: Running, **values: Any) -> Iterator[str]:
+    """A key of the owner in Web Shop with `organizations:*`, unless said otherwise."""
+    secret, now = keys.mint(), datetime.now(UTC)
+    platform_secret = (platform.folder / "secret.key").read_bytes()
+    with database.read() as connection:
+        owner = connection.scalar(select(users.c.id).where(users.c.email == values.pop("by", OWNER)))
+    row = {
+        "id": str(uuid4()),
+        "tenant_id": WEB_SHOP,
+        "user_id": owner,
+        "name": "test",
+        "description": "",
+        "key_prefix": keys.prefix(secret),
+        "key_hash": keys.digest(platform_secret, secret),
+        "scopes": ["organizations:*"],
+        "rate_limit": 600,
+        "created_at": now,
+        "expires_at": now + timedelta(days=1),
+    }
+    with database.write() as connection:
+        connection.execute(insert(api_keys).values(row | values))
+    yield secret
+    with database.write() as connection:
+        connection.execute(delete(api_keys).where(api_keys.c.id == (row | values)["id"]))
+
+
+def test_a_key_is_its_creator_in_its_one_tenant(demo: Running) -> None:
+    answer = demo.get("/api/v1/me", key="tenant-reader").json()
+    assert answer["email"] == OWNER
+    assert answer["tenantId"] == WEB_SHOP
+    assert answer["credential"]["kind"] == "api_key"
+    assert answer["credential"]["tenantId"] == WEB_SHOP
+    assert answer["credential"]["scopes"] == ["organizations:read"]
+    assert [seat["slug"] for seat in answer["organizations"]] == ["aurora-labs"]
+
+
+@pytest.mark.parametrize("name", ["old-deploy", "contractor-2025"])
+def test_expired_and_revoked_keys_are_refused_in_the_words_of_an_unknown_one(demo: Running, name: str) -> None:
+    unknown = with_key(demo, keys.mint())
+    refused = demo.get("/api/v1/me", key=name)
+    assert refused.status == unknown.status == 401
+    assert refused.body == unknown.body
+
+
+def test_a_key_works_until_its_expiry_and_not_at_it(demo: Running, demo_database: Database) -> None:
+    now = datetime.now(UTC)
+    with made_key(demo_database, demo, expires_at=now + timedelta(seconds=60)) as secret:
+        assert with_key(demo, secret).status == 200
+    with made_key(demo_database, demo, expires_at=now) as secret:
+        assert with_key(demo, secret).status == 401
+
+
+def test_a_key_is_dead_from_the_revocation_on(demo: Running, demo_database: Database) -> None:
+    with made_key(demo_database, demo) as secret:
+        assert with_key(demo, secret).status == 200
+        with demo_database.write() as connection:
+            revoked = update(api_keys).values(revoked_at=datetime.now(UTC))
+            connection.execute(revoked.where(api_keys.c.key_prefix == keys.prefix(secret)))
+        assert with_key(demo, secret).status == 401
+
+
+def test_the_right_prefix_with_another_secret_is_refused(demo: Running, demo_database: Database) -> None:
+    with made_key(demo_database, demo) as secret:
+        body = secret[4:12] + "z" * 22
+        assert keys.prefix(secret_of(body)) == keys.prefix(secret)
+        assert with_key(demo, secret_of(body)).status == 401
+
+
+def test_two_credentials_are_refused_even_when_both_are_good(demo: Running) -> None:
+    bearer = f"Bearer {demo.token(OWNER)}"
+    assert with_key(demo, demo.key("tenant-reader"), Authorization=bearer).status == 401
+
+
+def test_a_key_as_bearer_and_a_token_as_key_are_refused(demo: Running) -> None:
+    key = demo.key("tenant-reader")
+    assert demo.request("GET", "/api/v1/me", {"Authorization": f"Bearer {key}"}).status == 401
+    assert with_key(demo, demo.token(OWNER)).status == 401
+
+
+def test_a_repeated_key_header_is_refused(demo: Running) -> None:
+    line = f"X-API-Key: {demo.key('tenant-reader')}\r\n"
+    answer = demo.raw(f"GET /api/v1/me HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{line}{line}\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 401")
+
+
+def test_a_bad_checksum_never_reaches_the_database(inside: Inside) -> None:
+    secret = secret_of("aB3" * 10)
+    for place in range(4, 40):
+        wrong = secret[:place] + ("x" if secret[place] != "x" else "y") + secret[place + 1 :]
+        assert inside.get("/api/v1/me", {"X-API-Key": wrong}).status_code == 401
+    assert inside.statements == []
+    assert inside.get("/api/v1/me", {"X-API-Key": secret}).status_code == 401
+    assert len(inside.statements) == 1
+
+
+@pytest.mark.parametrize(
+    ("scopes", "status", "code"),
+    [
+        (["organizations:read"], 200, None),
+        (["organizations:*"], 200, None),
+        (["compute:read", "organizations:read"], 200, None),
+        (["organizations:write"], 403, "INSUFFICIENT_SCOPE"),
+        (["compute:*"], 403, "INSUFFICIENT_SCOPE"),
+        (["organizations:tenants:read"], 403, "INSUFFICIENT_SCOPE"),
+        (["organizations:*:read"], 403, "INSUFFICIENT_SCOPE"),
+        (["*"], 403, "INSUFFICIENT_SCOPE"),
+        (["*:*"], 403, "INSUFFICIENT_SCOPE"),
+        (["*:read"], 403, "INSUFFICIENT_SCOPE"),
+        (["Organizations:read"], 403, "INSUFFICIENT_SCOPE"),
+        (["organizations:read\n"], 403, "INSUFFICIENT_SCOPE"),
+        ([" organizations:read"], 403, "INSUFFICIENT_SCOPE"),
+        (["organizations:read,compute:read"], 403, "INSUFFICIENT_SCOPE"),
+        ([], 403, "INSUFFICIENT_SCOPE"),
+    ],
+)
+def test_a_key_reads_tenants_exactly_with_the_scope_for_it(
+    demo: Running, demo_database: Database, scopes: list[str], status: int, code: str | None
+) -> None:
+    with made_key(demo_database, demo, scopes=scopes) as secret:
+        answer = with_key(demo, secret, "/api/v1/tenants")
+        assert answer.status == status
+        assert (answer.json().get("error") or {}).get("code") == code
+
+
+def test_a_missing_scope_is_named(demo: Running) -> None:
+    error = demo.get("/api/v1/tenants", key="compute-writer").json()["error"]
+    assert error["message"] == "the API key lacks the organizations:read scope"
+    assert error["details"] == {"scope": "organizations:read"}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/me", "/api/v1/scopes", "/api/v1/tenants", f"/api/v1/tenants/{WEB_SHOP}"])
+def test_a_key_with_only_finer_scopes_is_denied_everywhere(demo: Running, path: str) -> None:
+    answer = demo.get(path, key="start-stop-only")
+    assert (answer.status, answer.json()["error"]["code"]) == (403, "INSUFFICIENT_SCOPE")
+
+
+def test_finer_scopes_beside_a_coarse_one_do_no_harm(demo: Running) -> None:
+    assert demo.get("/api/v1/me", key="mixed-forms").status == 200
+
+
+@pytest.mark.parametrize("tenant", [STAGING, DATA_LAKE, NEWSROOM, "00000000-0000-4000-8000-000000000000"])
+def test_a_key_enters_its_own_tenant_only_though_its_creator_enters_more(demo: Running, tenant: str) -> None:
+    assert demo.get(f"/api/v1/tenants/{WEB_SHOP}", key="tenant-reader").status == 200
+    refused = demo.get(f"/api/v1/tenants/{tenant}", key="tenant-reader")
+    assert (refused.status, refused.json()["error"]["code"]) == (403, "TENANT_ACCESS_DENIED")
+
+
+def test_a_key_lists_its_one_tenant_and_its_organization(demo: Running) -> None:
+    listed = demo.get("/api/v1/tenants", key="tenant-reader").json()
+    assert [tenant["id"] for tenant in listed["tenants"]] == [WEB_SHOP]
+    assert listed["defaultTenantId"] == WEB_SHOP
+    of_aurora = demo.get(f"/api/v1/organizations/{AURORA}/tenants", key="tenant-reader").json()
+    assert [tenant["id"] for tenant in of_aurora["tenants"]] == [WEB_SHOP]
+    assert demo.get(f"/api/v1/organizations/{BOREALIS}/tenants", key="tenant-reader").status == 403
+
+
+@pytest.mark.parametrize("change", ["role", "membership", "limited", "account"])
+def test_a_key_loses_with_the_next_request_what_its_creator_loses(own: Running, change: str) -> None:
+    opened = Database(own.database_url)
+
+    def rename() -> Answer:
+        return own.ask("PATCH", f"/api/v1/tenants/{WEB_SHOP}", key="terraform", body={"displayName": "Web Shop"})
+
+    assert rename().status == 200
+    with opened.write() as connection:
+        admin = "d163ed25-e98a-4276-adff-ba7d1c098f94"
+        seat = memberships.c.user_id == admin
+        if change == "role":
+            connection.execute(update(memberships).where(seat).values(role="member"))
+        elif change == "membership":
+            connection.execute(delete(memberships).where(seat))
+        elif change == "limited":
+            connection.execute(update(memberships).where(seat).values(limited=True))
+        else:
+            connection.execute(update(users).where(users.c.id == admin).values(deleted_at=datetime.now(UTC)))
+    opened.close()
+    refused = rename()
+    expected = {
+        "role": (403, "PERMISSION_DENIED"),
+        "membership": (403, "TENANT_ACCESS_DENIED"),
+        "limited": (403, "TENANT_ACCESS_DENIED"),
+        "account": (401, "AUTHENTICATION_REQUIRED"),
+    }
+    assert (refused.status, refused.json()["error"]["code"]) == expected[change]
+
+
+def test_a_key_of_a_limited_member_cannot_leave_their_tenants(demo: Running, demo_database: Database) -> None:
+    with made_key(demo_database, demo, by=MEMBER, tenant_id=DATA_LAKE) as secret:
+        assert with_key(demo, secret, f"/api/v1/tenants/{DATA_LAKE}").status == 403
+        assert with_key(demo, secret, "/api/v1/tenants").json()["tenants"] == []
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/api/v1/sessions/current/end")])
+def test_a_key_cannot_do_what_needs_a_person(demo: Running, method: str, path: str) -> None:
+    answer = demo.ask(method, path, key="deploy-pipeline")
+    assert (answer.status, answer.json()["error"]["code"]) == (403, "SESSION_REQUIRED")
+
+
+def test_the_last_use_of_a_key_is_kept_to_the_minute(demo: Running, demo_database: Database) -> None:
+    def last_used(secret: str) -> datetime | None:
+        with demo_database.read() as connection:
+            query = select(api_keys.c.last_used_at).where(api_keys.c.key_prefix == keys.prefix(secret))
+            return connection.scalar(query)
+
+    with made_key(demo_database, demo) as secret:
+        assert last_used(secret) is None
+        assert with_key(demo, secret).status == 200
+        first = last_used(secret)
+        assert first is not None
+        assert datetime.now(UTC) - first < timedelta(seconds=30)
+        assert with_key(demo, secret).status == 200
+        assert last_used(secret) == first

@@ -1,0 +1,70 @@
+"""The table of rules is complete, and no route can be reached without its line. checklist N10"""
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+
+from service import app as application
+from service.access.authority import RULES, Rule
+from service.access.guard import area
+from service.settings import from_arguments
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
+    folder = tmp_path_factory.mktemp("platform")
+    app = application.create_app(from_arguments(["--data-dir", str(folder), "--world", "empty"], {}))
+    yield app
+    app.state.platform.database.close()
+
+
+def served(app: FastAPI) -> set[tuple[str, str]]:
+    routes = [route for route in app.routes if isinstance(route, APIRoute)]
+    assert len(routes) == len(app.routes)
+    return {(method, route.path_format) for route in routes for method in route.methods or ()}
+
+
+def test_every_route_has_a_rule_and_every_rule_a_route(app: FastAPI) -> None:
+    assert served(app) == set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("router", "said"),
+    [
+        (APIRouter(), "is not a guarded route"),
+        (area("strange"), "has no rule"),
+    ],
+)
+def test_a_route_without_a_decision_keeps_the_platform_from_starting(router: APIRouter, said: str) -> None:
+    @router.get("/api/v1/strange")
+    def strange() -> None: ...
+
+    with pytest.raises(RuntimeError, match=said):
+        application.check_rules(router.routes)
+
+
+def test_a_change_without_a_name_for_the_audit_log_keeps_the_platform_from_starting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    router = area("strange")
+
+    @router.post("/api/v1/strange")
+    def strange() -> None: ...
+
+    monkeypatch.setitem(RULES, ("POST", "/api/v1/strange"), Rule("caller"))
+    with pytest.raises(RuntimeError, match="without a name for the audit log"):
+        application.check_rules(router.routes)
+
+
+def test_staff_and_the_local_issuer_exist_on_the_socket_only() -> None:
+    for (_, path), rule in RULES.items():
+        assert rule.local is (path.startswith(("/issuer/", "/api/v1/platform/"))), path
+        assert (rule.who == "staff") <= rule.local, path
+
+
+def test_a_path_with_an_id_says_whose_entitlement_counts() -> None:
+    for (_, path), rule in RULES.items():
+        expected = "tenant" if "{tenant_id}" in path else "organization" if "{organization_id}" in path else None
+        assert rule.scope_of == expected, path

@@ -1,0 +1,148 @@
+"""Sessions: alive until they end, are ended, or their person goes. checklist E, hostile C09, C14"""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from service.access import sessions
+from service.access.caller import Caller
+from service.db.engine import Database
+from tests.service.issuing import MEMBER, NOW, Issuing, claims_of
+
+
+@pytest.fixture
+def issuing(database: Database, tmp_path: Path) -> Issuing:
+    return Issuing(database, tmp_path).populate()
+
+
+def caller_of(issuing: Issuing, tokens: dict[str, str]) -> Caller:
+    return issuing.bearer(tokens["access_token"])
+
+
+def test_a_session_ended_is_refused_on_the_next_request_though_its_token_is_good(issuing: Issuing) -> None:
+    tokens, other = issuing.sign_in(), issuing.sign_in()
+    caller = caller_of(issuing, tokens)
+    with issuing.database.write() as connection:
+        sessions.sign_out(connection, caller, str(caller.session_id), at=issuing.clock.now())
+    assert not issuing.accepted(tokens["access_token"])
+    assert issuing.refresh(tokens["refresh_token"]).error == "invalid_grant"
+    assert issuing.accepted(other["access_token"])
+
+
+def test_ending_twice_is_one_end_with_one_entry(issuing: Issuing) -> None:
+    caller = caller_of(issuing, issuing.sign_in())
+    for _ in range(2):
+        with issuing.database.write() as connection:
+            sessions.sign_out(connection, caller, str(caller.session_id), at=issuing.clock.now())
+        issuing.clock.forward(minutes=1)
+    assert issuing.session(str(caller.session_id)).ended_at == NOW
+    assert len(issuing.audited("session.end")) == 1
+
+
+def test_an_end_that_is_rolled_back_leaves_neither_end_nor_entry(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    caller = caller_of(issuing, tokens)
+
+    def end_and_fail() -> None:
+        with issuing.database.write() as connection:
+            sessions.sign_out(connection, caller, str(caller.session_id), at=issuing.clock.now())
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        end_and_fail()
+    assert issuing.accepted(tokens["access_token"])
+    assert issuing.audited("session.end") == []
+
+
+def test_a_deleted_persons_session_is_dead(issuing: Issuing) -> None:
+    tokens = issuing.sign_in(email=MEMBER)
+    assert issuing.accepted(tokens["access_token"])
+    issuing.delete(MEMBER)
+    assert not issuing.accepted(tokens["access_token"])
+
+
+def test_after_thirty_days_a_session_is_over_even_for_a_token_that_is_not(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    claims = claims_of(tokens["access_token"])
+    # A token the issuer would never sign: it outlives its session.
+    late = issuing.issuer.sign(claims | {"exp": claims["exp"] + 60 * 24 * 3600})
+    issuing.clock.forward(days=30, microseconds=-1)
+    assert issuing.accepted(late)
+    issuing.clock.forward(microseconds=1)
+    assert not issuing.accepted(late)
+
+
+def test_last_seen_moves_at_most_once_a_minute_and_requests_write_nothing_else(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    session_id = claims_of(tokens["access_token"])["sid"]
+    writes: list[str] = []
+
+    def note(connection: object, cursor: object, statement: str, *rest: object) -> None:
+        if not statement.lstrip().upper().startswith(("SELECT", "BEGIN")):
+            writes.append(statement)
+
+    event.listen(issuing.database.engine, "before_cursor_execute", note)
+    try:
+        for _ in range(59):
+            issuing.clock.forward(seconds=1)
+            assert issuing.accepted(tokens["access_token"])
+        assert (writes, issuing.session(session_id).last_seen_at) == ([], NOW)
+        issuing.clock.forward(seconds=1)
+        for _ in range(5):
+            assert issuing.accepted(tokens["access_token"])
+        assert len(writes) == 1
+    finally:
+        event.remove(issuing.database.engine, "before_cursor_execute", note)
+    assert issuing.session(session_id).last_seen_at == issuing.clock.now()
+
+
+def test_no_request_that_began_after_the_end_is_let_in(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    caller = caller_of(issuing, tokens)
+    ended = threading.Event()
+    late: list[bool] = []
+    served: list[bool] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            after = ended.is_set()
+            accepted = issuing.accepted(tokens["access_token"])
+            (late if after else served).append(accepted)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while len(served) < 50:
+        time.sleep(0.005)
+    with issuing.database.write() as connection:
+        sessions.end(connection, str(caller.session_id), reason="signed_out", at=issuing.clock.now())
+    ended.set()
+    while len(late) < 200:
+        time.sleep(0.005)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert any(served)
+    assert not any(late)
+
+
+@pytest.mark.parametrize(
+    ("claims", "subject"),
+    [
+        ({"sid": "s-1", "sub": "u", "auth_time": 5}, "s-1"),
+        ({"sub": "u", "auth_time": 5}, "sub u 5"),
+        ({"sid": "", "sub": "u", "auth_time": 5}, "sub u 5"),
+        ({"sub": "u"}, None),
+        ({"sub": "u", "auth_time": "5"}, None),
+        ({"sub": "u", "auth_time": True}, None),
+        ({"sub": "u" * 300, "auth_time": 5}, None),
+        ({"sid": "s" * 201, "sub": "u", "auth_time": 5}, None),
+        ({"sid": "a\x00", "sub": "u"}, None),
+    ],
+)
+def test_a_session_is_the_sid_else_subject_and_time(claims: dict[str, object], subject: str | None) -> None:
+    assert sessions.subject_of(claims) == subject

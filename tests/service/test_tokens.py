@@ -1,0 +1,269 @@
+"""Which bearer tokens are believed. hostile C12, C13"""
+
+import base64
+import hmac
+import json
+import re
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey
+from joserfc.jws import JWSRegistry
+
+from service.access import tokens
+from service.db.engine import Database
+from service.errors import Refusal
+from service.issuer.local import LocalIssuer
+from tests.service.issuing import NOW, OWNER, Issuing, claims_of
+
+AT = int(NOW.timestamp())
+Forge = Callable[[Issuing, dict[str, Any]], str]
+
+
+@pytest.fixture
+def issuing(database: Database, tmp_path: Path) -> Issuing:
+    return Issuing(database, tmp_path).populate()
+
+
+def part(value: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+def header(issuing: Issuing, **changes: Any) -> dict[str, Any]:
+    """The header of a real token, changed; None removes."""
+    (key,) = issuing.issuer.public_jwks()["keys"]
+    merged = {"alg": "ES256", "kid": key["kid"], "typ": "at+jwt", **changes}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def signed(**changes: Any) -> Forge:
+    """Signed by the issuer's own key; only the claims differ from a real token's. None removes one."""
+
+    def forge(issuing: Issuing, claims: dict[str, Any]) -> str:
+        merged = claims | changes
+        return issuing.issuer.sign({name: value for name, value in merged.items() if value is not None})
+
+    return forge
+
+
+def with_header(**changes: Any) -> Forge:
+    """A good signature over good claims under another header."""
+
+    def forge(issuing: Issuing, claims: dict[str, Any]) -> str:
+        key = ECKey.import_key(json.loads((issuing.folder / "issuer.jwk").read_text()))
+        return jwt.encode(header(issuing, **changes), claims, key, ["ES256"], default_type=None)
+
+    return forge
+
+
+def unsigned(algorithm: str) -> Forge:
+    return lambda issuing, claims: f"{part(header(issuing, alg=algorithm))}.{part(claims)}."
+
+
+def confused(material: Callable[[dict[str, Any]], bytes]) -> Forge:
+    """HS256 with the public key as the secret: the verifier's own key, taken for a shared one."""
+
+    def forge(issuing: Issuing, claims: dict[str, Any]) -> str:
+        (key,) = issuing.issuer.public_jwks()["keys"]
+        body = f"{part(header(issuing, alg='HS256'))}.{part(claims)}"
+        signature = hmac.new(material(key), body.encode(), sha256).digest()
+        return f"{body}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+
+    return forge
+
+
+def another_key(issuing: Issuing, claims: dict[str, Any], kid: str | None = None, **changes: Any) -> str:
+    key = ECKey.generate_key("P-256")
+    key.ensure_kid()
+    return jwt.encode(header(issuing, kid=kid or key.kid, **changes), claims, key, ["ES256"])
+
+
+def with_own_key_inside(issuing: Issuing, claims: dict[str, Any]) -> str:
+    key = ECKey.generate_key("P-256")
+    return jwt.encode(header(issuing, jwk=key.as_dict(private=False)), claims, key, ["ES256"])
+
+
+def our_kid_their_key(issuing: Issuing, claims: dict[str, Any]) -> str:
+    return another_key(issuing, claims, kid=header(issuing)["kid"])
+
+
+def signature_of_another(issuing: Issuing, claims: dict[str, Any]) -> str:
+    head, _, signature = issuing.issuer.sign(claims).split(".")
+    return f"{head}.{part(claims | {'sub': 'u-member'})}.{signature}"
+
+
+def with_critical_header(issuing: Issuing, claims: dict[str, Any]) -> str:
+    """Signed by hand: joserfc does not sign what it would not understand."""
+    key = ECKey.import_key(json.loads((issuing.folder / "issuer.jwk").read_text()))
+    body = f"{part(header(issuing, crit=['x'], x=1))}.{part(claims)}"
+    signature = JWSRegistry().get_alg("ES256").sign(body.encode(), key)
+    return f"{body}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+
+
+def pem_of(key: dict[str, Any]) -> bytes:
+    return ECKey.import_key(key).as_pem(private=False)
+
+
+FORGERIES: dict[str, Forge] = {
+    "no signature": lambda issuing, claims: issuing.issuer.sign(claims).rpartition(".")[0] + ".",
+    "two parts": lambda issuing, claims: issuing.issuer.sign(claims).rpartition(".")[0],
+    "alg none": unsigned("none"),
+    "alg None": unsigned("None"),
+    "alg nOnE": unsigned("nOnE"),
+    "alg missing": with_header(),  # replaced below: joserfc does not sign without one
+    "key confusion, PEM": confused(pem_of),
+    "key confusion, JWK": confused(lambda key: json.dumps(key).encode()),
+    "key confusion, x": confused(lambda key: str(key["x"]).encode()),
+    "signature of other claims": signature_of_another,
+    "another key": another_key,
+    "another key under our kid": our_kid_their_key,
+    "a key of its own in the header": with_own_key_inside,
+    "no kid": with_header(kid=None),
+    "wrong type": with_header(typ="JWT"),
+    "no type": with_header(typ=None),
+    "wrong issuer": signed(iss="https://elsewhere.example"),
+    "issuer with a slash more": signed(iss="http://localhost/issuer/"),
+    "issuer as a list": signed(iss=["http://localhost/issuer"]),
+    "no issuer": signed(iss=None),
+    "wrong audience": signed(aud="frost-cli"),
+    "no audience": signed(aud=None),
+    "empty audience": signed(aud=[]),
+    "audience that contains ours": signed(aud="frosty"),
+    "not yet valid": signed(nbf=AT + 31 + 1),
+    "nbf as text": signed(nbf=str(AT)),
+    "expired": signed(exp=AT),
+    "expired a second ago": signed(exp=AT - 1),
+    "no exp": signed(exp=None),
+    "exp as text": signed(exp=str(AT + 60)),
+    "exp true": signed(exp=True),
+    "exp not a number": signed(exp=float("nan")),
+    "exp infinite": signed(exp=float("inf")),
+    "no subject": signed(sub=None),
+    "subject as a number": signed(sub=1),
+    "another person's subject": signed(sub="u-member"),
+    "no session": signed(sid=None),
+    "session unknown": signed(sid="5c0c7b0e-0000-4000-8000-000000000000"),
+    "session as a list": signed(sid=["x"]),
+    "session with a zero byte": signed(sid="\x00"),
+    "too long": signed(filler="x" * 9000),
+    "an API key": lambda issuing, claims: "fmk_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "empty": lambda issuing, claims: "",
+    "dots": lambda issuing, claims: "..",
+    "not ASCII": lambda issuing, claims: issuing.issuer.sign(claims) + "é",
+    "newline after": lambda issuing, claims: issuing.issuer.sign(claims) + "\n",
+    "nested header": lambda issuing, claims: base64.urlsafe_b64encode(b"[" * 5000).decode() + ".e30.AAAA",
+    "header is a list": lambda issuing, claims: f"{part([1])}.e30.AAAA",
+    "header is text": lambda issuing, claims: f"{part('alg')}.e30.AAAA",
+    "kid as a list": lambda issuing, claims: f"{part(header(issuing, kid=['x']))}.e30.AAAA",
+    "alg as a list": lambda issuing, claims: f"{part(header(issuing, alg=['ES256']))}.e30.AAAA",
+    "unknown critical header": with_critical_header,
+    "not yet valid for ages": signed(nbf=10**400),
+    "encrypted shape": lambda issuing, claims: issuing.issuer.sign(claims) + ".a.b",
+    "body is a list": lambda issuing, claims: issuing.issuer.sign(claims).split(".")[0] + f".{part([1])}.AAAA",
+}
+FORGERIES["alg missing"] = lambda issuing, claims: ".".join(
+    [part(header(issuing, alg=None)), *issuing.issuer.sign(claims).split(".")[1:]]
+)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # one kind will do
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_or_foreign_token_is_refused(issuing: Issuing, name: str) -> None:
+    real = issuing.sign_in()["access_token"]
+    claims = claims_of(real)
+    # The same claims in our own hand are believed: it is the forgery that is refused, not the set-up.
+    assert issuing.accepted(issuing.issuer.sign(claims))
+    assert not issuing.accepted(FORGERIES[name](issuing, claims))
+    assert issuing.accepted(real)
+
+
+def test_every_refusal_has_the_same_words(issuing: Issuing) -> None:
+    claims = claims_of(issuing.sign_in()["access_token"])
+    answers = set()
+    for forge in FORGERIES.values():
+        with pytest.raises(Refusal) as caught:
+            issuing.bearer(forge(issuing, claims))
+        answers.add(json.dumps(caught.value.body))
+    assert len(answers) == 1
+
+
+def test_a_token_a_little_ahead_of_our_clock_is_believed(issuing: Issuing) -> None:
+    claims = claims_of(issuing.sign_in()["access_token"])
+    assert issuing.accepted(issuing.issuer.sign(claims | {"nbf": AT + 29}))
+    assert issuing.accepted(issuing.issuer.sign(claims | {"aud": ["other", "frost"]}))
+
+
+def test_a_remembered_token_expires_on_time(issuing: Issuing) -> None:
+    token = issuing.sign_in()["access_token"]
+    assert issuing.accepted(token)
+    issuing.clock.forward(minutes=29, seconds=59)
+    assert issuing.accepted(token)
+    issuing.clock.forward(seconds=1)
+    assert not issuing.accepted(token)
+
+
+def test_verified_tokens_are_remembered_within_a_bound(issuing: Issuing, monkeypatch: pytest.MonkeyPatch) -> None:
+    claims = claims_of(issuing.sign_in()["access_token"])
+    verified: list[str] = []
+    real = tokens.verify
+    monkeypatch.setattr(tokens, "REMEMBERED", 3)
+    monkeypatch.setattr(tokens, "verify", lambda token, issuer: (verified.append(token), real(token, issuer))[1])
+    several = [issuing.issuer.sign(claims | {"jti": str(number)}) for number in range(5)]
+    for token in several:
+        assert issuing.accepted(token)
+        assert issuing.accepted(token)
+    assert verified == several
+    assert issuing.accepted(several[-1])
+    assert verified == several
+    # The oldest made room.
+    assert issuing.accepted(several[0])
+    assert verified == [*several, several[0]]
+
+
+def test_a_caller_carries_what_the_session_says_not_what_the_token_says(issuing: Issuing) -> None:
+    claims = claims_of(issuing.sign_in()["access_token"])
+    caller = issuing.bearer(issuing.issuer.sign(claims | {"email": "root@aurora.example", "scope": "everything"}))
+    assert (caller.kind, caller.user_id, caller.email, caller.scopes) == ("session", "u-owner", OWNER, ())
+    assert caller.session_id == claims["sid"]
+
+
+# The key
+
+
+def test_the_key_is_made_once_readable_by_its_owner_only_and_public_without_its_private_part(
+    issuing: Issuing,
+) -> None:
+    (key,) = issuing.issuer.public_jwks()["keys"]
+    path = issuing.folder / "issuer.jwk"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert {key["kty"], key["crv"], key["alg"], key["use"]} == {"EC", "P-256", "ES256", "sig"}
+    assert key["kid"]
+    assert "d" not in key
+    assert json.loads(path.read_text())["d"]
+    again = LocalIssuer(issuing.database, issuing.clock, issuing.folder, b"s" * 32)
+    assert again.public_jwks() == issuing.issuer.public_jwks()
+    assert [file.name for file in issuing.folder.iterdir() if "jwk" in file.name] == ["issuer.jwk"]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "not json", '{"kty": "oct", "k": "AAAA"}', "[]"])
+def test_a_damaged_key_is_named_and_not_replaced(issuing: Issuing, tmp_path: Path, content: str) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "issuer.jwk").write_text(content)
+    broken = LocalIssuer(issuing.database, issuing.clock, folder, b"s" * 32)
+    with pytest.raises(RuntimeError, match=re.escape(str(folder / "issuer.jwk"))):
+        broken.public_jwks()
+    assert (folder / "issuer.jwk").read_text() == content
+
+
+def test_a_public_key_in_the_file_is_no_signing_key(issuing: Issuing, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (key,) = issuing.issuer.public_jwks()["keys"]
+    (folder / "issuer.jwk").write_text(json.dumps(key))
+    with pytest.raises(RuntimeError, match="private"):
+        LocalIssuer(issuing.database, issuing.clock, folder, b"s" * 32).sign({})

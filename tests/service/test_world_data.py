@@ -1,0 +1,533 @@
+"""The data files of the world: complete, consistent, legal. checklist C, L, Q; design: The local platform"""
+
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from service.world.catalogue import Operation, operations, scopes
+from service.world.files import document, table
+from service.world.kinds import kinds
+from service.world.offsets import offset
+from service.world.quotas import defaults, quota_types
+from service.world.roles import Role, roles, scope_of
+
+ENTRY = re.compile(r"[a-z][a-z0-9-]{0,31}(:[a-z][a-z0-9-]{0,31}){2}")
+SHIPPED = 528
+SHIPPED_DIGEST = "a59b1a456bfdea40e4452b7465262c84aadb7c52b549ca571ff34c108934af31"
+TIMES = {"created", "updated", "expires", "revoked", "used", "started", "seen", "ended", "since"}
+
+
+@pytest.fixture(scope="module")
+def demo() -> dict[str, Any]:
+    world: dict[str, Any] = document("demo.yaml")
+    return world
+
+
+@pytest.fixture(scope="module")
+def inventory(demo: dict[str, Any]) -> list[dict[str, Any]]:
+    """The demo's resources, their JSON read."""
+    lines: list[dict[str, Any]] = [dict(line) for line in table(demo["resources"])]
+    for line in lines:
+        for column in ("tags", "relations", "attributes"):
+            line[column] = json.loads(line[column])
+    return lines
+
+
+def matches(pattern: str, name: str) -> bool:
+    """policy-engine 1: each part a literal or `*`; a shorter pattern ends in `*`."""
+    parts = pattern.split(":")
+    parts += [parts[-1]] * (3 - len(parts)) if parts[-1] == "*" else []
+    return len(parts) == 3 and all(p in ("*", n) for p, n in zip(parts, name.split(":"), strict=True))
+
+
+def allowed(role: Role) -> set[str]:
+    """The operations a role's rules allow, whatever their constraints say."""
+    granted: dict[str, set[str]] = {"allow": set(), "deny": set()}
+    for rule in role.document["rules"]:
+        granted[rule["access"]] |= {o.name for o in operations() if any(matches(p, o.name) for p in rule["operations"])}
+    return granted["allow"] - granted["deny"]
+
+
+# The catalogue
+
+
+def test_the_catalogue_has_about_500_operations_with_level_and_description() -> None:
+    assert 480 <= len(operations()) <= 600
+    assert {operation.access_level for operation in operations()} == {"read", "write", "list", "permission"}
+    assert all(operation.description.strip() for operation in operations())
+
+
+def test_every_operation_is_named_service_resource_action_and_only_once() -> None:
+    names = [operation.name for operation in operations()]
+    assert [name for name in names if not ENTRY.fullmatch(name)] == []
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+    assert [operation.position for operation in operations()] == list(range(1, len(names) + 1))
+
+
+def test_the_first_catalogue_never_changes() -> None:
+    """C06: later versions append. Whoever has to change this digest breaks policies that are stored somewhere."""
+    lines = [f"{o.position} {o.name} {o.access_level}" for o in operations()[:SHIPPED]]
+    assert sha256("\n".join(lines).encode()).hexdigest() == SHIPPED_DIGEST
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"compute:instances:{action}" for action in ("create", "read", "list", "delete", "update")),
+        *(f"compute:instances:{action}" for action in ("start", "stop", "restart")),
+        "storage:volumes:delete",
+        "iam:policies:attach",
+        "organizations:tenants:create",
+        "quotas:requests:create",
+    ],
+)
+def test_the_operations_the_platform_names_are_there(name: str) -> None:
+    assert name in {operation.name for operation in operations()}
+
+
+def test_listing_operations_have_the_level_list_and_reading_ones_read() -> None:
+    wrong: list[Operation] = []
+    for operation in operations():
+        action = operation.name.split(":")[2]
+        if (action == "list") != (operation.access_level == "list") and not action.startswith("list-"):
+            wrong.append(operation)
+        if action == "read" and operation.access_level != "read":
+            wrong.append(operation)
+    assert wrong == []
+
+
+# Scopes
+
+
+def test_the_global_wildcard_is_the_first_scope_and_opens_nothing() -> None:
+    first = scopes()[0]
+    assert (first.scope, first.description, first.enforced) == ("*", "Full access to all resources", False)
+
+
+def test_every_other_scope_is_service_and_action() -> None:
+    names = [scope.scope for scope in scopes()[1:]]
+    assert [name for name in names if not re.fullmatch(r"[a-z]+:(\*|[a-z]+)", name)] == []
+    assert len(set(names)) == len(names)
+
+
+def test_enforced_are_read_write_and_the_wildcard_of_a_service_and_the_three_of_sessions() -> None:
+    enforced = {scope.scope for scope in scopes() if scope.enforced}
+    assert {"sessions:forward", "sessions:pty", "sessions:write", "sessions:*"} <= enforced
+    others = {name for name in enforced if not name.startswith("sessions:")}
+    assert {name.split(":")[1] for name in others} == {"read", "write", "*"}
+    assert {"compute:read", "compute:write", "compute:*", "quotas:write", "organizations:read"} <= enforced
+    assert "quotas:read" not in {scope.scope for scope in scopes()}, "reading quotas needs no scope"
+
+
+def test_every_operation_a_key_can_be_used_for_has_a_listed_scope() -> None:
+    listed = {scope.scope for scope in scopes() if scope.enforced}
+    without = {
+        operation.name for operation in operations() if scope_of(operation.name, operation.access_level) not in listed
+    }
+    # Managing access needs a person; the catalogue and the quotas are read with any key.
+    assert {name.split(":")[0] for name in without} == {"iam", "quotas"}
+    assert all(name.startswith(("iam:", "quotas:limits:", "quotas:requests:")) for name in without)
+    assert "quotas:requests:create" not in without
+
+
+@pytest.mark.parametrize(
+    ("operation", "level", "scope"),
+    [
+        ("compute:instances:list", "list", "compute:read"),
+        ("compute:instances:stop", "write", "compute:write"),
+        ("network:security-groups:add-rule", "permission", "network:write"),
+        ("sessions:port-forwards:open", "write", "sessions:forward"),
+        ("sessions:database-consoles:open", "write", "sessions:forward"),
+        ("sessions:shells:open", "write", "sessions:pty"),
+        ("sessions:cluster-proxies:open", "write", "sessions:write"),
+    ],
+)
+def test_the_scope_of_an_operation(operation: str, level: str, scope: str) -> None:
+    assert {o.name: o.access_level for o in operations()}[operation] == level
+    assert scope_of(operation, level) == scope
+
+
+# Roles
+
+
+def test_there_are_five_roles_and_every_one_may_author_policies() -> None:
+    assert list(roles()) == ["owner", "admin", "member", "viewer", "regional"]
+    assert all(role.authors_policies for role in roles().values())
+    assert {role.name for role in roles().values() if not role.limitable} == {"owner", "admin"}
+
+
+def test_every_pattern_of_a_role_matches_an_operation() -> None:
+    for role in roles().values():
+        assert role.document["schemaVersion"] == "1"
+        for rule in role.document["rules"]:
+            for pattern in rule["operations"]:
+                assert any(matches(pattern, o.name) for o in operations()), (role.name, pattern)
+
+
+def test_the_owner_may_everything_and_an_admin_all_but_closing_and_paying() -> None:
+    everything = {operation.name for operation in operations()}
+    assert allowed(roles()["owner"]) == everything
+    assert everything - allowed(roles()["admin"]) == {
+        "organizations:organizations:delete",
+        "organizations:tenants:close",
+        "billing:accounts:update",
+    }
+
+
+def test_a_member_works_with_resources_and_manages_no_organization() -> None:
+    granted = allowed(roles()["member"])
+    assert {"compute:instances:create", "sessions:shells:open", "iam:policies:create"} <= granted
+    assert {"organizations:tenants:read", "quotas:limits:list-organization"} <= granted
+    for name in ("organizations:tenants:create", "organizations:tenants:update", "organizations:default-tags:apply"):
+        assert name not in granted
+    assert "quotas:requests:create" not in granted
+
+
+def test_a_viewer_has_exactly_what_the_scope_compute_read_covers() -> None:
+    covered = {o.name for o in operations() if scope_of(o.name, o.access_level) == "compute:read"}
+    assert allowed(roles()["viewer"]) == covered
+
+
+def test_a_regional_developer_is_held_to_one_region_and_one_tag() -> None:
+    rules = roles()["regional"].document["rules"]
+    assert {rule["constraints"]["equals"]["frn:region"] for rule in rules} == {"fi-hel-1"}
+    for rule in rules:
+        tag = {key: value for key, value in rule["constraints"]["equals"].items() if "Tag/" in key}
+        only_lists = all(pattern.endswith(":list") for pattern in rule["operations"])
+        assert list(tag.values()) == ([] if only_lists else ["dev"])
+
+
+# Kinds and quotas
+
+
+def test_every_kind_has_its_place_in_the_catalogue() -> None:
+    names = {operation.name for operation in operations()}
+    assert 60 <= len(kinds()) <= 80
+    for kind in kinds().values():
+        assert {kind.operation(action) for action in ("create", "read", "list", "delete")} <= names, kind.name
+
+
+def test_every_kind_says_what_an_apply_does_with_it() -> None:
+    for kind in kinds().values():
+        assert (kind.apply == "no_tags") == (kind.tag_limit == 0), kind.name
+        assert (kind.apply == "skipped") == (kind.skip_reason is not None), kind.name
+        assert kind.parent is None or kind.parent in kinds(), kind.name
+        assert kind.creating is None or kind.creating == kind.states[0], kind.name
+        assert kind.refuses_tags <= set(kind.states), kind.name
+    skipped = {name for name, kind in kinds().items() if kind.apply == "skipped"}
+    assert skipped == {"image", "instance_snapshot", "lb_listener", "lb_pool", "lb_health_monitor"}
+    assert {"kubernetes_cluster", "node_pool"} <= {n for n, k in kinds().items() if k.apply == "covered"}
+
+
+def test_of_the_managed_services_some_are_enabled_and_some_not_with_all_their_parts() -> None:
+    managed = {name: kind.apply for name, kind in kinds().items() if kind.managed_service}
+    assert set(managed.values()) == {"covered", "not_enabled"}
+    for kind in kinds().values():
+        if kind.parent in managed:
+            assert kind.apply == managed[kind.parent], kind.name
+
+
+def test_the_smallest_tag_budget_is_that_of_a_dns_zone() -> None:
+    assert min((kind.tag_limit, name) for name, kind in kinds().items() if kind.tag_limit) == (32, "dns_zone")
+
+
+def test_quotas_count_kinds_in_known_units() -> None:
+    for name, quota in quota_types().items():
+        assert quota.kind in kinds(), name
+        assert quota.unit in {"count", "gb", "mb"}, name
+        assert (quota.unit == "mb") == (name == "ram"), name
+        assert (quota.unit == "gb") == (quota.attribute == "sizeGb"), name
+        assert quota.limit >= 0, name
+        assert quota.requestable is None or quota.requestable > quota.limit, name
+    named = {"instance", "vcpu", "ram", "volume", "image", "image_storage", "registry_storage"}
+    assert named <= set(quota_types())
+    assert {name for name, quota in quota_types().items() if quota.requestable is None} == {"image", "image_storage"}
+    assert defaults() == {name: quota.limit for name, quota in quota_types().items()}
+
+
+# Offsets
+
+
+@pytest.mark.parametrize(
+    ("text", "distance"),
+    [
+        ("-40d", timedelta(days=-40)),
+        ("+630d", timedelta(days=630)),
+        ("-2h30m", -timedelta(hours=2, minutes=30)),
+        ("-6d3h", -timedelta(days=6, hours=3)),
+        ("-10s", timedelta(seconds=-10)),
+        ("now", timedelta()),
+    ],
+)
+def test_an_offset_is_read(text: str, distance: timedelta) -> None:
+    assert offset(text) == distance
+
+
+@pytest.mark.parametrize("text", ["", "-", "+", "40d", "-40", "-3h2d", "-1.5d", "- 1d", "-1d ", "-٤d", "-9999999999d"])
+def test_anything_else_is_no_offset(text: str) -> None:
+    with pytest.raises(ValueError, match="offset"):
+        offset(text)
+
+
+# The demo world
+
+
+def texts(value: Any, key: str = "") -> Iterable[tuple[str, Any]]:
+    """Every scalar of a document with the name it stands under."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from texts(inner, str(name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts(inner, key)
+    else:
+        yield key, value
+
+
+@pytest.mark.parametrize("name", ["demo.yaml", "empty.yaml"])
+def test_ids_are_unique_and_look_like_any_other_and_times_are_offsets(name: str) -> None:
+    scalars = list(texts(document(name)))
+    ids = [value for key, value in scalars if key in {"id", "run"}]
+    assert len(set(ids)) == len(ids)
+    for value in ids:
+        assert str(UUID(value)) == value
+        assert UUID(value).version == 4
+        assert len(set(value)) > 8, "an id a person would not believe"
+    for key, value in scalars:
+        if key in TIMES:
+            offset(value)
+
+
+def test_the_people_of_the_demo_and_their_seats(demo: dict[str, Any]) -> None:
+    seats = {
+        email: {name: seat["role"] for name, seat in person["memberships"].items()}
+        for email, person in demo["people"].items()
+    }
+    assert seats == {
+        "owner@aurora.example": {"aurora": "owner", "borealis": "member"},
+        "admin@aurora.example": {"aurora": "admin"},
+        "member@aurora.example": {"aurora": "member"},
+        "viewer@aurora.example": {"aurora": "viewer"},
+        "regional@aurora.example": {"aurora": "regional"},
+        "owner@borealis.example": {"borealis": "owner"},
+        "outsider@example.com": {},
+    }
+    assert demo["first_person"] == "owner@aurora.example"
+    limited = demo["people"]["member@aurora.example"]["memberships"]["aurora"]["tenants"]
+    assert set(limited) == {"web-shop", "staging", "sandbox"}
+    for person in demo["people"].values():
+        for seat in person["memberships"].values():
+            assert roles()[seat["role"]].limitable or "tenants" not in seat
+
+
+def test_the_tenants_of_the_demo(demo: dict[str, Any]) -> None:
+    found = {(t["organization"], t["name"], t["slug"]): "provisioning" in t for t in demo["tenants"].values()}
+    assert found == {
+        ("aurora", "Web Shop", "web-shop"): False,
+        ("aurora", "Data Lake", "data-lake"): False,
+        ("aurora", "Staging", "staging"): False,
+        ("aurora", "Sandbox", "sandbox"): True,
+        ("borealis", "Newsroom", "newsroom"): False,
+        ("borealis", "Staging", "staging"): False,
+    }
+    assert demo["tenants"]["sandbox"]["provisioning"] == {"faults": {"billing_account": 2}}
+
+
+def test_default_tags_and_limits_of_the_demo_are_legal(demo: dict[str, Any]) -> None:
+    for tenant in demo["tenants"].values():
+        tags = tenant.get("default_tags", {})
+        assert len(tags) <= 10
+        for key, value in tags.items():
+            assert re.fullmatch(r"[a-zA-Z0-9]([a-zA-Z0-9._:-]{0,62}[a-zA-Z0-9])?", key), key
+            assert re.fullmatch(r"[a-zA-Z0-9+\-._:/@ =]{0,255}", value), value
+        assert set(tenant.get("quotas", {})) <= set(quota_types())
+
+
+def test_the_inventory_of_the_demo_is_large_and_of_every_kind(inventory: list[dict[str, Any]]) -> None:
+    assert len(inventory) == 3_000
+    assert {line["kind"] for line in inventory} == set(kinds())
+    assert {line["tenant"] for line in inventory} == {
+        "web-shop",
+        "data-lake",
+        "staging",
+        "newsroom",
+        "borealis-staging",
+    }
+
+
+def test_every_resource_is_legal_for_its_kind(inventory: list[dict[str, Any]]) -> None:
+    assert len({line["id"] for line in inventory}) == len(inventory)
+    for line in inventory:
+        kind = kinds()[line["kind"]]
+        assert UUID(line["id"]).version == 4
+        assert line["state"] in kind.states, line
+        assert len(line["tags"]) <= kind.tag_limit, line
+        assert all(isinstance(value, str) and len(value) <= 255 for value in line["tags"].values()), line
+        assert 1 <= len(line["name"]) <= 128, line
+        assert unicodedata.is_normalized("NFC", line["name"]), line
+        assert not any(unicodedata.category(letter) in {"Cc", "Cf", "Zl", "Zp"} for letter in line["name"]), line
+        assert offset(line["created"]) <= offset(line["updated"]) < timedelta(), line
+
+
+def test_what_resources_refer_to_is_there_in_the_same_tenant(inventory: list[dict[str, Any]]) -> None:
+    by_id = {line["id"]: line for line in inventory}
+    for line in inventory:
+        relations = line["relations"]
+        assert set(relations) <= {"managed", "owner", "parent", "attachedTo", "bootVolume"}, line
+        for name in ("owner", "parent", "attachedTo"):
+            if name in relations:
+                other = by_id[relations[name]["id"]]
+                assert (other["kind"], other["tenant"]) == (relations[name]["kind"], line["tenant"]), line
+                assert offset(other["created"]) <= offset(line["created"]), line
+        if relations.get("bootVolume"):
+            assert line["kind"] == "volume"
+            assert relations["attachedTo"]["kind"] == "instance"
+        if "owner" in relations:
+            owner = kinds()[relations["owner"]["kind"]]
+            assert owner.managed_service or kinds()[owner.parent or ""].managed_service, line
+
+
+def test_what_quotas_count_is_a_number_of_every_such_resource(inventory: list[dict[str, Any]]) -> None:
+    always = [(q.kind, q.attribute) for name, q in quota_types().items() if q.attribute and name != "gpu"]
+    for line in inventory:
+        for kind, attribute in always:
+            if line["kind"] == kind:
+                assert type(line["attributes"][attribute]) is int, line
+
+
+def test_every_case_an_apply_tells_apart_is_in_the_web_shop(
+    demo: dict[str, Any], inventory: list[dict[str, Any]]
+) -> None:
+    tags = demo["tenants"]["web-shop"]["default_tags"]
+    here = [line for line in inventory if line["tenant"] == "web-shop"]
+
+    def count(**wanted: Any) -> int:
+        return sum(all(line.get(key) == value for key, value in wanted.items()) for line in here)
+
+    assert any(line["kind"] == "security_group" and line["relations"].get("managed") for line in here)
+    for kind in ("load_balancer", "public_ip", "instance", "volume"):
+        owned = [line for line in here if line["kind"] == kind and "owner" in line["relations"]]
+        own = [line for line in here if line["kind"] == kind and "owner" not in line["relations"]]
+        assert owned, kind
+        assert own, kind
+    assert sum(bool(line["relations"].get("bootVolume")) for line in here) >= 20
+    for kind in ("lb_listener", "lb_pool", "lb_health_monitor", "image", "instance_snapshot"):
+        assert count(kind=kind) >= 2, kind
+    for kind in ("kubernetes_cluster", "node_pool", "database", "cache", "message_broker", "webserver"):
+        assert count(kind=kind) >= 1, kind
+    taggable = [line for line in here if kinds()[line["kind"]].apply == "covered"]
+    assert any(line["state"] in kinds()[line["kind"]].refuses_tags for line in taggable)
+    other_value = [x for x in taggable if any(x["tags"].get(k) not in (None, v) for k, v in tags.items())]
+    complete = [x for x in taggable if tags.items() <= x["tags"].items()]
+    assert len(other_value) >= 30
+    assert len(complete) >= 100
+    room = Counter(
+        kinds()[x["kind"]].tag_limit - len(x["tags"].keys() | tags.keys())
+        for x in taggable
+        if not tags.keys() <= x["tags"].keys() and len(x["tags"]) > 25
+    )
+    assert room[0] >= 4, "exactly reaching the limit"
+    assert room[-1] >= 4, "one over it"
+    assert any(len(x["tags"]) == kinds()[x["kind"]].tag_limit - 1 for x in taggable)
+    assert any(len(x["tags"]) == kinds()[x["kind"]].tag_limit for x in complete)
+
+
+def test_the_regional_developer_finds_resources_of_theirs_and_others_beside_them(
+    inventory: list[dict[str, Any]],
+) -> None:
+    staging = [
+        x for x in inventory if x["tenant"] == "staging" and kinds()[x["kind"]].service in ("compute", "storage")
+    ]
+    within = [x for x in staging if x["region"] == "fi-hel-1" and x["tags"].get("env") == "dev"]
+    assert len(within) >= 30
+    assert len([x for x in staging if x["region"] == "fi-hel-1" and x["tags"].get("env") != "dev"]) >= 30
+    assert len([x for x in staging if x["region"] != "fi-hel-1" and x["tags"].get("env") == "dev"]) >= 3
+
+
+def test_names_that_programs_stumble_over_are_in_the_inventory(inventory: list[dict[str, Any]]) -> None:
+    names = {line["name"] for line in inventory}
+    assert any(len(name) == 128 for name in names)
+    assert any("[/x]" in name for name in names)
+    assert any(any(unicodedata.bidirectional(letter) in {"R", "AL"} for letter in name) for name in names)
+    assert any(any(unicodedata.category(letter) == "So" for letter in name) for name in names)
+    assert any(any(unicodedata.east_asian_width(letter) == "W" for letter in name) for name in names)
+
+
+def use(inventory: list[dict[str, Any]], tenant: str) -> dict[str, int]:
+    here = [line for line in inventory if line["tenant"] == tenant]
+    return {
+        name: sum(
+            1 if quota.attribute is None else line["attributes"].get(quota.attribute, 0)
+            for line in here
+            if line["kind"] == quota.kind
+        )
+        for name, quota in quota_types().items()
+    }
+
+
+def test_the_demo_has_a_quota_nearly_used_up_one_over_one_of_nothing_and_one_unknown(
+    demo: dict[str, Any], inventory: list[dict[str, Any]]
+) -> None:
+    limits = {handle: defaults() | tenant.get("quotas", {}) for handle, tenant in demo["tenants"].items()}
+    over = {
+        (handle, name)
+        for handle in limits
+        for name, used in use(inventory, handle).items()
+        if used > limits[handle][name]
+    }
+    assert over == {("data-lake", "bucket_storage")}
+    near = use(inventory, "web-shop")["volume_storage"] / limits["web-shop"]["volume_storage"]
+    assert 0.9 < near < 1
+    assert limits["newsroom"]["kubernetes_cluster"] == 0
+    assert demo["failing_listings"] == [{"kind": "container_registry", "tenant": "web-shop"}]
+    assert use(inventory, "web-shop")["registry_storage"] > 0
+
+
+def test_keys_are_there_in_every_state_and_form(demo: dict[str, Any]) -> None:
+    keys = demo["keys"]
+    listed = {scope.scope for scope in scopes()}
+    named = {operation.name for operation in operations()}
+    revoked = {name for name, key in keys.items() if "revoked" in key}
+    expired = {name for name, key in keys.items() if _expires(key) < timedelta() and "revoked" not in key}
+    unused = {name for name, key in keys.items() if "used" not in key}
+    assert min(len(revoked), len(expired), len(unused)) >= 2
+    finer = {name for name, key in keys.items() if all(scope.count(":") == 2 for scope in key["scopes"])}
+    assert finer == {"start-stop-only"}
+    held = {tuple(key["scopes"]) for name, key in keys.items() if name not in revoked | expired}
+    for scope in ("organizations:read", "organizations:write", "quotas:write", "compute:*", "compute:write"):
+        assert (scope,) in held, scope
+    for scope in ("sessions:forward", "sessions:pty", "sessions:write"):
+        assert (scope,) in held, scope
+    assert {"owner@aurora.example", "member@aurora.example"} <= {key["by"] for key in keys.values()}
+    assert len({key["tenant"] for key in keys.values()}) == 5
+    for name, key in keys.items():
+        assert 2 <= len(name) <= 100
+        assert key["scopes"], name
+        assert set(key["scopes"]) <= listed | named, name
+        assert "*" not in key["scopes"], name
+        assert offset(key["created"]) < timedelta(), name
+        assert _expires(key) - offset(key["created"]) <= timedelta(days=730), name
+        assert demo["tenants"][key["tenant"]]["organization"] in demo["people"][key["by"]]["memberships"], name
+        assert offset(demo["people"][key["by"]]["created"]) <= offset(key["created"]), name
+
+
+def _expires(key: dict[str, Any]) -> timedelta:
+    return offset(key["expires"]) if "expires" in key else offset(key["created"]) + timedelta(days=365)
+
+
+def test_the_owner_has_sessions_on_other_devices_open_and_ended(demo: dict[str, Any]) -> None:
+    mine = [session for session in demo["sessions"] if session["by"] == "owner@aurora.example"]
+    assert len([session for session in mine if "ended" not in session]) == 3
+    assert {session["reason"] for session in mine if "ended" in session} == {"revoked", "expired"}
+    for session in demo["sessions"]:
+        assert offset(session["started"]) <= offset(session["seen"]) < timedelta()
+        if "ended" not in session:
+            assert offset(session["started"]) > timedelta(days=-30)

@@ -1,0 +1,71 @@
+"""The `:` line as a table: what is typed, and what it means."""
+
+import pytest
+
+from tui.command_line import Go, History, Mistake, Run, complete, parse
+
+PLACES = ("tenants", "contexts")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("", None),
+        ("   ", None),
+        (":", None),
+        ("tenants", Go("tenants")),
+        (":tenants", Go("tenants")),
+        ("Tenants", Go("tenants")),
+        ("ten", Go("tenants")),
+        ("t", Go("tenants")),
+        ("tenants status:active !web", Go("tenants", "status:active !web")),
+        ("con local", Go("contexts", "local")),
+        ("use Data Lake", Run("tenants.use", "Data Lake")),
+        ("use 'Data Lake'", Run("tenants.use", "Data Lake")),
+        ('use "Data Lake"', Run("tenants.use", "Data Lake")),
+        ("use 'Data Lake", Mistake("a quote is not closed")),
+        ("use O'Neill", Run("tenants.use", "O'Neill")),
+        ("create  Night  Shift ", Run("tenants.create", "Night  Shift")),
+        ("tenants.rename New [/x] Name", Run("tenants.rename", "New [/x] Name")),
+        ("context prod", Run("contexts.use", "prod")),
+        ("login", Run("contexts.sign_in")),
+        ("q", Run("app.quit")),
+        ("quit", Run("app.quit")),
+        ("quit now", Mistake("quit takes no argument")),
+        ("theme", Run("app.theme")),
+        ("nowhere", Mistake("there is no nowhere; Tab shows what there is")),
+    ],
+)
+def test_a_line_means(typed: str, meant: object) -> None:
+    assert parse(typed, PLACES) == meant
+
+
+def test_a_short_form_of_two_places_is_a_mistake_that_names_both() -> None:
+    assert parse("t", ("tenants", "tags")) == Mistake("t may be tenants or tags")
+
+
+def test_a_whole_word_is_never_taken_for_the_beginning_of_another() -> None:
+    assert parse("use", PLACES) == Run("tenants.use")  # although use-context begins with it
+
+
+def test_completion_offers_places_first_then_words_then_actions() -> None:
+    assert complete("te", PLACES, ())[0] == "tenants"
+    assert "tenants.rename" in complete("te", PLACES, ())
+    assert complete("use da", PLACES, ["Data Lake", "Sandbox"]) == ["use Data Lake"]
+    assert complete("quit x", PLACES, ["x"]) == []
+
+
+def test_history_goes_back_and_gives_what_was_being_typed_back() -> None:
+    history = History(["one", "two"])
+    assert history.older("thr") == "two"
+    assert history.older("two") == "one"
+    assert history.older("one") == "one"
+    assert history.newer("one") == "two"
+    assert history.newer("two") == "thr"
+    assert history.newer("thr") == "thr"
+
+
+def test_a_line_stands_in_the_history_once() -> None:
+    history = History(["one", "two"])
+    history.add("one")
+    assert history.lines == ["two", "one"]

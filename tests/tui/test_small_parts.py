@@ -1,0 +1,85 @@
+"""The pure parts: connection state, view history, launch flags, themes."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tui import themes
+from tui.history import History, View
+from tui.launch import Launch, parse
+from tui.link import BACKOFF, Link
+
+NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+
+
+def test_a_lost_connection_says_since_when_and_waits_longer_each_time() -> None:
+    link = Link()
+    pauses = []
+    for second in range(8):
+        link.failed("no answer", NOW + timedelta(seconds=second))
+        pauses.append(link.pause)
+    assert link.since == NOW
+    assert pauses == [*BACKOFF, BACKOFF[-1], BACKOFF[-1]]
+    assert link.answered(3.0)
+    assert (link.state, link.since, link.tries) == ("up", None, 0)
+
+
+def test_latency_that_jitters_changes_nothing_on_the_screen() -> None:
+    link = Link()
+    link.answered(12)
+    assert link.latency == "25 ms"
+    for jitter in (40, 11, 30, 14, 13):
+        assert not link.answered(jitter)
+    for _ in range(20):
+        link.answered(60_000)
+    assert link.latency == "> 5 s"
+
+
+def test_going_somewhere_new_drops_what_was_ahead() -> None:
+    history = History()
+    history.visit(View("tenants"))
+    history.visit(View("contexts"))
+    assert history.back(View("contexts", "lo")) == View("tenants")
+    assert history.forth(View("tenants", "web")) == View("contexts", "lo")
+    assert history.back(View("contexts", "lo")) == View("tenants", "web")
+    history.visit(View("contexts"))
+    assert history.later is None
+    assert history.earlier == View("tenants", "web")
+
+
+def test_the_first_and_the_latest_view_have_nothing_beyond_them() -> None:
+    history = History()
+    history.visit(View("tenants"))
+    assert history.back(View("tenants")) is None
+    assert history.forth(View("tenants")) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "launch"),
+    [
+        ([], Launch()),
+        (["--read-only"], Launch(read_only=True)),
+        (["--tenant", "T", "--no-color"], Launch(tenant="T", no_color=True)),
+        (["--config=/a/b", "-d"], Launch(config="/a/b", debug=True)),
+        (["tenant", "list"], None),
+        (["--help"], None),
+        (["-h"], None),
+        (["--version"], None),
+        (["-o", "json"], None),
+        (["--unknown"], None),
+        (["--tenant"], None),
+        (["--read-only", "whoami"], None),
+    ],
+)
+def test_only_a_line_without_a_command_word_opens_the_screens(words: list[str], launch: Launch | None) -> None:
+    assert parse(words) == launch
+
+
+def test_the_theme_follows_no_color_then_memory_then_the_terminal() -> None:
+    assert themes.choose({"NO_COLOR": "1"}, "frost-light") == themes.PLAIN
+    assert themes.choose({"NO_COLOR": ""}, "frost-light") == "frost-light"
+    assert themes.choose({}, "", no_color=True) == themes.PLAIN
+    assert themes.choose({}, "somebody-elses") == "frost-dark"
+    assert themes.choose({"COLORFGBG": "0;15"}, "") == "frost-light"
+    assert themes.other("frost-dark") == "frost-light"
+    assert themes.other(themes.PLAIN) == themes.PLAIN
