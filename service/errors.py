@@ -91,6 +91,18 @@ def insufficient_scope(scope: str | None) -> Refusal:
     return Refusal(403, "INSUFFICIENT_SCOPE", f"the API key lacks the {scope} scope", details={"scope": scope})
 
 
+def insufficient_permissions(operation: str, part: str, reason: str) -> Refusal:
+    """403 for an API key whose creator's role (`part` role) or policies (`part` policies) do not give an operation."""
+    who = "the policies of this API key do not" if part == "policies" else "your role does not"
+    return Refusal(
+        403,
+        "INSUFFICIENT_PERMISSIONS",
+        f"{who} grant permission to perform this action",
+        details={"reason": reason},
+        required_permission=operation,
+    )
+
+
 def not_found(message: str = "resource not found") -> Refusal:
     """FLAT 404: the resource does not exist, or not for this caller."""
     return Refusal(404, "NOT_FOUND", message, flat=True)

@@ -16,24 +16,24 @@ _FOLDED = str.maketrans(
 )
 
 
-def display_name(text: str) -> str:
-    """The name as it is kept: NFC, trimmed, 1 to 128 characters.
+def display_name(text: str, member: str = "displayName") -> str:
+    """The name as it is kept: NFC, trimmed, 1 to 128 characters. `member` is what the request calls it.
 
     Raises:
         Refusal: 400 INVALID_INPUT with details {reason, min, max}; reason is `too_short`, `too_long` or `character`.
     """
     name = unicodedata.normalize("NFC", text).strip()
     if any(unicodedata.category(character) in _REFUSED for character in name):
-        raise _refused("character", "displayName must not hold control or formatting characters")
+        raise _refused(member, "character", "must not hold control or formatting characters")
     if not name:
-        raise _refused("too_short", f"displayName must be 1 to {NAME_MAX} characters")
+        raise _refused(member, "too_short", f"must be 1 to {NAME_MAX} characters")
     if len(name) > NAME_MAX:
-        raise _refused("too_long", f"displayName must be 1 to {NAME_MAX} characters")
+        raise _refused(member, "too_long", f"must be 1 to {NAME_MAX} characters")
     return name
 
 
-def _refused(reason: str, message: str) -> Refusal:
-    return errors.invalid_input(message, member="displayName", reason=reason, min=1, max=NAME_MAX)
+def _refused(member: str, reason: str, message: str) -> Refusal:
+    return errors.invalid_input(f"{member} {message}", member=member, reason=reason, min=1, max=NAME_MAX)
 
 
 def slug(name: str) -> str:

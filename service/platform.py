@@ -10,6 +10,7 @@ from pathlib import Path
 
 from starlette.requests import Request
 
+from service.access.decisions import Decisions
 from service.access.outside import OutsideIssuer
 from service.access.tokens import Tokens, TrustedIssuer
 from service.clock import Clock, clock_from_environment
@@ -34,6 +35,7 @@ class Platform:
     issuer: TrustedIssuer
     tokens: Tokens
     operations: Operations
+    decisions: Decisions
     started_at: datetime
     request_stop: Callable[[], None] = lambda: None
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -92,5 +94,6 @@ def open_platform(settings: Settings) -> Platform:
         issuer=issuer,
         tokens=Tokens(database, clock, issuer),
         operations=Operations(database, clock, settings),
+        decisions=Decisions(),
         started_at=clock.now(),
     )

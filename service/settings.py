@@ -9,6 +9,7 @@
 | --issuer URL | FROST_PLATFORM_ISSUER | `local`, or the https issuer whose tokens are trusted |
 | --world NAME | FROST_PLATFORM_WORLD | demo, empty or large; default demo, with --listen empty |
 | --idle-minutes N | FROST_PLATFORM_IDLE_MINUTES | stop after N quiet minutes; 0 never; default 30, with --listen 0 |
+| | FROST_PLATFORM_REGION_TARGETS | `refuse`: targets of new policies must not name a region; default `accept` |
 | | FROST_PLATFORM_PROVISIONING_PACE | seconds each provisioning step takes at least; default 0.6 |
 """
 
@@ -16,7 +17,10 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+RegionTargets = Literal["accept", "refuse"]
+REGION_TARGETS: Mapping[str, RegionTargets] = {"accept": "accept", "refuse": "refuse"}
 WORLDS = ("demo", "empty", "large")
 PREFIX = "FROST_PLATFORM_"
 
@@ -33,6 +37,7 @@ class Settings:
     world: str
     idle_minutes: float
     provisioning_pace: float
+    region_targets: RegionTargets = "accept"
 
 
 def from_arguments(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
@@ -73,6 +78,9 @@ def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings
     issuer = given.issuer or "local"
     if issuer != "local" and not issuer.startswith(("https://", "http://127.0.0.1", "http://[::1]")):
         raise ValueError(f"--issuer must be `local` or an https URL, not {issuer!r}")
+    regions: RegionTargets | None = REGION_TARGETS.get(environ.get(PREFIX + "REGION_TARGETS") or "accept")
+    if regions is None:
+        raise ValueError(f"{PREFIX}REGION_TARGETS must be {' or '.join(REGION_TARGETS)}")
     return Settings(
         data_dir=data_dir,
         socket=Path(given.socket).absolute() if given.socket else data_dir / "api.sock",
@@ -82,6 +90,7 @@ def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings
         world=world,
         idle_minutes=_number("--idle-minutes", given.idle_minutes, 0 if listen else 30),
         provisioning_pace=_number(PREFIX + "PROVISIONING_PACE", environ.get(PREFIX + "PROVISIONING_PACE"), 0.6),
+        region_targets=regions,
     )
 
 

@@ -14,8 +14,10 @@ from starlette.requests import Request
 from service import errors
 from service.access.caller import Caller
 from service.db.tables import membership_tenants, memberships, tenants
+from service.world.roles import roles
 
 MANAGERS = frozenset({"owner", "admin"})
+AUTHORS = frozenset(role.name for role in roles().values() if role.authors_policies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Rule:
     owner of the unix socket). `scope`: the key scope an API key needs, None when any enforced scope will do.
     `roles`: the roles one of which is needed in the organization, None for any membership. `scope_of`: whether the
     path names a tenant or an organization that the caller must be entitled to. `operation`: the name of the change in
-    the audit log, None for reads. `local`: the route exists only on the unix socket.
+    the audit log, None for reads. `local`: the route exists only on the unix socket. `action`: the operation of the
+    catalogue that an API key's creator and policies must allow too. `tries`: a POST that changes nothing.
     """
 
     who: Literal["anyone", "caller", "person", "staff"]
@@ -35,6 +38,19 @@ class Rule:
     scope_of: Literal["tenant", "organization"] | None = None
     operation: str | None = None
     local: bool = False
+    action: str | None = None
+    tries: bool = False
+
+
+IAM = "/api/v1/tenants/{tenant_id}/iam"
+BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
+# Access is managed by people only, never with a key or a token of a machine. contract: Authentication
+LOOK = Rule("person", scope_of="tenant")
+TRY = Rule("person", scope_of="tenant", tries=True)
+
+
+def _changes(operation: str) -> Rule:
+    return Rule("person", roles=AUTHORS, scope_of="tenant", operation=operation)
 
 
 RULES: dict[tuple[str, str], Rule] = {
@@ -43,22 +59,67 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/openapi.json"): Rule("anyone"),
     ("GET", "/api/v1/auth/cli-config"): Rule("anyone"),
     ("GET", "/api/v1/me"): Rule("caller"),
-    ("GET", "/api/v1/organizations"): Rule("caller", scope="organizations:read"),
+    ("GET", "/api/v1/organizations"): Rule(
+        "caller", scope="organizations:read", action="organizations:organizations:list"
+    ),
     ("GET", "/api/v1/organizations/{organization_id}/tenants"): Rule(
-        "caller", scope="organizations:read", scope_of="organization"
+        "caller", scope="organizations:read", scope_of="organization", action="organizations:tenants:list"
     ),
     ("POST", "/api/v1/organizations/{organization_id}/tenants"): Rule(
-        "caller", scope="organizations:write", roles=MANAGERS, scope_of="organization", operation="tenant.create"
+        "caller",
+        scope="organizations:write",
+        roles=MANAGERS,
+        scope_of="organization",
+        operation="tenant.create",
+        action="organizations:tenants:create",
     ),
-    ("GET", "/api/v1/tenants"): Rule("caller", scope="organizations:read"),
-    ("GET", "/api/v1/tenants/{tenant_id}"): Rule("caller", scope="organizations:read", scope_of="tenant"),
+    ("GET", "/api/v1/tenants"): Rule("caller", scope="organizations:read", action="organizations:tenants:list"),
+    ("GET", "/api/v1/tenants/{tenant_id}"): Rule(
+        "caller", scope="organizations:read", scope_of="tenant", action="organizations:tenants:read"
+    ),
     ("PATCH", "/api/v1/tenants/{tenant_id}"): Rule(
-        "caller", scope="organizations:write", roles=MANAGERS, scope_of="tenant", operation="tenant.rename"
+        "caller",
+        scope="organizations:write",
+        roles=MANAGERS,
+        scope_of="tenant",
+        operation="tenant.rename",
+        action="organizations:tenants:update",
     ),
     ("GET", "/api/v1/tenants/{tenant_id}/operations"): Rule("caller", scope_of="tenant"),
     ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): Rule("caller", scope_of="tenant"),
     ("GET", "/api/v1/tenants/{tenant_id}/events"): Rule("caller", scope_of="tenant"),
     ("GET", "/api/v1/scopes"): Rule("caller"),
+    ("GET", "/api/v1/iam/catalogue"): Rule("caller"),
+    ("POST", f"{IAM}/groups"): _changes("group.create"),
+    ("GET", f"{IAM}/groups"): LOOK,
+    ("GET", f"{IAM}/groups/{{group_id}}"): LOOK,
+    ("PATCH", f"{IAM}/groups/{{group_id}}"): _changes("group.update"),
+    ("DELETE", f"{IAM}/groups/{{group_id}}"): _changes("group.delete"),
+    ("POST", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.add"),
+    ("GET", f"{IAM}/groups/{{group_id}}/members"): LOOK,
+    ("DELETE", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.remove"),
+    ("POST", f"{IAM}/policies"): _changes("policy.create"),
+    ("GET", f"{IAM}/policies"): LOOK,
+    ("GET", f"{IAM}/policies/{{policy_id}}"): LOOK,
+    ("PATCH", f"{IAM}/policies/{{policy_id}}"): _changes("policy.update"),
+    ("DELETE", f"{IAM}/policies/{{policy_id}}"): _changes("policy.delete"),
+    ("GET", f"{IAM}/policies/{{policy_id}}/versions"): LOOK,
+    ("GET", f"{IAM}/policies/{{policy_id}}/versions/{{version}}"): LOOK,
+    ("POST", f"{IAM}/policies/{{policy_id}}/rollback"): _changes("policy.rollback"),
+    ("POST", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.attach"),
+    ("GET", f"{IAM}/policies/{{policy_id}}/attachments"): LOOK,
+    ("DELETE", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.detach"),
+    ("POST", f"{IAM}/simulate"): TRY,
+    ("POST", f"{IAM}/coverage"): TRY,
+    ("POST", f"{IAM}/check"): TRY,
+    ("GET", f"{IAM}/access"): LOOK,
+    ("POST", f"{IAM}/who"): TRY,
+    ("POST", f"{IAM}/preview"): TRY,
+    ("POST", BINDINGS): _changes("workload_identity.create"),
+    ("GET", BINDINGS): LOOK,
+    ("GET", f"{BINDINGS}/{{binding_id}}"): LOOK,
+    ("PUT", f"{BINDINGS}/{{binding_id}}"): _changes("workload_identity.update"),
+    ("DELETE", f"{BINDINGS}/{{binding_id}}"): _changes("workload_identity.delete"),
     ("GET", "/api/v1/platform/status"): Rule("staff", local=True),
     ("GET", "/api/v1/platform/operations"): Rule("staff", local=True),
     ("POST", "/api/v1/platform/stop"): Rule("staff", operation="platform.stop", local=True),

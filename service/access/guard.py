@@ -23,6 +23,7 @@ from service.access import audit, keys
 from service.access.authority import RULES, Access, Rule, decide
 from service.access.caller import Caller
 from service.access.credential import presented
+from service.access.enforcement import enforce
 from service.errors import Refusal, validation_refusal
 from service.peer import peer_uid
 from service.platform import Platform
@@ -84,7 +85,9 @@ def admit(rule: Rule, platform: Platform, request: Request) -> Access:
     caller = identify(platform, request, request_id, uid)
     request.scope["frost.caller"] = caller
     with platform.database.read() as connection:
-        return decide(rule, caller, connection, request.path_params)
+        access = decide(rule, caller, connection, request.path_params)
+        enforce(platform, connection, rule, access, request)
+        return access
 
 
 def identify(platform: Platform, request: Request, request_id: str, uid: int | None) -> Caller:
@@ -106,13 +109,18 @@ async def read_body(request: Request) -> None:
     Raises:
         Refusal: 415 for another content type, 400 INVALID_INPUT for what is not one plain JSON value.
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise Refusal(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/json")
+    require_json(request)
     try:
         request._json = strict_json.loads(await request.body())
     except ValueError as error:
         raise errors.invalid_input(f"invalid request body: {error}", reason="invalid_json") from None
+
+
+def require_json(request: Request) -> None:
+    """Refuse a body of another content type with 415."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Refusal(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/json")
 
 
 def record_refusal(

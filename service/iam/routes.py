@@ -26,3 +26,25 @@ def list_scopes(platform: Platform = Depends(platform_of), _: Access = Depends(a
             ],
         }
     )
+
+
+@router.get("/api/v1/iam/catalogue")
+def list_catalogue(
+    platform: Platform = Depends(platform_of),
+    _: Access = Depends(authorize),
+    filter: str = "",
+) -> JSONResponse:
+    """The operations whose name holds a text, letter case ignored and nothing in it special, sorted by name."""
+    wanted = filter.casefold()
+    with platform.database.read() as connection:
+        operations = store.operations(connection)
+    return JSONResponse(
+        {
+            "operations": [
+                {"name": row.name, "accessLevel": row.access_level, "description": row.description}
+                for row in sorted(operations, key=lambda row: str(row.name))
+                if wanted in row.name
+            ],
+            "total": len(operations),
+        }
+    )

@@ -7,6 +7,7 @@ where it surely holds, a deny those where it may hold, so that three-valued eval
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from service.policy import conditions
@@ -25,6 +26,8 @@ from service.policy.rules import (
 
 PRINCIPAL_TYPES = ("api_key", "workload_identity", "user")
 OTHER = "any-other"
+FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 class Unknown:
@@ -54,6 +57,10 @@ class Coordinate:
 
     atoms: list[Atom]
     _masks: dict[object, int] = field(default_factory=dict)
+    _places: dict[Atom, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = {atom: place for place, atom in enumerate(self.atoms)}
 
     @property
     def full(self) -> int:
@@ -66,13 +73,17 @@ class Coordinate:
             found = self._masks[key] = sum(1 << place for place, atom in enumerate(self.atoms) if holds(atom))
         return found
 
+    def only(self, atom: Atom) -> int:
+        """One atom that is there."""
+        return 1 << self._places[atom]
+
     def without_unknown(self) -> int:
         """All atoms but unknown."""
         return self.full & ~self.only_unknown()
 
     def only_unknown(self) -> int:
         """The unknown atom, or 0 where the coordinate has none."""
-        return 1 << self.atoms.index(UNKNOWN) if UNKNOWN in self.atoms else 0
+        return 1 << self._places[UNKNOWN] if UNKNOWN in self._places else 0
 
 
 def operation_part(literals: Sequence[str]) -> Coordinate:
@@ -96,7 +107,7 @@ def literal_mask(coordinate: Coordinate, literal: str, *, deny: bool) -> int:
     """A literal or `*` on a part."""
     if literal == STAR:
         return coordinate.full
-    return coordinate.mask((literal, deny), lambda atom: deny if atom is UNKNOWN else atom == literal)
+    return coordinate.only(literal) | (coordinate.only_unknown() if deny else 0)
 
 
 def id_mask(coordinate: Coordinate, pattern: str, *, deny: bool) -> int:
@@ -190,4 +201,5 @@ def _instants(constraints: Sequence[Constraint]) -> list[float]:
     found = [named[0] - 86_400]
     for before, after in zip(named, [*named[1:], named[-1] + 2 * 86_400], strict=True):
         found += [before, (before + after) / 2]
-    return found
+    # Before the first and after the last instant that can be written there is no request to find.
+    return [instant for instant in found if FIRST_INSTANT <= instant <= LAST_INSTANT]

@@ -30,6 +30,8 @@ from service.policy.rules import REQUEST_TAG, RESOURCE_TAG, Constraint, Document
 BUDGET = 50_000
 """Subtraction steps; beyond, the answer is "undecided", which counts as a refusal."""
 MOST_EXAMPLES = 5
+MOST_LEFT = 64
+"""Boxes that are left over before the search stops: there are counterexamples enough in them."""
 
 Box = tuple[int, ...]
 # Coordinates 0 to 2 are the operation's parts, 3 to 5 the target's region, type and id; facts follow. The target's
@@ -87,8 +89,8 @@ def check(
         return Check(Answer.WITHIN, steps=search.steps)
     drafted = Engine([GrantedRule(rule, Source("", "draft", index)) for index, rule in enumerate(draft.rules)])
     examples: list[Counterexample] = []
-    names = tuple(name.split(":") for name in catalogue)
-    for box in sorted(rest, key=lambda box: not space.holds_an_operation(box, names)):
+    names = _Names(catalogue, space)
+    for box in sorted(rest, key=lambda box: not names.within(box)):
         example = _example(space, box, names, drafted, engine)
         if example is not None and all(example.question != known.question for known in examples):
             examples.append(example)
@@ -148,8 +150,9 @@ class Space:
         if not all(facts):
             return []
         found = set()
+        targets = self._targets(rule)
         for service, resource, action in self._operations(rule):
-            for target_service, region, kind, name in self._targets(rule):
+            for target_service, region, kind, name in targets:
                 both = service & target_service
                 if both:
                     found.add((both, resource, action, region, kind, name, *facts))
@@ -177,20 +180,92 @@ class Space:
         ]
         return {(a, b, c, d) for a, b, c, d in _merged(found)}
 
-    def holds_an_operation(self, box: Box, names: Sequence[Sequence[str]]) -> bool:
-        """Whether an operation of today's catalogue is in the box."""
-        return next(self.operations_in(box, names), None) is not None
-
-    def operations_in(self, box: Box, names: Sequence[Sequence[str]]) -> Iterator[OperationPattern]:
+    def operations_in(self, box: Box, names: "_Names") -> Iterator[OperationPattern]:
         """The operations of today's catalogue in the box."""
-        for name in names:
-            if all(box[place] >> self._atom(place, part) & 1 for place, part in enumerate(name)):
-                yield OperationPattern(*name)
+        for number in _bits(names.within(box)):
+            yield OperationPattern(*names.names[number])
 
-    def _atom(self, place: int, part: str) -> int:
-        """Which atom a value of the catalogue belongs to; the last one is that of all values not named."""
-        atoms = self.coordinates[place].atoms
-        return atoms.index(part) if part in atoms[:-1] else len(atoms) - 1
+
+class _Names:
+    """The catalogue cut by the same atoms: bit i of a set is operation i."""
+
+    def __init__(self, names: Iterable[str], space: Space) -> None:
+        self.names = [name.split(":") for name in names]
+        self._atoms: list[list[int]] = []
+        for place in (SERVICE, RESOURCE, ACTION):
+            atoms = space.coordinates[place].atoms
+            # The last atom stands for every value that is not named.
+            numbers = {value: number for number, value in enumerate(atoms[:-1])}
+            sets = [0] * len(atoms)
+            for number, name in enumerate(self.names):
+                sets[numbers.get(name[place], len(atoms) - 1)] |= 1 << number
+            self._atoms.append(sets)
+
+    def within(self, box: Box) -> int:
+        """The operations of a box."""
+        found = (1 << len(self.names)) - 1
+        for place, sets in enumerate(self._atoms):
+            found &= _union(sets[number] for number in _bits(box[place]))
+        return found
+
+
+class _Covers:
+    """Boxes to subtract, widest first, asked as sets: bit i of a set is box i.
+
+    Every coordinate has few different masks, so that what meets or holds a box is one set for each of its masks,
+    found once and kept, and the answer for the whole box their intersection.
+    """
+
+    def __init__(self, boxes: Iterable[Box], coordinates: int) -> None:
+        # Widest first: one wide cover ends a search that many narrow ones would only split.
+        self.boxes = sorted(set(boxes), key=_size, reverse=True)
+        self.all = (1 << len(self.boxes)) - 1
+        self._by_mask: list[dict[int, int]] = [{} for _ in range(coordinates)]
+        for number, box in enumerate(self.boxes):
+            for place, mask in enumerate(box):
+                masks = self._by_mask[place]
+                masks[mask] = masks.get(mask, 0) | 1 << number
+        self._meeting: list[dict[int, int]] = [{} for _ in range(coordinates)]
+        self._holding: list[dict[int, int]] = [{} for _ in range(coordinates)]
+
+    def meeting(self, box: Box, among: int) -> int:
+        """Those that share a point with the box."""
+        for place, mask in enumerate(box):
+            kept = self._meeting[place]
+            if (found := kept.get(mask)) is None:
+                found = kept[mask] = _union(covers for other, covers in self._by_mask[place].items() if other & mask)
+            among &= found
+            if not among:
+                break
+        return among
+
+    def holding(self, box: Box, among: int) -> int:
+        """Those that hold all of the box."""
+        for place, mask in enumerate(box):
+            kept = self._holding[place]
+            if (found := kept.get(mask)) is None:
+                found = kept[mask] = _union(
+                    covers for other, covers in self._by_mask[place].items() if other & mask == mask
+                )
+            among &= found
+            if not among:
+                break
+        return among
+
+
+def _union(sets: Iterable[int]) -> int:
+    found = 0
+    for one in sets:
+        found |= one
+    return found
+
+
+def _size(box: Box) -> int:
+    """How many points a box holds."""
+    size = 1
+    for mask in box:
+        size *= mask.bit_count()
+    return size
 
 
 class _Search:
@@ -201,54 +276,56 @@ class _Search:
 
     def run(self, draft: Sequence[Rule], author: Sequence[Rule]) -> list[Box]:
         """The boxes of requests the draft allows and the author may not make; empty when there are none."""
-        allowed = self._all(draft, deny=False)
-        taken_back = self._all(draft, deny=True)
-        held = self._all(author, deny=False)
-        denied = self._all(author, deny=True)
+        coordinates = len(self.space.coordinates)
+        back = self._boxes(draft, deny=True)
+        covers = _Covers([*back, *self._boxes(author, deny=False)], coordinates)
+        taken_back = _Covers(back, coordinates)
+        denied = _Covers(self._boxes(author, deny=True), coordinates)
+        allowed = self._boxes(draft, deny=False)
         left: list[Box] = []
         for world in self.space.worlds():
             for whole in allowed:
                 box = _meet(whole, world)
                 if box is None:
                     continue
-                left += self._minus(box, taken_back + held)
-                for deny in denied:
-                    both = _meet(box, deny)
-                    if both is not None:
-                        left += self._minus(both, taken_back)
-                if len(left) > 64:
+                left += self._minus(box, covers)
+                for number in _bits(denied.meeting(box, denied.all)):
+                    both = _meet(box, denied.boxes[number])
+                    assert both is not None
+                    left += self._minus(both, taken_back)
+                if len(left) > MOST_LEFT:
                     return left
         return left
 
-    def _all(self, rules: Sequence[Rule], *, deny: bool) -> list[Box]:
-        boxes = {box for rule in rules if rule.denies is deny for box in self.space.boxes(rule)}
-        # Widest first: one wide cover ends a search that many narrow ones would only split.
-        return sorted(boxes, key=lambda box: [-part.bit_count() for part in box])
+    def _boxes(self, rules: Sequence[Rule], *, deny: bool) -> set[Box]:
+        return {box for rule in rules if rule.denies is deny for box in self.space.boxes(rule)}
 
-    def _minus(self, box: Box, covers: Sequence[Box]) -> list[Box]:
-        """What the covers leave of a box. Depth first, so that the first cover that holds all of it ends it."""
+    def _minus(self, box: Box, covers: _Covers) -> list[Box]:
+        """What the covers leave of a box. Depth first: of a box that is left over the first pieces are enough."""
         left: list[Box] = []
-        stack = [(box, 0)]
+        stack = [(box, covers.all)]
         while stack:
-            rest, place = stack.pop()
-            while place < len(covers):
-                self.steps += 1
-                if self.steps > self.budget:
-                    raise OutOfBudget
-                cover = covers[place]
-                place += 1
-                if any(not mine & other for mine, other in zip(rest, cover, strict=True)):
-                    continue
-                pieces = list(_split(rest, cover))
-                if not pieces:
-                    break
-                stack += [(piece, place) for piece in pieces[1:]]
-                rest = pieces[0]
-            else:
+            self.steps += 1
+            if self.steps > self.budget:
+                raise OutOfBudget
+            rest, among = stack.pop()
+            near = covers.meeting(rest, among)
+            if not near:
                 left.append(rest)
-                if len(left) > 64:
+                if len(left) > MOST_LEFT:
                     return left
+            elif not covers.holding(rest, near):
+                widest = near & -near
+                cover = covers.boxes[widest.bit_length() - 1]
+                stack += [(piece, near ^ widest) for piece in _split(rest, cover)]
         return left
+
+
+def _bits(numbers: int) -> Iterator[int]:
+    while numbers:
+        low = numbers & -numbers
+        yield low.bit_length() - 1
+        numbers ^= low
 
 
 def _meet(one: Box, other: Box) -> Box | None:
@@ -280,9 +357,7 @@ def _merged(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
     return found
 
 
-def _example(
-    space: Space, box: Box, names: Sequence[Sequence[str]], draft: Engine, author: Engine
-) -> Counterexample | None:
+def _example(space: Space, box: Box, names: _Names, draft: Engine, author: Engine) -> Counterexample | None:
     """A concrete request of the box, tried on both sides."""
     chosen = [
         coordinate.atoms[(mask & -mask).bit_length() - 1]

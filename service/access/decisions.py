@@ -1,0 +1,200 @@
+"""The one place where stored facts become a decision about a principal. policy language: Who may do what
+
+An operation is done only when every part of a standing gives it: a key's scopes AND its creator's rights now AND its
+policies when it has any; an identity's scopes when it has any AND its policies. A deny in any part therefore wins.
+What a policy gives ends where its author's rights end now; that cap is inside the compiled engine.
+"""
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from sqlalchemy import Connection, func, select
+
+from service.access import standing as stored
+from service.access.standing import Standing
+from service.db.tables import catalogue_operations
+from service.policy.catalogue import Catalogue
+from service.policy.document import DocumentRefused, read
+from service.policy.engine import Engine, GrantedRule, Source, grants
+from service.policy.facts import Facts
+from service.policy.rules import Document
+from service.world import catalogue as shipped
+from service.world.roles import roles, scope_of
+
+MOST_KEPT = 2_000
+Part = Literal["scopes", "role", "policies"]
+
+NOBODY = Engine(())
+"""Of somebody without any right here: an author who left, a policy nobody stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether, and which part of the standing says so.
+
+    On a refusal `part` is the first part that does not give it; `source` is the deciding rule, None where none matched.
+    """
+
+    allowed: bool
+    part: Part
+    verdict: int = 0
+    source: Source | None = None
+    unreadable: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why, in one word: `allowed`, `explicit_deny`, `no_match`, `unreadable_policy`."""
+        if self.allowed:
+            return "allowed"
+        if self.unreadable:
+            return "unreadable_policy"
+        return "explicit_deny" if self.verdict < 0 else "no_match"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """The catalogue as it is. One object for each state of it, told apart by identity."""
+
+    catalogue: Catalogue
+    levels: dict[str, str]
+    descriptions: dict[str, str]
+
+    def scope_of(self, operation: str) -> str | None:
+        """The key scope that covers an operation; None for one that is not in the catalogue."""
+        level = self.levels.get(operation)
+        return None if level is None else scope_of(operation, level)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A standing made ready to decide. Immutable: a change of anything it rests on makes another."""
+
+    standing: Standing
+    known: Known
+    # None: this part is not asked.
+    role: Engine | None
+    policies: Engine | None
+    unreadable: tuple[str, ...] = ()
+
+    def decide(self, operation: str, target: str, facts: Facts) -> Decision:
+        """May this be done? `target` is a full name whose `*` parts are unknown."""
+        last = Decision(False, "policies")
+        if self.standing.scopes is not None:
+            last = Decision(covers(self.standing.scopes, self.known.scope_of(operation)), "scopes")
+            if not last.allowed:
+                return last
+        if self.role is not None:
+            last = _answer("role", self.role, operation, target, facts)
+            if not last.allowed:
+                return last
+        if self.unreadable:
+            return Decision(False, "policies", unreadable=True)
+        if self.policies is not None:
+            return _answer("policies", self.policies, operation, target, facts)
+        return last
+
+
+def _answer(part: Part, engine: Engine, operation: str, target: str, facts: Facts) -> Decision:
+    verdict = engine.decide(operation, target, facts)
+    return Decision(verdict > 0, part, verdict, engine.source(verdict))
+
+
+def covers(scopes: Iterable[str], needed: str | None) -> bool:
+    """Whether scopes give what a service asks for: exact, or the wildcard of that service. contract: Scope rules"""
+    if needed is None or needed not in shipped.enforced_scopes():
+        return False
+    return any(scope in (needed, f"{needed.partition(':')[0]}:*") for scope in scopes)
+
+
+class Decisions:
+    """Compiled standings of this process, by principal, and the catalogue they were compiled with."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: tuple[int, Known] | None = None
+        self._kept: OrderedDict[tuple[str, str, str], Compiled] = OrderedDict()
+
+    def known(self, connection: Connection) -> Known:
+        """The catalogue of this database; it only ever grows, so its last position tells whether it is the same."""
+        last = connection.scalar(select(func.max(catalogue_operations.c.position))) or 0
+        kept = self._known
+        if kept is not None and kept[0] == last:
+            return kept[1]
+        rows = connection.execute(select(catalogue_operations).order_by(catalogue_operations.c.position)).all()
+        known = Known(
+            Catalogue(row.name for row in rows),
+            {row.name: row.access_level for row in rows},
+            {row.name: row.description for row in rows},
+        )
+        self._known = (last, known)
+        return known
+
+    def compiled(self, connection: Connection, standing: Standing) -> Compiled:
+        """The engine of a standing that was read on this connection: kept, or made now and swapped in."""
+        known = self.known(connection)
+        name = (standing.tenant_id, standing.kind, standing.id)
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is not None and kept.standing == standing and kept.known is known:
+                self._kept.move_to_end(name)
+                return kept
+        made = compile_standing(connection, standing, known)
+        with self._lock:
+            self._kept[name] = made
+            self._kept.move_to_end(name)
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+
+def compile_standing(connection: Connection, standing: Standing, known: Known) -> Compiled:
+    """Read the documents of a standing's policies and compile them; one that cannot be read denies everything."""
+    role = None if standing.kind == "workload_identity" else role_engine(standing.role)
+    if not standing.policies:
+        # Without scopes and without policies an identity has no grant at all.
+        empty = NOBODY if standing.kind == "workload_identity" and standing.scopes is None else None
+        return Compiled(standing, known, role, empty)
+    texts = stored.documents(connection, standing.tenant_id, [held.policy_id for held in standing.policies])
+    rules: list[GrantedRule] = []
+    unreadable = []
+    for held in standing.policies:
+        if held.policy_id not in texts:
+            continue  # Deleted since the standing was read: what is left decides, an empty rest denies.
+        name, text = texts[held.policy_id]
+        try:
+            document = read(text, known.catalogue).document
+        except DocumentRefused:
+            unreadable.append(held.policy_id)
+            continue
+        rules += grants(document, held.policy_id, name, role_engine(held.author_role))
+    return Compiled(standing, known, role, Engine(rules), tuple(unreadable))
+
+
+@cache
+def role_document(role: str) -> Document:
+    """The rules of a role of this platform."""
+    text = json_text(roles()[role].document)
+    return read(text, Catalogue(operation.name for operation in shipped.operations())).document
+
+
+@cache
+def role_engine(role: str | None) -> Engine:
+    """A role's rules, compiled once; of no role, or of one this version does not know, nothing."""
+    return Engine(role_rules(role)) if role in roles() else NOBODY
+
+
+def role_rules(role: str | None) -> list[GrantedRule]:
+    """A role's rules as grants, named `role:<name>`."""
+    if role is None or role not in roles():
+        return []
+    return grants(role_document(role), f"role:{role}", roles()[role].title)
+
+
+def json_text(value: object) -> str:
+    """Compact JSON, members in their order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,202 @@
+"""The author's cap when something is written: nobody gives, or takes from others, more than they hold. hostile A
+
+Three questions, each decided by exact containment: does a document stay within its author's rights; do somebody's
+rights cover all that a key or identity may have; may somebody give a scope away. Undecided counts as no.
+The answers depend on nothing but their arguments, so they are remembered.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection
+
+from service.access import standing as stored
+from service.access.authority import Access
+from service.access.decisions import Known, covers, role_document, role_rules
+from service.errors import Refusal
+from service.iam import policy_store, principal_store, wire
+from service.platform import Platform
+from service.policy import containment
+from service.policy.containment import Answer, Check
+from service.policy.document import DocumentRefused, read
+from service.policy.matching import ANYTHING, OperationPattern, read_operation_pattern
+from service.policy.rules import Document, Rule
+from service.world.roles import roles
+
+REMEMBERED = 512
+WITHIN = Check(Answer.WITHIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Somebody who manages access in a tenant, with the role they have there at this moment."""
+
+    user_id: str
+    tenant_id: str
+    role: str | None
+    known: Known
+
+
+def author_of(connection: Connection, platform: Platform, access: Access) -> Author:
+    """The caller as an author; the role is read on this connection."""
+    tenant_id, user_id = str(access.tenant_id), str(access.caller.user_id)
+    return Author(
+        user_id, tenant_id, stored.role_in(connection, tenant_id, user_id), platform.decisions.known(connection)
+    )
+
+
+def examine(author: Author, text: str) -> Check:
+    """Whether a canonical document stays within the author's rights."""
+    return _examined(text, author.role, author.tenant_id, author.known)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _examined(text: str, role: str | None, tenant_id: str, known: Known) -> Check:
+    try:
+        document = read(text, known.catalogue).document
+    except DocumentRefused:
+        # A stored document that is not understood any more gives nothing, so it may be anything.
+        return Check(Answer.UNDECIDED)
+    return _contained(document, role, tenant_id, known)
+
+
+def _contained(document: Document, role: str | None, tenant_id: str, known: Known) -> Check:
+    return containment.check(document, role_rules(role), tenant=tenant_id, catalogue=known.catalogue.names)
+
+
+def require_within(author: Author, text: str, **named: Any) -> None:
+    """Refuse a document that allows what its author may not do; `named` says of which policy it is, if not the draft.
+
+    Raises:
+        Refusal: 403 POLICY_EXCEEDS_AUTHOR with at most five counterexamples.
+    """
+    check = examine(author, text)
+    if check.answer is Answer.WITHIN:
+        return
+    document = read(text, author.known.catalogue).document
+    raise Refusal(
+        403,
+        "POLICY_EXCEEDS_AUTHOR",
+        "a policy cannot grant more than its author holds"
+        if check.answer is Answer.BEYOND
+        else "it could not be decided whether the policy grants more than its author holds",
+        details={
+            "answer": check.answer.value,
+            "counterexamples": [wire.counterexample(one, document) for one in check.examples],
+            **named,
+        },
+        hint="narrow the rule that is named, or ask somebody who holds the operation"
+        if check.answer is Answer.BEYOND
+        else "write the rules with fewer different patterns and constraints",
+    )
+
+
+def require_over(connection: Connection, author: Author, principals: Iterable[tuple[str, str]]) -> None:
+    """Refuse to change what keys and identities may do for somebody who neither made them nor covers their rights.
+
+    A deny, or a policy taken away, is a weapon against a stronger key as much as an allow is one for a weaker.
+
+    Raises:
+        Refusal: 403 PRINCIPAL_EXCEEDS_AUTHOR naming the principals.
+    """
+    beyond: list[dict[str, str]] = []
+    examples: list[dict[str, Any]] = []
+    for kind, identifier, documents in _rights(connection, author, list(principals)):
+        for document in documents:
+            check = _contained_rights(document, author.role, author.tenant_id, author.known)
+            if check.answer is not Answer.WITHIN:
+                beyond.append({"type": kind, "id": identifier})
+                examples += [wire.counterexample(one, document) for one in check.examples]
+                break
+    if beyond:
+        raise Refusal(
+            403,
+            "PRINCIPAL_EXCEEDS_AUTHOR",
+            "you neither made this principal nor hold all that it may do",
+            details={"principals": beyond[:20], "counterexamples": examples[: containment.MOST_EXAMPLES]},
+            hint="ask its maker, or somebody whose rights cover it",
+        )
+
+
+def _rights(
+    connection: Connection, author: Author, principals: Sequence[tuple[str, str]]
+) -> Iterable[tuple[str, str, list[Document]]]:
+    """All that principals of others may ever have, as documents; those the author made are left out."""
+    named: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
+    for kind, identifier in principals:
+        named[kind].append(identifier)
+    makers = stored.roles_in(connection, author.tenant_id) if named["api_key"] else {}
+    for key in principal_store.keys_among(connection, author.tenant_id, named["api_key"]):
+        if key.user_id != author.user_id:
+            # Policies are left out: they narrow it now and may be gone tomorrow.
+            yield "api_key", key.id, [key_rights(tuple(key.scopes), makers.get(key.user_id), author.known)]
+    for identity in principal_store.identities_among(connection, author.tenant_id, named["workload_identity"]):
+        if identity.created_by == author.user_id:
+            continue
+        documents = [_scope_rights(tuple(identity.scopes), author.known)]
+        if not identity.scopes:
+            held = stored.policies_of(connection, author.tenant_id, "workload_identity", identity.id)
+            texts = stored.documents(connection, author.tenant_id, [one.policy_id for one in held])
+            documents = [read(text, author.known.catalogue).document for _, text in texts.values()]
+        yield "workload_identity", identity.id, documents
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _contained_rights(document: Document, role: str | None, tenant_id: str, known: Known) -> Check:
+    return _contained(document, role, tenant_id, known) if document.rules else WITHIN
+
+
+@lru_cache(maxsize=REMEMBERED)
+def key_rights(scopes: tuple[str, ...], role: str | None, known: Known) -> Document:
+    """What a key has from its scopes and its creator's role together, as a document of today's operations."""
+    if role not in roles():
+        return Document(())
+    covered = set(_operations(scopes, known))
+    rules = []
+    for rule in role_document(str(role)).rules:
+        if rule.denies:
+            rules.append(rule)
+            continue
+        names = known.catalogue.masks.names(known.catalogue.masks.of_rule(rule))
+        patterns = tuple(read_operation_pattern(name) for name in names if name in covered)
+        if patterns:
+            rules.append(replace(rule, operations=patterns, operation_texts=tuple(map(str, patterns))))
+    return Document(tuple(rules))
+
+
+def _operations(scopes: tuple[str, ...], known: Known) -> list[str]:
+    return [name for name in known.catalogue.names if covers(scopes, known.scope_of(name))]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _scope_rights(scopes: tuple[str, ...], known: Known) -> Document:
+    """What scopes give on their own."""
+    patterns: tuple[OperationPattern, ...] = tuple(map(read_operation_pattern, _operations(scopes, known)))
+    if not patterns:
+        return Document(())
+    return Document((Rule("", "allow", patterns, tuple(map(str, patterns)), (ANYTHING,), ("*",), ()),))
+
+
+def require_scope(author: Author, scope: str) -> None:
+    """Refuse to give an identity a scope that covers more than the author holds.
+
+    Raises:
+        Refusal: 403 SCOPE_EXCEEDS_AUTHOR naming the scope, with counterexamples.
+    """
+    document = _scope_rights((scope,), author.known)
+    check = _contained_rights(document, author.role, author.tenant_id, author.known)
+    if check.answer is not Answer.WITHIN:
+        raise Refusal(
+            403,
+            "SCOPE_EXCEEDS_AUTHOR",
+            f"the scope {scope} gives more than you hold",
+            details={"scope": scope, "counterexamples": [wire.counterexample(o, document) for o in check.examples]},
+        )
+
+
+def require_attached_within(connection: Connection, author: Author, kind: str, attachee_id: str) -> None:
+    """Refuse somebody whose rights do not cover every policy attached to an attachee, naming the policy. hostile A07"""
+    for row in policy_store.attached_to(connection, author.tenant_id, kind, attachee_id):
+        require_within(author, row.document, policyId=row.id, policyName=row.name)

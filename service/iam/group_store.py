@@ -1,0 +1,145 @@
+"""Groups and their members in the database. Every query carries the tenant."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
+
+from service.db.engine import Record
+from service.db.tables import api_keys, group_members, groups, policy_attachments, workload_identities
+from service.iam.paging import Key, behind
+
+_MEMBERS = (
+    select(func.count()).select_from(group_members).where(group_members.c.group_id == groups.c.id).scalar_subquery()
+)
+_POLICIES = (
+    select(func.count())
+    .select_from(policy_attachments)
+    .where(policy_attachments.c.attachee_type == "group", policy_attachments.c.attachee_id == groups.c.id)
+    .scalar_subquery()
+)
+_GROUP = select(groups, _MEMBERS.label("member_count"), _POLICIES.label("policy_count"))
+
+
+def get(connection: Connection, tenant_id: str, group_id: str) -> Record | None:
+    """One group with `member_count` and `policy_count`."""
+    return connection.execute(_GROUP.where(groups.c.tenant_id == tenant_id, groups.c.id == group_id)).one_or_none()
+
+
+def page(
+    connection: Connection, tenant_id: str, member: tuple[str, str] | None, after: Key | None, limit: int
+) -> Sequence[Record]:
+    """Groups in the order they were made, only those with a member where one is named; one row more than asked."""
+    query = _GROUP.where(groups.c.tenant_id == tenant_id)
+    if member is not None:
+        query = query.where(
+            groups.c.id.in_(
+                select(group_members.c.group_id).where(
+                    group_members.c.tenant_id == tenant_id,
+                    group_members.c.member_type == member[0],
+                    group_members.c.member_id == member[1],
+                )
+            )
+        )
+    order = (groups.c.created_at, groups.c.id)
+    if after is not None:
+        query = query.where(behind(order, after))
+    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+
+
+def named(connection: Connection, tenant_id: str, name: str) -> str | None:
+    """The id of the group of that name."""
+    return connection.scalar(select(groups.c.id).where(groups.c.tenant_id == tenant_id, groups.c.name == name))
+
+
+def add(connection: Connection, values: dict[str, Any]) -> None:
+    connection.execute(insert(groups).values(**values, version=1))
+
+
+def change(connection: Connection, group_id: str, values: dict[str, Any], at: datetime) -> None:
+    """Change some members of a group, as a new version."""
+    connection.execute(
+        update(groups).where(groups.c.id == group_id).values(**values, version=groups.c.version + 1, updated_at=at)
+    )
+
+
+def remove(connection: Connection, tenant_id: str, group_id: str) -> None:
+    """Remove a group with its membership and its attachments; members and policies stay."""
+    connection.execute(delete(group_members).where(group_members.c.group_id == group_id))
+    connection.execute(
+        delete(policy_attachments).where(
+            policy_attachments.c.tenant_id == tenant_id,
+            policy_attachments.c.attachee_type == "group",
+            policy_attachments.c.attachee_id == group_id,
+        )
+    )
+    connection.execute(delete(groups).where(groups.c.tenant_id == tenant_id, groups.c.id == group_id))
+
+
+def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
+    """Every member of a group as (type, id)."""
+    rows = connection.execute(
+        select(group_members.c.member_type, group_members.c.member_id).where(group_members.c.group_id == group_id)
+    )
+    return [(row.member_type, row.member_id) for row in rows]
+
+
+def member_page(
+    connection: Connection, tenant_id: str, group_id: str, after: Key | None, limit: int
+) -> Sequence[Record]:
+    """Members in the order they were added; one row more than asked."""
+    query = with_names(
+        select(group_members), group_members.c.tenant_id, group_members.c.member_type, group_members.c.member_id
+    ).where(group_members.c.tenant_id == tenant_id, group_members.c.group_id == group_id)
+    order = (group_members.c.added_at, group_members.c.member_type, group_members.c.member_id)
+    if after is not None:
+        query = query.where(behind(order, after))
+    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+
+
+def add_member(connection: Connection, values: dict[str, Any]) -> bool:
+    """Add a member; False when it is one already. The tenant is locked, so nobody adds it in between."""
+    known = connection.scalar(
+        select(group_members.c.member_id).where(
+            group_members.c.group_id == values["group_id"],
+            group_members.c.member_type == values["member_type"],
+            group_members.c.member_id == values["member_id"],
+        )
+    )
+    if known is None:
+        connection.execute(insert(group_members).values(**values))
+    return known is None
+
+
+def remove_member(connection: Connection, tenant_id: str, group_id: str, kind: str, member_id: str) -> None:
+    connection.execute(
+        delete(group_members).where(
+            group_members.c.tenant_id == tenant_id,
+            group_members.c.group_id == group_id,
+            group_members.c.member_type == kind,
+            group_members.c.member_id == member_id,
+        )
+    )
+
+
+def with_names(query: Select[Any], tenant: Any, kind: Any, identifier: Any) -> Select[Any]:
+    """Add `principal_name` to rows that speak of principals: a key's name, a group's, an identity's."""
+    identity = workload_identities.c.namespace + "/" + workload_identities.c.service_account
+    return query.add_columns(
+        func.coalesce(
+            select(api_keys.c.name)
+            .where(kind == "api_key", api_keys.c.id == identifier, api_keys.c.tenant_id == tenant)
+            .scalar_subquery(),
+            select(identity)
+            .where(
+                kind == "workload_identity",
+                workload_identities.c.id == identifier,
+                workload_identities.c.tenant_id == tenant,
+            )
+            .scalar_subquery(),
+            select(groups.c.name)
+            .where(kind == "group", groups.c.id == identifier, groups.c.tenant_id == tenant)
+            .scalar_subquery(),
+        ).label("principal_name")
+    )

@@ -1,0 +1,225 @@
+"""Keys, workload identities and people as principals of a tenant, in the database."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from service.access.standing import entitled_membership
+from service.db.engine import Record
+from service.db.tables import (
+    api_keys,
+    group_members,
+    groups,
+    memberships,
+    policies,
+    policy_attachments,
+    resources,
+    tenants,
+    users,
+    workload_identities,
+)
+from service.iam.paging import Key, behind
+
+CLUSTER = "kubernetes_cluster"
+# In one statement; databases bound the number of its parameters.
+MOST_NAMED = 500
+
+
+def lock_tenant(connection: Connection, tenant_id: str) -> None:
+    """Let one change of access in a tenant happen at a time (SQLite has one writer anyway)."""
+    connection.execute(select(tenants.c.id).where(tenants.c.id == tenant_id).with_for_update(key_share=True))
+
+
+def key(connection: Connection, tenant_id: str, key_id: str) -> Record | None:
+    """A key of the tenant that was not deleted: `id`, `name`, `user_id`, `scopes`, `expires_at`, `revoked_at`."""
+    return connection.execute(_KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id)).one_or_none()
+
+
+def keys_among(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
+    """The keys of the tenant with one of these ids."""
+    return [
+        row
+        for start in range(0, len(ids), MOST_NAMED)
+        for row in connection.execute(
+            _KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.id.in_(ids[start : start + MOST_NAMED]))
+        )
+    ]
+
+
+def identities_among(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
+    """The workload identities of the tenant with one of these ids."""
+    return [
+        row
+        for start in range(0, len(ids), MOST_NAMED)
+        for row in connection.execute(
+            select(workload_identities).where(
+                workload_identities.c.tenant_id == tenant_id,
+                workload_identities.c.id.in_(ids[start : start + MOST_NAMED]),
+            )
+        )
+    ]
+
+
+def keys(connection: Connection, tenant_id: str, at: datetime) -> Sequence[Record]:
+    """The keys of a tenant that work at an instant."""
+    return connection.execute(
+        _KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.revoked_at.is_(None), api_keys.c.expires_at > at)
+        .join(users, users.c.id == api_keys.c.user_id)
+        .where(users.c.deleted_at.is_(None))
+        .order_by(api_keys.c.name, api_keys.c.id)
+    ).all()
+
+
+_KEY = select(
+    api_keys.c.id,
+    api_keys.c.name,
+    api_keys.c.user_id,
+    api_keys.c.scopes,
+    api_keys.c.expires_at,
+    api_keys.c.revoked_at,
+)
+
+
+def identity(connection: Connection, tenant_id: str, binding_id: str) -> Record | None:
+    """A workload identity of the tenant."""
+    return connection.execute(
+        select(workload_identities).where(
+            workload_identities.c.tenant_id == tenant_id, workload_identities.c.id == binding_id
+        )
+    ).one_or_none()
+
+
+def identities(connection: Connection, tenant_id: str) -> Sequence[Record]:
+    """Every workload identity of a tenant."""
+    return connection.execute(
+        select(workload_identities)
+        .where(workload_identities.c.tenant_id == tenant_id)
+        .order_by(workload_identities.c.namespace, workload_identities.c.service_account, workload_identities.c.id)
+    ).all()
+
+
+def identity_page(connection: Connection, tenant_id: str, after: Key | None, limit: int) -> Sequence[Record]:
+    """Workload identities in the order they were made; one row more than asked."""
+    query = select(workload_identities).where(workload_identities.c.tenant_id == tenant_id)
+    order = (workload_identities.c.created_at, workload_identities.c.id)
+    if after is not None:
+        query = query.where(behind(order, after))
+    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+
+
+def bound(connection: Connection, tenant_id: str, subject: dict[str, str]) -> str | None:
+    """The id of the binding of a service account."""
+    conditions = [workload_identities.c[name] == value for name, value in subject.items()]
+    return connection.scalar(
+        select(workload_identities.c.id).where(workload_identities.c.tenant_id == tenant_id, *conditions)
+    )
+
+
+def add_identity(connection: Connection, values: dict[str, Any]) -> None:
+    connection.execute(insert(workload_identities).values(**values))
+
+
+def change_scopes(connection: Connection, tenant_id: str, binding_id: str, scopes: list[str], at: datetime) -> None:
+    connection.execute(
+        update(workload_identities)
+        .where(workload_identities.c.tenant_id == tenant_id, workload_identities.c.id == binding_id)
+        .values(scopes=scopes, updated_at=at)
+    )
+
+
+def remove_identity(connection: Connection, tenant_id: str, binding_id: str) -> None:
+    """Remove a workload identity, its memberships and its attachments."""
+    forget(connection, tenant_id, "workload_identity", binding_id)
+    connection.execute(
+        delete(workload_identities).where(
+            workload_identities.c.tenant_id == tenant_id, workload_identities.c.id == binding_id
+        )
+    )
+
+
+def forget(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> None:
+    """Take a principal that is deleted out of every group and off every policy. checklist K38, M12"""
+    connection.execute(
+        delete(group_members).where(
+            group_members.c.tenant_id == tenant_id,
+            group_members.c.member_type == kind,
+            group_members.c.member_id == principal_id,
+        )
+    )
+    connection.execute(
+        delete(policy_attachments).where(
+            policy_attachments.c.tenant_id == tenant_id,
+            policy_attachments.c.attachee_type == kind,
+            policy_attachments.c.attachee_id == principal_id,
+        )
+    )
+
+
+def cluster_exists(connection: Connection, tenant_id: str, cluster_id: str) -> bool:
+    """Whether the tenant has such a cluster."""
+    found = select(resources.c.id).where(
+        resources.c.tenant_id == tenant_id, resources.c.id == cluster_id, resources.c.kind == CLUSTER
+    )
+    return connection.scalar(found) is not None
+
+
+def people(connection: Connection, tenant_id: str) -> Sequence[Record]:
+    """Everybody who may enter a tenant: `id`, `name`, `email`, `role`."""
+    return connection.execute(
+        select(users.c.id, users.c.name, users.c.email, memberships.c.role)
+        .select_from(users)
+        .join(memberships, memberships.c.user_id == users.c.id)
+        .join(tenants, entitled_membership())
+        .where(tenants.c.id == tenant_id)
+        .order_by(users.c.email)
+    ).all()
+
+
+def granted_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[str]) -> set[str]:
+    """Which of some identities have a policy, directly or through a group."""
+    direct = select(policy_attachments.c.attachee_id).where(
+        policy_attachments.c.tenant_id == tenant_id,
+        policy_attachments.c.attachee_type == "workload_identity",
+        policy_attachments.c.attachee_id.in_(binding_ids),
+    )
+    through = (
+        select(group_members.c.member_id)
+        .join(policy_attachments, policy_attachments.c.attachee_id == group_members.c.group_id)
+        .where(
+            policy_attachments.c.attachee_type == "group",
+            group_members.c.tenant_id == tenant_id,
+            group_members.c.member_type == "workload_identity",
+            group_members.c.member_id.in_(binding_ids),
+        )
+    )
+    return set(connection.scalars(direct.union(through)))
+
+
+def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> dict[str, list[Record | None]]:
+    """How each policy reaches a principal, by policy id: None for directly, else the group (`id`, `name`)."""
+    found: dict[str, list[Record | None]] = {}
+    direct = select(policy_attachments.c.policy_id).where(
+        policy_attachments.c.tenant_id == tenant_id,
+        policy_attachments.c.attachee_type == kind,
+        policy_attachments.c.attachee_id == principal_id,
+    )
+    for policy_id in connection.scalars(direct):
+        found.setdefault(policy_id, []).append(None)
+    through = (
+        select(policy_attachments.c.policy_id, groups.c.id, groups.c.name)
+        .join(groups, groups.c.id == policy_attachments.c.attachee_id)
+        .join(group_members, group_members.c.group_id == groups.c.id)
+        .join(policies, policies.c.id == policy_attachments.c.policy_id)
+        .where(
+            groups.c.tenant_id == tenant_id,
+            policy_attachments.c.attachee_type == "group",
+            group_members.c.member_type == kind,
+            group_members.c.member_id == principal_id,
+        )
+        .order_by(groups.c.name)
+    )
+    for row in connection.execute(through):
+        found.setdefault(row.policy_id, []).append(row)
+    return found

@@ -1,0 +1,154 @@
+"""Decisions about groups, policies and identities that need neither the database nor HTTP."""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+from uuid import UUID
+
+from service import errors
+from service.errors import Refusal
+from service.world.catalogue import enforced_scopes
+
+DESCRIPTION_MAX = 1_024
+MEMBER_TYPES = ("api_key", "workload_identity")
+ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
+PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
+_IF_MATCH = re.compile(r'(?:"([0-9]{1,9})"|\*)', re.ASCII)
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+# Line breaks are what descriptions are written with; the rest of the controls has no business in one.
+_REFUSED = frozenset({"Cc", "Cf", "Cs", "Cn"})
+
+
+def description(text: str) -> str:
+    """A description as it is kept: NFC, at most 1,024 characters.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT.
+    """
+    kept = unicodedata.normalize("NFC", text)
+    if len(kept) > DESCRIPTION_MAX:
+        raise errors.invalid_input(
+            f"description has at most {DESCRIPTION_MAX} characters",
+            member="description",
+            reason="too_long",
+            max=DESCRIPTION_MAX,
+        )
+    if any(unicodedata.category(c) in _REFUSED and c not in "\n\t" for c in kept):
+        raise errors.invalid_input(
+            "description must not hold control or formatting characters", member="description", reason="character"
+        )
+    return kept
+
+
+def one_of(member: str, value: str, known: Sequence[str]) -> str:
+    """A value of a fixed vocabulary.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT naming the values.
+    """
+    if value not in known:
+        raise errors.invalid_input(f"{member} must be one of {', '.join(known)}", member=member, known=list(known))
+    return value
+
+
+def together(
+    first: tuple[str, str | None], second: tuple[str, str | None], known: Sequence[str]
+) -> tuple[str, str] | None:
+    """A filter of two members that are used together, or not at all.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT.
+    """
+    (kind_name, kind), (id_name, identifier) = first, second
+    if kind is None and identifier is None:
+        return None
+    if kind is None or identifier is None:
+        missing = kind_name if kind is None else id_name
+        raise errors.invalid_input(f"{kind_name} and {id_name} are used together", member=missing, reason="missing")
+    return one_of(kind_name, kind, known), identifier
+
+
+def expected_version(header: str | None) -> int | None:
+    """The version an `If-Match` header insists on; None when any will do.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT for a header that is no single entity tag of ours.
+    """
+    if header is None:
+        return None
+    match = _IF_MATCH.fullmatch(header.strip())
+    if match is None:
+        raise errors.invalid_input('If-Match must be a version in quotes, such as "3", or *', member="If-Match")
+    return int(match[1]) if match[1] else None
+
+
+def require_version(expected: int | None, current: int, details: Mapping[str, Any]) -> None:
+    """Refuse a write that was made from an older version, saying what changed since.
+
+    Raises:
+        Refusal: 412 STALE_VERSION.
+    """
+    if expected is not None and expected != current:
+        raise Refusal(
+            412,
+            "STALE_VERSION",
+            f"this is version {current} now, not {expected}",
+            details={"expected": expected, "current": current, **details},
+            hint="read it again, and repeat the change on what is there now",
+            headers={"ETag": f'"{current}"'},
+        )
+
+
+def is_id(text: str) -> bool:
+    """Whether a text can be the id of anything here; what is not is simply not found."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def scopes(given: Sequence[str]) -> list[str]:
+    """The scopes of a workload identity, each once, in the order given.
+
+    Raises:
+        Refusal: 400 for a wildcard, and for what no service asks for.
+    """
+    listed = [name for name in enforced_scopes() if not name.endswith("*")]
+    for scope in given:
+        if "*" in scope:
+            raise Refusal(
+                400,
+                "WILDCARD_SCOPE_NOT_ALLOWED",
+                "a workload identity takes no wildcard scope",
+                details={"scope": scope},
+                hint="name the scopes one by one",
+            )
+        if scope not in listed:
+            near = get_close_matches(scope, listed, n=3)
+            raise Refusal(
+                400,
+                "INVALID_SCOPE",
+                "no service asks for this scope",
+                details={"scope": scope, "suggestions": near},
+            )
+    return list(dict.fromkeys(given))
+
+
+def dns_label(member: str, text: str) -> str:
+    """A DNS-1123 label: 1 to 63 of a-z, 0-9 and -, not at the ends."""
+    if _LABEL.fullmatch(text) is None:
+        raise errors.invalid_input(f"{member} must be a DNS label (a-z, 0-9, -)", member=member, reason="dns_label")
+    return text
+
+
+def dns_subdomain(member: str, text: str) -> str:
+    """A DNS-1123 subdomain: labels with dots between, 253 characters at most."""
+    if len(text) > 253 or not all(map(_LABEL.fullmatch, text.split("."))):
+        raise errors.invalid_input(
+            f"{member} must be a DNS subdomain (labels of a-z, 0-9, - with dots between)",
+            member=member,
+            reason="dns_subdomain",
+        )
+    return text

@@ -1,0 +1,144 @@
+"""Groups, policies, traces and counterexamples as they travel."""
+
+import json
+from datetime import UTC, datetime
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+from service.clock import wire_time
+from service.db.engine import Record
+from service.policy.containment import Counterexample
+from service.policy.facts import Facts
+from service.policy.rules import Constraint, Document
+
+
+def group(row: Record) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "tenantId": row.tenant_id,
+        "name": row.name,
+        "description": row.description,
+        "version": row.version,
+        "memberCount": row.member_count,
+        "policyCount": row.policy_count,
+        "createdAt": wire_time(row.created_at),
+        "updatedAt": wire_time(row.updated_at),
+    }
+
+
+def member(row: Record) -> dict[str, Any]:
+    return {
+        "groupId": row.group_id,
+        "memberType": row.member_type,
+        "memberId": row.member_id,
+        "memberName": row.principal_name or "",
+        "addedAt": wire_time(row.added_at),
+    }
+
+
+def policy(row: Record) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "tenantId": row.tenant_id,
+        "name": row.name,
+        "description": row.description,
+        "document": json.loads(row.document),
+        "authoredBy": row.authored_by,
+        "author": {"id": row.authored_by, "name": row.author_name, "email": row.author_email},
+        "orphaned": row.author_role is None,
+        "version": row.version,
+        "attachmentCount": row.attachment_count,
+        "createdAt": wire_time(row.created_at),
+        "updatedAt": wire_time(row.updated_at),
+    }
+
+
+def version(row: Record) -> dict[str, Any]:
+    return {
+        "policyId": row.policy_id,
+        "version": row.version,
+        "name": row.name,
+        "description": row.description,
+        "document": json.loads(row.document),
+        "authoredBy": row.authored_by,
+        "changedBy": row.changed_by,
+        "changedByName": row.changed_by_name,
+        "changedAt": wire_time(row.changed_at),
+        "change": row.change,
+        "changed": row.changed,
+        "rolledBackTo": row.rolled_back_to,
+    }
+
+
+def change(row: Record) -> dict[str, Any]:
+    """What a version changed, without the document."""
+    whole = version(row)
+    return {name: whole[name] for name in ("version", "changedBy", "changedByName", "changedAt", "change", "changed")}
+
+
+def attachment(row: Record) -> dict[str, Any]:
+    return {
+        "policyId": row.policy_id,
+        "attacheeType": row.attachee_type,
+        "attacheeId": row.attachee_id,
+        "attacheeName": row.principal_name or "",
+        "attachedAt": wire_time(row.attached_at),
+    }
+
+
+def binding(row: Record, granted: bool) -> dict[str, Any]:
+    """A workload identity; inert while it has neither scopes nor a policy."""
+    return {
+        "id": row.id,
+        "clusterId": row.cluster_id,
+        "tenantId": row.tenant_id,
+        "namespace": row.namespace,
+        "serviceAccount": row.service_account,
+        "scopes": row.scopes,
+        "inert": not row.scopes and not granted,
+        "createdAt": wire_time(row.created_at),
+        "updatedAt": wire_time(row.updated_at),
+    }
+
+
+def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
+    """A request the draft would allow and its author may not make."""
+    denied = found.author_deny
+    if found.future:
+        why = "the draft would outgrow you: this operation is not in the catalogue yet, and you would not hold it"
+    elif denied is not None:
+        why = f"you are denied this by rule {denied.index + 1} of {denied.policy_name}"
+    else:
+        why = "you do not hold this"
+    index = found.draft_rule.index
+    return {
+        "operation": found.question.operation,
+        "target": found.question.target,
+        "facts": facts(found.question.facts),
+        "ruleIndex": index,
+        "ruleName": document.rules[index].name,
+        "why": why,
+        "deniedBy": denied
+        and {"policyId": denied.policy_id, "policyName": denied.policy_name, "ruleIndex": denied.index},
+        "future": found.future,
+    }
+
+
+def facts(known: Facts) -> dict[str, Any]:
+    """The facts that are known; the others are left out."""
+    shown: dict[str, Any] = {}
+    if known.source_ip is not None:
+        family, number = known.source_ip
+        shown["sourceIp"] = str(IPv4Address(number) if family == 4 else IPv6Address(number))
+    if known.current_time is not None:
+        shown["currentTime"] = wire_time(datetime.fromtimestamp(known.current_time, UTC))
+    texts = {"region": known.region, "principalType": known.principal_type, "tenant": known.tenant}
+    shown |= {name: text for name, text in texts.items() if text is not None}
+    for name, tags in (("requestTags", known.request_tags), ("resourceTags", known.resource_tags)):
+        if tags is not None:
+            shown[name] = dict(tags)
+    return shown
+
+
+def constraint(one: Constraint) -> dict[str, Any]:
+    return {"operator": one.operator, "key": one.key, "values": list(one.values)}
