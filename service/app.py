@@ -13,7 +13,12 @@ from service.access.authority import RULES
 from service.access.guard import GuardedRoute
 from service.account import routes as account
 from service.edge import HANDLERS, Activity, Edge
+from service.iam import binding_routes as bindings
+from service.iam import group_routes as groups
+from service.iam import policy_routes as policies
 from service.iam import routes as iam
+from service.iam import trial_routes as trials
+from service.iam import who_routes as who
 from service.issuer import routes as issuer
 from service.operations import routes as operations
 from service.platform import open_platform
@@ -21,7 +26,22 @@ from service.settings import Settings
 from service.tenants import routes as tenants
 from service.version import VERSION
 
-AREAS = (health, openapi, account, tenants, operations, iam, issuer, sessions, staff)
+AREAS = (
+    health,
+    openapi,
+    account,
+    tenants,
+    operations,
+    iam,
+    groups,
+    policies,
+    trials,
+    who,
+    bindings,
+    issuer,
+    sessions,
+    staff,
+)
 # The framework's own hooks: who watches this platform is its operator's choice, not an environment variable's.
 SILENT: TelemetryConfig = {
     "tracing": False,

@@ -8,7 +8,7 @@ What a policy gives ends where its author's rights end now; that cap is inside t
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -16,7 +16,7 @@ from typing import Literal
 from sqlalchemy import Connection, func, select
 
 from service.access import standing as stored
-from service.access.standing import Standing
+from service.access.standing import Held, Standing
 from service.db.tables import catalogue_operations
 from service.policy.catalogue import Catalogue
 from service.policy.document import DocumentRefused, read
@@ -26,7 +26,7 @@ from service.policy.rules import Document
 from service.world import catalogue as shipped
 from service.world.roles import roles, scope_of
 
-MOST_KEPT = 2_000
+MOST_KEPT = 1_000
 Part = Literal["scopes", "role", "policies"]
 
 NOBODY = Engine(())
@@ -62,7 +62,6 @@ class Known:
 
     catalogue: Catalogue
     levels: dict[str, str]
-    descriptions: dict[str, str]
 
     def scope_of(self, operation: str) -> str | None:
         """The key scope that covers an operation; None for one that is not in the catalogue."""
@@ -111,13 +110,25 @@ def covers(scopes: Iterable[str], needed: str | None) -> bool:
     return any(scope in (needed, f"{needed.partition(':')[0]}:*") for scope in scopes)
 
 
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policies of a principal as one engine, and those that cannot be read any more."""
+
+    engine: Engine
+    unreadable: tuple[str, ...] = ()
+
+
 class Decisions:
-    """Compiled standings of this process, by principal, and the catalogue they were compiled with."""
+    """The engines of this process. They are immutable and kept under the stamp they were compiled from.
+
+    A stamp (tenant, policies by version, authors by their role now) is read with every request, so a change made by
+    any process acts on the next request, and principals with the same policies share one engine.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: tuple[int, Known] | None = None
-        self._kept: OrderedDict[tuple[str, str, str], Compiled] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, tuple[Held, ...], Known], Policies] = OrderedDict()
 
     def known(self, connection: Connection) -> Known:
         """The catalogue of this database; it only ever grows, so its last position tells whether it is the same."""
@@ -126,43 +137,42 @@ class Decisions:
         if kept is not None and kept[0] == last:
             return kept[1]
         rows = connection.execute(select(catalogue_operations).order_by(catalogue_operations.c.position)).all()
-        known = Known(
-            Catalogue(row.name for row in rows),
-            {row.name: row.access_level for row in rows},
-            {row.name: row.description for row in rows},
-        )
+        known = Known(Catalogue(row.name for row in rows), {row.name: row.access_level for row in rows})
         self._known = (last, known)
         return known
 
     def compiled(self, connection: Connection, standing: Standing) -> Compiled:
-        """The engine of a standing that was read on this connection: kept, or made now and swapped in."""
+        """A standing that was read on this connection, ready to decide."""
         known = self.known(connection)
-        name = (standing.tenant_id, standing.kind, standing.id)
+        role = None if standing.kind == "workload_identity" else role_engine(standing.role)
+        if standing.policies:
+            policies = self._policies(connection, standing.tenant_id, standing.policies, known)
+            return Compiled(standing, known, role, policies.engine, policies.unreadable)
+        # Without scopes and without policies an identity has no grant at all.
+        ungranted = standing.kind == "workload_identity" and standing.scopes is None
+        return Compiled(standing, known, role, NOBODY if ungranted else None)
+
+    def _policies(self, connection: Connection, tenant_id: str, held: tuple[Held, ...], known: Known) -> Policies:
+        stamp = (tenant_id, held, known)
         with self._lock:
-            kept = self._kept.get(name)
-            if kept is not None and kept.standing == standing and kept.known is known:
-                self._kept.move_to_end(name)
+            kept = self._kept.get(stamp)
+            if kept is not None:
+                self._kept.move_to_end(stamp)
                 return kept
-        made = compile_standing(connection, standing, known)
+        made = compile_policies(connection, tenant_id, held, known)
         with self._lock:
-            self._kept[name] = made
-            self._kept.move_to_end(name)
+            self._kept[stamp] = made
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
         return made
 
 
-def compile_standing(connection: Connection, standing: Standing, known: Known) -> Compiled:
-    """Read the documents of a standing's policies and compile them; one that cannot be read denies everything."""
-    role = None if standing.kind == "workload_identity" else role_engine(standing.role)
-    if not standing.policies:
-        # Without scopes and without policies an identity has no grant at all.
-        empty = NOBODY if standing.kind == "workload_identity" and standing.scopes is None else None
-        return Compiled(standing, known, role, empty)
-    texts = stored.documents(connection, standing.tenant_id, [held.policy_id for held in standing.policies])
+def compile_policies(connection: Connection, tenant_id: str, policies: Sequence[Held], known: Known) -> Policies:
+    """Read the documents of policies and compile them as one, each rule within what its author holds now."""
+    texts = stored.documents(connection, tenant_id, [held.policy_id for held in policies])
     rules: list[GrantedRule] = []
     unreadable = []
-    for held in standing.policies:
+    for held in policies:
         if held.policy_id not in texts:
             continue  # Deleted since the standing was read: what is left decides, an empty rest denies.
         name, text = texts[held.policy_id]
@@ -172,7 +182,7 @@ def compile_standing(connection: Connection, standing: Standing, known: Known) -
             unreadable.append(held.policy_id)
             continue
         rules += grants(document, held.policy_id, name, role_engine(held.author_role))
-    return Compiled(standing, known, role, Engine(rules), tuple(unreadable))
+    return Policies(Engine(rules), tuple(unreadable))
 
 
 @cache

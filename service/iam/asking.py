@@ -1,0 +1,104 @@
+"""Requests that are made up: the body that tells an operation, a target and facts, read into the engine's terms."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from service import errors
+from service.access.decisions import Known
+from service.clock import Clock
+from service.errors import Refusal
+from service.policy.facts import Facts, read_address, read_instant
+from service.policy.matching import PatternRefused, Target, asked_target, read_operation, read_target
+
+Text = Annotated[str, StringConstraints(max_length=2_048)]
+Tags = dict[
+    Annotated[str, StringConstraints(min_length=1, max_length=255)], Annotated[str, StringConstraints(max_length=1_024)]
+]
+
+
+class FactsBody(BaseModel):
+    """What is known of a made-up request. Left out is unknown; but `currentTime` left out is now, and null unknown."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    source_ip: Text | None = Field(None, alias="sourceIp")
+    current_time: Text | None = Field(None, alias="currentTime")
+    region: Text | None = None
+    principal_type: Literal["api_key", "workload_identity", "user"] | None = Field(None, alias="principalType")
+    tenant: Text | None = None
+    request_tags: Tags | None = Field(None, alias="requestTags")
+    resource_tags: Tags | None = Field(None, alias="resourceTags")
+
+
+NOTHING_SAID = FactsBody.model_validate({})
+
+
+def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
+    """The facts of a body; `known` fills what it leaves out.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT for an address or an instant that is none.
+    """
+    address = instant = None
+    if body.source_ip is not None:
+        address = read_address(body.source_ip)
+        if address is None:
+            raise errors.invalid_input("sourceIp is no IPv4 or IPv6 address", member="facts.sourceIp")
+    if body.current_time is not None:
+        instant = read_instant(body.current_time)
+        if instant is None:
+            raise errors.invalid_input(
+                "currentTime is no RFC 3339 instant with a zone, such as 2026-01-31T09:00:00Z",
+                member="facts.currentTime",
+            )
+    elif "current_time" not in body.model_fields_set:
+        instant = clock.now().timestamp()
+    return Facts(
+        source_ip=address,
+        current_time=instant,
+        region=body.region,
+        principal_type=body.principal_type or known.get("principal_type"),
+        tenant=body.tenant or known.get("tenant"),
+        request_tags=body.request_tags,
+        resource_tags=body.resource_tags,
+    )
+
+
+def operation_of(text: str, known: Known) -> str:
+    """One operation of the catalogue.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT for a pattern or part of one, UNKNOWN_OPERATION with the nearest names.
+    """
+    try:
+        operation = read_operation(text)
+    except PatternRefused as refused:
+        raise errors.invalid_input(str(refused), member="operation") from None
+    if text not in known.levels:
+        near = known.catalogue.nearest(operation)
+        raise Refusal(
+            400,
+            "UNKNOWN_OPERATION",
+            f"{text} is no operation of the catalogue" + (f"; did you mean {' or '.join(near)}?" if near else ""),
+            details={"suggestions": near},
+            hint="list the operations: frost iam catalog --filter TEXT",
+        )
+    return text
+
+
+def target_of(text: str, member: str = "target") -> Target:
+    """A target, whole.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT.
+    """
+    try:
+        return read_target(text)
+    except PatternRefused as refused:
+        raise errors.invalid_input(str(refused), member=member) from None
+
+
+def full_target(target: Target, operation: str, region: str | None) -> str:
+    """The target as it is decided: its service is the operation's, an open region the request's."""
+    return str(asked_target(target, operation.partition(":")[0], region))

@@ -1,0 +1,156 @@
+"""What a principal may do at all, from where it has each operation, and what a change would give or take."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from service.access.decisions import Compiled, Known, covers
+from service.db.engine import Record
+from service.iam import wire
+from service.policy.coverage import CatalogueMasks
+from service.policy.engine import GrantedRule
+from service.policy.facts import Facts
+from service.policy.reach import Reach, everything, only, reach, spans
+from service.world.roles import roles
+
+Paths = Mapping[str, list[Record | None]]
+"""By policy id: how it reaches the principal; None is directly, a record the group with `id` and `name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A compiled standing taken apart: each part must give what is done. None: the part is not asked."""
+
+    scopes: tuple[str, ...] | None
+    role: tuple[GrantedRule, ...] | None
+    policies: tuple[GrantedRule, ...] | None
+    unreadable: bool = False
+
+    def reach(self, known: Known, tenant: str) -> Reach:
+        """All parts together."""
+        masks = known.catalogue.masks
+        found = everything(masks)
+        if self.scopes is not None:
+            found = found.within(only(scope_mask(self.scopes, known)))
+        for rules in (self.role, self.policies):
+            if rules is not None:
+                found = found.within(reach(masks, rules, tenant))
+        return replace(found, shut=masks.all, possible=0, sure=0) if self.unreadable else found
+
+
+def parts_of(compiled: Compiled) -> Parts:
+    """The parts of a standing."""
+    standing = compiled.standing
+    return Parts(
+        scopes=standing.scopes,
+        role=None if compiled.role is None else tuple(compiled.role.rules),
+        policies=None if compiled.policies is None else tuple(compiled.policies.rules),
+        unreadable=bool(compiled.unreadable),
+    )
+
+
+def scope_mask(scopes: Iterable[str], known: Known) -> int:
+    """The operations scopes cover."""
+    given = tuple(scopes)
+    mask = 0
+    for place, name in enumerate(known.catalogue.names):
+        if covers(given, known.scope_of(name)):
+            mask |= 1 << place
+    return mask
+
+
+def operations(compiled: Compiled, paths: Paths) -> list[dict[str, Any]]:
+    """Every operation some rule gives, with the rules that give it and those that take it away."""
+    tenant, known = compiled.standing.tenant_id, compiled.known
+    masks = known.catalogue.masks
+    parts = parts_of(compiled)
+    found = parts.reach(known, tenant)
+    giving: dict[int, list[dict[str, Any]]] = {}
+    taking: dict[int, list[dict[str, Any]]] = {}
+    for rules in (parts.role, parts.policies):
+        for granted in rules or ():
+            mask, _ = spans(masks, granted.rule, tenant)
+            shown = grant(granted, paths)
+            for place in _places(mask & found.named):
+                (taking if granted.rule.denies else giving).setdefault(place, []).append(shown)
+    listed = []
+    for place in _places(found.named):
+        name = masks.operations[place]
+        by = giving.get(place, [])
+        if parts.scopes is not None:
+            by = [*({"kind": "scope", "scope": scope} for scope in _scopes_for(parts.scopes, name, known)), *by]
+        bit = 1 << place
+        access = "allowed" if found.sure & bit else "conditional" if found.possible & bit else "denied"
+        listed.append({"operation": name, "access": access, "by": by, "deniedBy": taking.get(place, [])})
+    return sorted(listed, key=lambda entry: str(entry["operation"]))
+
+
+def _scopes_for(scopes: Iterable[str], operation: str, known: Known) -> list[str]:
+    return [scope for scope in scopes if covers((scope,), known.scope_of(operation))]
+
+
+def _places(mask: int) -> Iterable[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
+    """Where a rule comes from, on the wire."""
+    source, rule = granted.source, granted.rule
+    shown: dict[str, Any] = {"kind": "policy", "ruleIndex": source.index, "ruleName": rule.name}
+    if source.policy_id.startswith("role:"):
+        shown |= {"kind": "role", "role": source.policy_id.removeprefix("role:")}
+    else:
+        shown |= {
+            "policyId": source.policy_id,
+            "policyName": source.policy_name,
+            "paths": [path(one) for one in paths.get(source.policy_id, [])],
+        }
+    if rule.target_texts != ("*",):
+        shown["targets"] = list(rule.target_texts)
+    if rule.constraints:
+        shown["constraints"] = [wire.constraint(one) for one in rule.constraints]
+    return shown
+
+
+def path(group: Record | None) -> dict[str, Any]:
+    """How a policy reaches a principal."""
+    return {"type": "direct"} if group is None else {"type": "group", "id": group.id, "name": group.name}
+
+
+def limits(compiled: Compiled) -> list[dict[str, str]]:
+    """What bounds a principal beside its policies."""
+    found = []
+    if compiled.standing.scopes is not None:
+        found.append({"kind": "scopes", "detail": ", ".join(compiled.standing.scopes)})
+    if compiled.role is not None:
+        role = compiled.standing.role
+        found.append({"kind": "role", "detail": role if role and role in roles() else "none"})
+    return found
+
+
+def because(compiled: Compiled, operation: str, target: str, facts: Facts, paths: Paths) -> list[dict[str, Any]]:
+    """The rules behind a request that is allowed: the deciding one of each part."""
+    by: list[dict[str, Any]] = []
+    scopes = compiled.standing.scopes
+    if scopes is not None:
+        by += [{"kind": "scope", "scope": scope} for scope in _scopes_for(scopes, operation, compiled.known)[:1]]
+    for engine in (compiled.role, compiled.policies):
+        if engine is not None:
+            by.append(grant(engine.rules[engine.decide(operation, target, facts) - 1], paths))
+    return by
+
+
+def difference(masks: CatalogueMasks, before: Reach, after: Reach) -> dict[str, Any]:
+    """What one reach has and another has not; `narrowed` and `widened` stay possible but under other conditions."""
+    lists = {
+        "gained": after.possible & ~before.possible,
+        "lost": before.possible & ~after.possible,
+        "widened": after.sure & ~before.sure & before.possible,
+        "narrowed": before.sure & ~after.sure & after.possible,
+    }
+    shown: dict[str, Any] = {name: masks.names(mask)[:200] for name, mask in lists.items()}
+    shown |= {f"{name}Count": mask.bit_count() for name, mask in lists.items()}
+    return shown

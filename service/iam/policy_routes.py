@@ -1,0 +1,349 @@
+"""Policies, their history and their attachments over HTTP. contract: Access policies; checklist O, H"""
+
+import json
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import Depends, Header, Query
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse, Response
+
+from service import errors, names
+from service.access.authority import Access, authorize
+from service.access.guard import area
+from service.db.engine import Record
+from service.iam import authorship, grants, group_store, policy_store, principal_store, rules, wire
+from service.iam.answering import found, nothing, record, require_principal, versioned
+from service.iam.authorship import Author
+from service.iam.bodies import PolicyBody, policy_body
+from service.iam.documents import canonical_text, read_document, required
+from service.iam.paging import Asked, asked, page_of
+from service.platform import Platform, platform_of
+
+router = area("policies")
+POLICIES = "/api/v1/tenants/{tenant_id}/iam/policies"
+POLICY = POLICIES + "/{policy_id}"
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+Paging = Annotated[Asked, Depends(asked)]
+IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
+AttacheeType = Annotated[str | None, Query(alias="attacheeType")]
+AttacheeId = Annotated[str | None, Query(alias="attacheeId")]
+Sent = Annotated[PolicyBody, Depends(policy_body)]
+
+TEXT = {"type": "string"}
+
+
+def _body(*needed: str) -> dict[str, Any]:
+    """The description of a body that is read from its bytes, for the API's document."""
+    members = {"name": TEXT, "description": TEXT, "document": {"type": "object"}}
+    schema = {"type": "object", "properties": members, "required": list(needed), "additionalProperties": False}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+class Rollback(BaseModel):
+    """The body that takes an earlier document back."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: int = Field(ge=1, le=2**31 - 1)
+
+
+class NewAttachment(BaseModel):
+    """The body that attaches a policy."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    attachee_type: str = Field(alias="attacheeType", description="api_key, workload_identity or group")
+    attachee_id: str = Field(alias="attacheeId")
+
+
+@router.post(POLICIES, status_code=201, openapi_extra=_body("name", "document"))
+def create_policy(access: Granted, platform: Here, body: Sent) -> JSONResponse:
+    """A new policy, within what its author holds."""
+    tenant_id, now, policy_id = str(access.tenant_id), platform.clock.now(), str(uuid4())
+    if body.name is None:
+        raise errors.invalid_input('"name" is required', member="name", reason="missing")
+    name, description = names.display_name(body.name, "name"), rules.description(body.description or "")
+    text = read_draft(platform, access, required(body.document))
+    with platform.database.write() as connection:
+        principal_store.lock_tenant(connection, tenant_id)
+        authorship.require_within(authorship.author_of(connection, platform, access), text)
+        shown = {"name": name, "description": description, "document": text, "authored_by": access.caller.user_id}
+        policy_store.add(
+            connection,
+            shown | {"id": policy_id, "tenant_id": tenant_id, "created_at": now, "updated_at": now},
+            shown
+            | _entry(
+                access, now, "create", [member for member in ("description", "document", "name") if shown[member]]
+            ),
+        )
+        record(connection, access, "policy.create", f"policy:{policy_id}", now, {"name": name})
+        return versioned(wire.policy(the_policy(connection, access, policy_id)), 201)
+
+
+@router.get(POLICIES)
+def list_policies(
+    access: Granted,
+    platform: Here,
+    paging: Paging,
+    attachee_type: AttacheeType = None,
+    attachee_id: AttacheeId = None,
+) -> JSONResponse:
+    """The tenant's policies in the order they were made; with the pair, only those attached to it."""
+    tenant_id = str(access.tenant_id)
+    attachee = _attachee(attachee_type, attachee_id)
+    page = page_of(platform, paging, "policies", tenant_id, *(attachee or ()))
+    with platform.database.read() as connection:
+        rows = policy_store.page(connection, tenant_id, attachee, page.after, page.limit)
+    rows, cursor = page.cut(rows, "created_at", "id")
+    return JSONResponse({"policies": [wire.policy(row) for row in rows], "nextCursor": cursor})
+
+
+@router.get(POLICY)
+def get_policy(access: Granted, platform: Here, policy_id: str) -> JSONResponse:
+    """One policy with its document in canonical form."""
+    with platform.database.read() as connection:
+        return versioned(wire.policy(the_policy(connection, access, policy_id)))
+
+
+@router.patch(POLICY, openapi_extra=_body())
+def update_policy(
+    access: Granted, platform: Here, policy_id: str, body: Sent, if_match: IfMatch = None
+) -> JSONResponse:
+    """Change the members that are given. A new document makes the caller its author; the same one changes nothing."""
+    wanted = {}
+    if body.name is not None:
+        wanted["name"] = names.display_name(body.name, "name")
+    if body.description is not None:
+        wanted["description"] = rules.description(body.description)
+    if body.document is not None:
+        wanted["document"] = read_draft(platform, access, body.document)
+    if not wanted:
+        raise errors.invalid_input("nothing to change: give name, description or document", reason="nothing_to_change")
+    with platform.database.write() as connection:
+        before = locked(connection, access, policy_id, if_match)
+        changed = write(connection, platform, access, before, wanted, "update")
+        return versioned(wire.policy(the_policy(connection, access, policy_id)), changed=changed)
+
+
+@router.delete(POLICY, status_code=204)
+def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfMatch = None) -> Response:
+    """Remove a policy, its attachments and its history, in one transaction."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    with platform.database.write() as connection:
+        policy = locked(connection, access, policy_id, if_match)
+        require_over_reached(connection, authorship.author_of(connection, platform, access), policy_id)
+        policy_store.remove(connection, tenant_id, policy_id)
+        details = {"name": policy.name, "version": policy.version, "attachments": policy.attachment_count}
+        record(connection, access, "policy.delete", f"policy:{policy_id}", now, details)
+    return nothing()
+
+
+@router.get(POLICY + "/versions")
+def list_policy_versions(access: Granted, platform: Here, paging: Paging, policy_id: str) -> JSONResponse:
+    """What a policy was, newest first."""
+    tenant_id = str(access.tenant_id)
+    page = page_of(platform, paging, "versions", tenant_id, policy_id)
+    with platform.database.read() as connection:
+        the_policy(connection, access, policy_id)
+        before = page.after[0] if page.after else None
+        rows = policy_store.version_page(connection, tenant_id, policy_id, before, page.limit)
+    rows, cursor = page.cut(rows, "version")
+    return JSONResponse({"versions": [wire.version(row) for row in rows], "nextCursor": cursor})
+
+
+@router.get(POLICY + "/versions/{version}")
+def get_policy_version(access: Granted, platform: Here, policy_id: str, version: str) -> JSONResponse:
+    """One version of a policy."""
+    with platform.database.read() as connection:
+        the_policy(connection, access, policy_id)
+        return JSONResponse(wire.version(the_version(connection, access, policy_id, version)))
+
+
+@router.post(POLICY + "/rollback")
+def roll_back_policy(
+    access: Granted, platform: Here, policy_id: str, body: Rollback, if_match: IfMatch = None
+) -> JSONResponse:
+    """Take the document of an earlier version back, as a new version by the caller and within what they hold."""
+    with platform.database.write() as connection:
+        before = locked(connection, access, policy_id, if_match)
+        earlier = the_version(connection, access, policy_id, str(body.version))
+        changed = write(connection, platform, access, before, {"document": earlier.document}, "rollback", body.version)
+        return versioned(wire.policy(the_policy(connection, access, policy_id)), changed=changed)
+
+
+@router.post(POLICY + "/attachments", status_code=204)
+def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAttachment) -> Response:
+    """Attach a policy to a key, an identity or a group. It counts from their next request on."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    kind, attachee_id = rules.one_of("attacheeType", body.attachee_type, rules.ATTACHEE_TYPES), body.attachee_id
+    with platform.database.write() as connection:
+        policy = locked(connection, access, policy_id)
+        require_principal(connection, tenant_id, kind, attachee_id)
+        author = authorship.author_of(connection, platform, access)
+        authorship.require_within(author, policy.document, policyId=policy_id, policyName=policy.name)
+        authorship.require_over(connection, author, concerned(connection, kind, attachee_id))
+        if policy_store.attached(connection, tenant_id, policy_id, kind, attachee_id):
+            return nothing(changed=False)
+        policy_store.attach(
+            connection,
+            {
+                "policy_id": policy_id,
+                "attachee_type": kind,
+                "attachee_id": attachee_id,
+                "tenant_id": tenant_id,
+                "attached_by": access.caller.user_id,
+                "attached_at": now,
+            },
+        )
+        details = {"attacheeType": kind, "attacheeId": attachee_id}
+        record(connection, access, "policy.attach", f"policy:{policy_id}", now, details)
+    return nothing()
+
+
+@router.get(POLICY + "/attachments")
+def list_policy_attachments(
+    access: Granted,
+    platform: Here,
+    paging: Paging,
+    policy_id: str,
+    attachee_type: AttacheeType = None,
+    attachee_id: AttacheeId = None,
+) -> JSONResponse:
+    """What a policy is attached to, in the order it was attached; with the pair, that one or nothing."""
+    tenant_id = str(access.tenant_id)
+    attachee = _attachee(attachee_type, attachee_id)
+    page = page_of(platform, paging, "attachments", tenant_id, policy_id, *(attachee or ()))
+    with platform.database.read() as connection:
+        the_policy(connection, access, policy_id)
+        rows = policy_store.attachment_page(connection, tenant_id, policy_id, attachee, page.after, page.limit)
+    rows, cursor = page.cut(rows, "attached_at", "attachee_type", "attachee_id")
+    return JSONResponse({"attachments": [wire.attachment(row) for row in rows], "nextCursor": cursor})
+
+
+@router.delete(POLICY + "/attachments", status_code=204)
+def detach_policy(
+    access: Granted,
+    platform: Here,
+    policy_id: str,
+    attachee_type: Annotated[str, Query(alias="attacheeType")],
+    attachee_id: Annotated[str, Query(alias="attacheeId")],
+) -> Response:
+    """Detach a policy. Refused where it is the last grant of a workload identity."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    kind = rules.one_of("attacheeType", attachee_type, rules.ATTACHEE_TYPES)
+    with platform.database.write() as connection:
+        locked(connection, access, policy_id)
+        if not policy_store.attached(connection, tenant_id, policy_id, kind, attachee_id):
+            raise errors.not_found()
+        principals = concerned(connection, kind, attachee_id)
+        authorship.require_over(connection, authorship.author_of(connection, platform, access), principals)
+        bindings = [identifier for kind, identifier in principals if kind == "workload_identity"]
+        granted = grants.granted(connection, tenant_id, bindings)
+        policy_store.detach(connection, tenant_id, policy_id, kind, attachee_id)
+        grants.require_kept(connection, tenant_id, granted)
+        details = {"attacheeType": kind, "attacheeId": attachee_id}
+        record(connection, access, "policy.detach", f"policy:{policy_id}", now, details)
+    return nothing()
+
+
+def read_draft(platform: Platform, access: Access, text: str) -> str:
+    """A document as it will be stored; read and examined before the writer's turn, so that others need not wait."""
+    with platform.database.read() as connection:
+        author = authorship.author_of(connection, platform, access)
+    reading = read_document(platform, author.known, text)
+    draft = canonical_text(reading.document)
+    authorship.examine(author, draft)
+    return draft
+
+
+def write(
+    connection: Connection,
+    platform: Platform,
+    access: Access,
+    before: Record,
+    wanted: dict[str, str],
+    change: str,
+    rolled_back_to: int | None = None,
+) -> bool:
+    """Make what is wanted the next version of a policy; False when it is that already."""
+    now = platform.clock.now()
+    changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
+    if not changes:
+        return False
+    author_id = before.authored_by
+    if "document" in changes:
+        author = authorship.author_of(connection, platform, access)
+        authorship.require_within(author, changes["document"])
+        if _has_denies(before.document):
+            # Whoever takes a deny away opens what it kept shut.
+            require_over_reached(connection, author, before.id)
+        author_id = author.user_id
+    shown = {name: getattr(before, name) for name in ("name", "description", "document")} | changes
+    number = before.version + 1
+    policy_store.change(
+        connection,
+        before.tenant_id,
+        before.id,
+        number,
+        shown | {"authored_by": author_id, "updated_at": now},
+        shown
+        | {"authored_by": author_id, "rolled_back_to": rolled_back_to}
+        | _entry(access, now, change, sorted(changes)),
+    )
+    details: dict[str, Any] = {"version": number, "changed": sorted(changes)}
+    if rolled_back_to is not None:
+        details["rolledBackTo"] = rolled_back_to
+    record(connection, access, f"policy.{change}", f"policy:{before.id}", now, details)
+    return True
+
+
+def _entry(access: Access, at: Any, change: str, changed: list[str]) -> dict[str, Any]:
+    """What the history says of a change beside what the policy became."""
+    return {"changed_by": access.caller.user_id, "changed_at": at, "change": change, "changed": changed}
+
+
+def _has_denies(text: str) -> bool:
+    return any(rule["access"] == "deny" for rule in json.loads(text)["rules"])
+
+
+def locked(connection: Connection, access: Access, policy_id: str, if_match: str | None = None) -> Record:
+    """The policy of the path, with the tenant locked for a change, in the version the caller insists on."""
+    tenant_id = str(access.tenant_id)
+    expected = rules.expected_version(if_match)
+    principal_store.lock_tenant(connection, tenant_id)
+    policy = the_policy(connection, access, policy_id)
+    if expected is not None and expected != policy.version:
+        since = policy_store.versions_after(connection, tenant_id, policy_id, expected)
+        changed = sorted({name for row in since for name in row.changed})
+        details = {"changed": changed, "versions": [wire.change(row) for row in since]}
+        rules.require_version(expected, policy.version, details)
+    return policy
+
+
+def the_policy(connection: Connection, access: Access, policy_id: str) -> Record:
+    """The policy of the path in the tenant of the path, or the flat 404."""
+    return found(policy_store.get(connection, str(access.tenant_id), policy_id) if rules.is_id(policy_id) else None)
+
+
+def the_version(connection: Connection, access: Access, policy_id: str, version: str) -> Record:
+    """A version of the policy of the path, or the flat 404."""
+    number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0
+    return found(policy_store.version(connection, str(access.tenant_id), policy_id, number))
+
+
+def concerned(connection: Connection, kind: str, attachee_id: str) -> list[tuple[str, str]]:
+    """The keys and identities an attachment counts for."""
+    return group_store.members(connection, attachee_id) if kind == "group" else [(kind, attachee_id)]
+
+
+def require_over_reached(connection: Connection, author: Author, policy_id: str) -> None:
+    """Refuse somebody who has no authority over all that a policy counts for."""
+    authorship.require_over(connection, author, policy_store.reached(connection, author.tenant_id, policy_id))
+
+
+def _attachee(kind: str | None, identifier: str | None) -> tuple[str, str] | None:
+    return rules.together(("attacheeType", kind), ("attacheeId", identifier), rules.ATTACHEE_TYPES)

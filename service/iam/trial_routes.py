@@ -1,0 +1,204 @@
+"""Trying a document: decided, mapped and checked, never stored. contract: iam simulate; checklist S"""
+
+from typing import Annotated, Any
+
+from fastapi import Depends
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse
+
+from service import errors
+from service.access.authority import Access, authorize
+from service.access.decisions import Known, role_engine
+from service.access.guard import area
+from service.iam import authorship, policy_store, rules, wire
+from service.iam.answering import found
+from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, operation_of, target_of
+from service.iam.documents import canonical_text, problem, read_document
+from service.platform import Platform, platform_of
+from service.policy.coverage import Coverage, cover
+from service.policy.document import Reading
+from service.policy.engine import Engine, compile_document, grants
+from service.policy.explain import RuleTrace, explain, flag_for
+from service.policy.facts import Question
+from service.policy.matching import STAR, OperationPattern
+
+router = area("trials")
+IAM = "/api/v1/tenants/{tenant_id}/iam"
+MOST_TARGETS = 50
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+class Trial(BaseModel):
+    """The body that tries a document on one request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    document_text: str = Field(alias="documentText", description="The document as text")
+    operation: str
+    target: str
+    facts: FactsBody = NOTHING_SAID
+    as_author: bool = Field(False, alias="asAuthor", description="Within what the caller holds")
+
+
+class Compared(BaseModel):
+    """The other document of a comparison: a text, or a stored policy in some version."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    document_text: str | None = Field(None, alias="documentText")
+    policy_id: str | None = Field(None, alias="policyId")
+    version: int | None = Field(None, ge=1, le=2**31 - 1)
+
+
+class Mapping(BaseModel):
+    """The body that asks what a document gives on some targets."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    document_text: str = Field(alias="documentText")
+    targets: list[str] = Field([STAR], min_length=1, max_length=MOST_TARGETS)
+    facts: FactsBody = NOTHING_SAID
+    compare: Compared | None = None
+    operations: bool = Field(False, description="Name the operations in effect, not only their number")
+
+
+class Draft(BaseModel):
+    """The body that asks whether a document stays within what the caller holds."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    document_text: str = Field(alias="documentText")
+
+
+@router.post(IAM + "/simulate")
+def simulate(access: Granted, platform: Here, body: Trial) -> JSONResponse:
+    """Whether a document would allow a request, and why, rule by rule."""
+    known, reading = _read(platform, body.document_text)
+    operation, target = operation_of(body.operation, known), target_of(body.target)
+    facts = facts_of(body.facts, platform.clock)
+    cap = role_engine(access.role) if body.as_author else None
+    engine = compile_document(reading.document, cap=cap)
+    explained = explain(engine, Question(operation, str(target), facts))
+    nearest = explained.nearest
+    return JSONResponse(
+        {
+            "decision": "allowed" if explained.allowed else "denied",
+            "reason": explained.reason.value,
+            "decidingRule": explained.deciding and _named(explained.deciding),
+            "nearestRule": nearest and {**_named(nearest), "failed": explained.failed},
+            "rules": [_trace(engine, trace) for trace in explained.rules],
+            "someTarget": explained.some_target,
+            "missing": [{"key": key, "flag": flag_for(key)} for key in explained.missing],
+            "asAuthor": body.as_author,
+            "warnings": [problem(one) for one in reading.warnings],
+        }
+    )
+
+
+@router.post(IAM + "/coverage")
+def map_coverage(access: Granted, platform: Here, body: Mapping) -> JSONResponse:
+    """Which operations a document gives on some targets, and what that changes against another document."""
+    known, reading = _read(platform, body.document_text)
+    targets = [target_of(text, "targets") for text in body.targets]
+    facts = facts_of(body.facts, platform.clock)
+    masks = known.catalogue.masks
+    covered = cover(masks, grants(reading.document), targets, facts)
+    others: list[Coverage] | None = None
+    if body.compare is not None:
+        other = _read(platform, _compared(access, platform, body.compare))[1]
+        others = cover(masks, grants(other.document), targets, facts)
+    maps = []
+    for place, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
+        shown = {"target": text, **_counts(coverage, masks.all), "services": _services(known, coverage)}
+        if others is not None:
+            before = others[place].effective
+            shown |= {
+                "gained": masks.names(coverage.effective & ~before),
+                "lost": masks.names(before & ~coverage.effective),
+            }
+        if body.operations:
+            shown["operations"] = masks.names(coverage.effective)
+        maps.append(shown)
+    return JSONResponse(
+        {"total": len(masks.operations), "targets": maps, "warnings": [problem(one) for one in reading.warnings]}
+    )
+
+
+@router.post(IAM + "/check")
+def check_document(access: Granted, platform: Here, body: Draft) -> JSONResponse:
+    """Whether a document stays within what the caller holds, with counterexamples where it does not."""
+    _, reading = _read(platform, body.document_text)
+    with platform.database.read() as connection:
+        author = authorship.author_of(connection, platform, access)
+    check = authorship.examine(author, canonical_text(reading.document))
+    return JSONResponse(
+        {
+            "answer": check.answer.value,
+            "counterexamples": [wire.counterexample(one, reading.document) for one in check.examples],
+            "warnings": [problem(one) for one in reading.warnings],
+        }
+    )
+
+
+def _read(platform: Platform, text: str) -> tuple[Known, Reading]:
+    with platform.database.read() as connection:
+        known = platform.decisions.known(connection)
+    return known, read_document(platform, known, text)
+
+
+def _compared(access: Access, platform: Platform, body: Compared) -> str:
+    """The text of the other document."""
+    if (body.document_text is None) is (body.policy_id is None):
+        raise errors.invalid_input("compare takes documentText or policyId, one of them", member="compare")
+    if body.document_text is not None:
+        return body.document_text
+    with platform.database.read() as connection:
+        return _stored(connection, str(access.tenant_id), str(body.policy_id), body.version)
+
+
+def _stored(connection: Connection, tenant_id: str, policy_id: str, version: int | None) -> str:
+    policy = found(policy_store.get(connection, tenant_id, policy_id) if rules.is_id(policy_id) else None)
+    if version is None:
+        return str(policy.document)
+    return str(found(policy_store.version(connection, tenant_id, policy_id, version)).document)
+
+
+def _named(trace: RuleTrace) -> dict[str, Any]:
+    return {"index": trace.source.index, "name": trace.name}
+
+
+def _trace(engine: Engine, trace: RuleTrace) -> dict[str, Any]:
+    rule = engine.rules[trace.source.index].rule
+    return {
+        **_named(trace),
+        "access": trace.access,
+        "operation": trace.operation.value,
+        "target": trace.target.value,
+        "constraints": [
+            wire.constraint(one) | {"result": part.truth.value}
+            for one, part in zip(rule.constraints, trace.constraints, strict=True)
+        ],
+        "withinAuthor": trace.within_author,
+        "result": trace.truth.value,
+        "fires": trace.fires,
+    }
+
+
+def _counts(coverage: Coverage, within: int) -> dict[str, int]:
+    return {
+        "allowed": (coverage.allowed & within).bit_count(),
+        "denied": (coverage.denied & within).bit_count(),
+        "effective": (coverage.effective & within).bit_count(),
+    }
+
+
+def _services(known: Known, coverage: Coverage) -> list[dict[str, Any]]:
+    masks = known.catalogue.masks
+    services = dict.fromkeys(name.partition(":")[0] for name in masks.operations)
+    within = {service: masks.of(OperationPattern(service, STAR, STAR)) for service in services}
+    return [
+        {"service": service, "total": mask.bit_count(), **_counts(coverage, mask)} for service, mask in within.items()
+    ]

@@ -1,0 +1,149 @@
+"""Who may do what, and what a change would give or take, before it is made. checklist R16, O12"""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse
+
+from service import errors
+from service.access import standing as stored
+from service.access.authority import Access, authorize
+from service.access.guard import area
+from service.iam import effects, group_store, policy_store, preview, principal_store, principals, rules
+from service.iam.answering import found, require_principal
+from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, full_target, operation_of, target_of
+from service.iam.documents import canonical_text, read_document
+from service.iam.preview import Change
+from service.platform import Platform, platform_of
+
+router = area("access")
+IAM = "/api/v1/tenants/{tenant_id}/iam"
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+class Wanted(BaseModel):
+    """The body that asks who may do something."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    operation: str
+    target: str
+    facts: FactsBody = NOTHING_SAID
+
+
+class Planned(BaseModel):
+    """The body that tells a change which is not made yet."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    change: Literal["attach", "detach", "addMember", "removeMember", "deleteGroup", "deletePolicy", "updatePolicy"]
+    policy_id: str | None = Field(None, alias="policyId")
+    group_id: str | None = Field(None, alias="groupId")
+    principal_type: str | None = Field(None, alias="principalType", description="For attach and detach also `group`")
+    principal_id: str | None = Field(None, alias="principalId")
+    document_text: str | None = Field(None, alias="documentText")
+
+
+@router.get(IAM + "/access")
+def get_access(
+    access: Granted,
+    platform: Here,
+    principal_type: Annotated[str, Query(alias="principalType")],
+    principal_id: Annotated[str, Query(alias="principalId")],
+) -> JSONResponse:
+    """Everything a principal may do, with the path: group, policy, rule."""
+    tenant_id, kind = str(access.tenant_id), rules.one_of("principalType", principal_type, rules.PRINCIPAL_TYPES)
+    with platform.database.read() as connection:
+        principal = principals.one(connection, tenant_id, kind, principal_id, platform.clock.now())
+        compiled = platform.decisions.compiled(connection, principal.standing)
+        paths = principal_store.paths(connection, tenant_id, kind, principal_id)
+        held = [found(policy_store.get(connection, tenant_id, one.policy_id)) for one in principal.standing.policies]
+    return JSONResponse(
+        {
+            "principal": principal.wire() | {"works": principal.works},
+            "limits": effects.limits(compiled),
+            "policies": [
+                {
+                    "policyId": row.id,
+                    "policyName": row.name,
+                    "version": row.version,
+                    "authoredBy": row.authored_by,
+                    "orphaned": row.author_role is None,
+                    "unreadable": row.id in compiled.unreadable,
+                    "paths": [effects.path(one) for one in paths[row.id]],
+                }
+                for row in held
+            ],
+            "operations": effects.operations(compiled, paths),
+        }
+    )
+
+
+@router.post(IAM + "/who")
+def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
+    """Every person, key and identity of the tenant that may do something, and through what."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    allowed: list[dict[str, Any]] = []
+    examined = 0
+    with platform.database.read() as connection:
+        known = platform.decisions.known(connection)
+        operation, target = operation_of(body.operation, known), target_of(body.target)
+        asked = full_target(target, operation, body.facts.region)
+        for principal in principals.everyone(connection, tenant_id, now):
+            examined += 1
+            facts = facts_of(body.facts, platform.clock, principal_type=principal.kind, tenant=tenant_id)
+            compiled = platform.decisions.compiled(connection, principal.standing)
+            if compiled.decide(operation, asked, facts).allowed:
+                paths = principal_store.paths(connection, tenant_id, principal.kind, principal.id)
+                by = effects.because(compiled, operation, asked, facts, paths)
+                allowed.append(principal.wire() | {"by": by})
+    return JSONResponse({"principals": allowed, "examined": examined})
+
+
+@router.post(IAM + "/preview")
+def preview_change(access: Granted, platform: Here, body: Planned) -> JSONResponse:
+    """What a change would give to keys and identities and take from them; nothing is changed."""
+    tenant_id = str(access.tenant_id)
+    with platform.database.read() as connection:
+        change = _change(connection, platform, access, body)
+        shown = preview.effects_of(connection, platform.decisions, tenant_id, change, platform.clock.now())
+    return JSONResponse(shown)
+
+
+def _change(connection: Connection, platform: Platform, access: Access, body: Planned) -> Change:
+    """The change of a body, with everything it names there.
+
+    Raises:
+        Refusal: 400 for a member that is missing, flat 404 for a thing that is not there.
+    """
+    tenant_id = str(access.tenant_id)
+    needs = preview.NEEDS[body.change]
+    given = {
+        "policyId": body.policy_id,
+        "groupId": body.group_id,
+        "principalType": body.principal_type,
+        "principalId": body.principal_id,
+        "documentText": body.document_text,
+    }
+    for name, value in given.items():
+        if (value is None) is (name in needs):
+            what = "is required" if name in needs else "has no meaning"
+            raise errors.invalid_input(f'"{name}" {what} for {body.change}', member=name)
+    if body.policy_id is not None:
+        found(policy_store.get(connection, tenant_id, body.policy_id) if rules.is_id(body.policy_id) else None)
+    if body.group_id is not None:
+        found(group_store.get(connection, tenant_id, body.group_id) if rules.is_id(body.group_id) else None)
+    if body.principal_type is not None:
+        kinds = rules.ATTACHEE_TYPES if "policyId" in needs else rules.MEMBER_TYPES
+        kind = rules.one_of("principalType", body.principal_type, kinds)
+        require_principal(connection, tenant_id, kind, str(body.principal_id))
+    draft = None
+    if body.document_text is not None:
+        known = platform.decisions.known(connection)
+        draft = canonical_text(read_document(platform, known, body.document_text).document)
+    role = stored.role_in(connection, tenant_id, access.caller.user_id)
+    return Change(body.change, body.policy_id, body.group_id, body.principal_type, body.principal_id, draft, role)
