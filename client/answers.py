@@ -105,7 +105,7 @@ def limited(reply: Reply, attempt: int) -> float | None:
         return None
     hints = (_seconds(envelope.get("retry_after")), _seconds(details.get("retryAfterSeconds")), _header(reply))
     hint: float = next((value for value in hints if value is not None), 0.0)
-    return min(max(hint, 2.0 * 2**attempt), _LONGEST_WAIT)
+    return min(max(hint, 2.0 ** (attempt + 1)), _LONGEST_WAIT)
 
 
 def _seconds(value: object) -> float | None:
