@@ -251,13 +251,17 @@ class RecordTable(ScrollView, can_focus=True):
 
     def _head(self) -> Strip:
         style = self._style("head")
-        parts = [" " * GUTTER]
+        # A segment a column, as in the rows below: an exported picture places each segment by itself.
+        segments = [Segment(" " * GUTTER, style)]
         for column, cells in self._columns:
             arrow = ""
             if column is self.view.sort_column:
                 arrow = " ▼" if self.view.reverse else " ▲"
-            parts.append(_aligned(column.title + arrow, cells, column.align) + " " * GAP)
-        return Strip([Segment("".join(parts), style)]).adjust_cell_length(self.size.width, style)
+            segments += [
+                Segment(_aligned(column.title + arrow, cells, column.align), style),
+                Segment(" " * GAP, style),
+            ]
+        return Strip(segments).adjust_cell_length(self.size.width, style)
 
     def _row(self, position: int) -> Strip:
         record_id = self.view.id_at(position)
