@@ -257,16 +257,32 @@ def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
+def _formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def _tenants(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+    from client.commands.names import tenant_ids
+
+    return tenant_ids(ctx, param, incomplete)
+
+
 GLOBAL_FLAGS: tuple[click.Option, ...] = (
     _GlobalFlag(["--config"], metavar="FILE", help="Config file; default $HOME/.cli/config.yaml."),
     _GlobalFlag(["-d", "--debug"], is_flag=True, help="Say what is sent and answered, on standard error."),
     _GlobalFlag(["--no-color"], is_flag=True, help="No colours; also with NO_COLOR set or when piped."),
     _GlobalFlag(
-        ["-o", "--output"], metavar="FORMAT", help="table (the default), yaml, json or wide; config: output_format."
+        ["-o", "--output"],
+        metavar="FORMAT",
+        help="table (the default), yaml, json or wide; config: output_format.",
+        shell_complete=_formats,
     ),
     _GlobalFlag(["-q", "--quiet"], is_flag=True, help="No hints, progress or done sentences."),
     _GlobalFlag(
-        ["--tenant"], metavar="ID", help="Tenant to operate on, by id; else FROST_TENANT, `tenant use`, your default."
+        ["--tenant"],
+        metavar="ID",
+        help="Tenant to operate on, by id; else FROST_TENANT, `tenant use`, your default.",
+        shell_complete=_tenants,
     ),
     click.Option(
         ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="This help."
