@@ -78,6 +78,7 @@ class FrostApp(App[None]):
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._leave, number)
         gc.enable()
+        self.frame.furnish()
         self.workspace.start()
         for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
             self.frame.toast(problem, "warning")

@@ -20,7 +20,6 @@ from tui.screens.place import Place
 from tui.widgets.command_prompt import CommandPrompt
 from tui.widgets.footer import Footer, Key
 from tui.widgets.header import Header
-from tui.widgets.menu import Entry, Menu
 from tui.widgets.navigation import Navigation
 from tui.widgets.too_small import TooSmall
 from tui.workspace import Severity, Workspace
@@ -68,31 +67,47 @@ class FrameScreen(Screen[None]):
         self.history = History()
 
     def compose(self) -> ComposeResult:
+        wanted = self.workspace.state.place
+        self.place = self.door(wanted if wanted in places.NAMES else places.NAMES[0]).open(self.workspace)
+        # Textual sets these when the first size arrives, which would lay out and paint everything a second time.
+        self.add_class(_fitting(self.app.size.width, self.HORIZONTAL_BREAKPOINTS))
+        self.add_class(_fitting(self.app.size.height, self.VERTICAL_BREAKPOINTS))
         yield Header()
         with Horizontal(id="body"):
-            yield Navigation([(door.name, door.title) for door in places.DOORS])
-        prompt = CommandPrompt(self.complete)
-        prompt.history = command_line.History(self.workspace.state.lines)
-        yield prompt
+            yield Navigation([(door.name, door.title) for door in places.DOORS], self.place.NAME)
+            yield self.place
+        yield CommandPrompt(self.complete, self.workspace.state.lines)
         yield Footer()
         yield TooSmall()
 
-    async def on_mount(self) -> None:
-        wanted = self.workspace.state.place
-        await self.open(wanted if wanted in places.NAMES else places.NAMES[0])
+    def on_mount(self) -> None:
+        assert self.place is not None
+        self.place.restore_sort(self.workspace.state.sort.get(self.place.NAME, []))
         self.history.visit(self.view())
         self.show_facts()
+        self.show_keys()
+
+    def furnish(self) -> None:
+        """Mount what the first frame did not need."""
+        self.query_one(CommandPrompt).furnish()
+        for place in self.query(Place):
+            place.heading.furnish()
 
     # Places
 
+    @staticmethod
+    def door(name: str) -> places.Door:
+        """The door of a place."""
+        return next(door for door in places.DOORS if door.name == name)
+
     async def open(self, name: str) -> Place:
         """Show a place, made on its first visit."""
-        found = self.query(f"#place-{name}").results(Place)
-        place = next(iter(found), None)
+        place = next(iter(self.query(f"#place-{name}").results(Place)), None)
         if place is None:
-            place = next(door for door in places.DOORS if door.name == name).open(self.workspace)
+            place = self.door(name).open(self.workspace)
             await self.query_one("#body").mount(place)
             place.restore_sort(self.workspace.state.sort.get(name, []))
+            place.heading.furnish()
         for other in self.query(Place):
             other.display = other is place
         self.place = place
@@ -251,6 +266,8 @@ class FrameScreen(Screen[None]):
         self.app.push_screen(Help(lines(self.place.NAME, self.place.TITLE, self.keys, reasons)))
 
     async def do_menu(self) -> None:
+        from tui.widgets.menu import Entry, Menu
+
         situation = self.situation()
         entries = [
             Entry(
@@ -264,6 +281,8 @@ class FrameScreen(Screen[None]):
             self.perform(chosen)
 
     async def do_copy(self) -> None:
+        from tui.widgets.menu import Entry, Menu
+
         assert self.place is not None
         situation = self.situation()
         copies: dict[str, str] = dict(self.place.copies())
@@ -365,6 +384,11 @@ class FrameScreen(Screen[None]):
                 self.perform(action_id, argument)
             case command_line.Mistake(words):
                 self.toast(words, "warning")
+
+
+def _fitting(cells: int, breakpoints: list[tuple[int, str]]) -> str:
+    """The class of the widest breakpoint that fits."""
+    return max((start, name) for start, name in breakpoints if start <= cells)[1]
 
 
 async def _finish(work: Awaitable[Any]) -> None:
