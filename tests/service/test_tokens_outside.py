@@ -17,7 +17,7 @@ from service.access.outside import OutsideIssuer
 from service.access.sessions import end
 from service.access.tokens import Tokens
 from service.db.engine import Database
-from service.db.tables import sessions
+from service.db.tables import audit_log, sessions
 from service.errors import Refusal
 from tests.service.issuing import GONE, NOW, OWNER, HandClock, Issuing
 
@@ -141,6 +141,9 @@ def test_many_first_sights_at_once_are_one_session(trusting: Tokens, provider: P
         thread.join()
     assert results == [True] * 12
     assert len(rows(database)) == 1
+    with database.read() as connection:
+        (entry,) = connection.execute(select(audit_log))
+    assert (entry.operation, entry.actor_id) == ("session.start", "u-owner")
     assert provider.asked == ["/realm/.well-known/openid-configuration", "/realm/keys"]
 
 
