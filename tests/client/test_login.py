@@ -11,7 +11,7 @@ import pytest
 from client import credentials, login
 from client.api import account
 from client.connection import Connection, resolve
-from client.errors import Exit, FrostError
+from client.errors import SESSION_ENDED, Exit, FrostError
 from client.oneshot import OneShot
 from tests.homes import Home
 
@@ -95,7 +95,8 @@ def test_after_a_logout_nobody_signs_in_unasked(demo: Home) -> None:
     for again in (connection, connect(demo)):
         with pytest.raises(FrostError) as caught:
             who(again)
-        assert (caught.value.exit_code, "frost login" in caught.value.hint) == (Exit.NOT_SIGNED_IN, True)
+        assert (caught.value.exit_code, caught.value.code) == (Exit.NOT_SIGNED_IN, SESSION_ENDED)
+        assert "frost login" in caught.value.hint
     assert not login.sign_out(connect(demo))
     login.sign_in_device(connect(demo))
     assert who(connect(demo)) == "owner@aurora.example"
