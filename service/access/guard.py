@@ -7,6 +7,7 @@ a stranger cannot fill the database.
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -28,6 +29,10 @@ from service.peer import peer_uid
 from service.platform import Platform
 
 logger = logging.getLogger(__name__)
+
+# For every parameter of a route the framework asks pydantic's first version whether the type is one of its own, and
+# loads all of it for that. Nothing here is; told that it is gone, the framework goes on (and starts 20 ms sooner).
+sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]
 
 
 class GuardedRoute(APIRoute):
