@@ -218,7 +218,7 @@ def modelled(value: Any, model: str) -> Any:
 
 
 def _client(link: Link) -> httpx.AsyncClient:
-    """A pool for the link's endpoint. Nothing is taken from the environment by httpx itself: it would read .netrc."""
+    """A pool for the link's endpoint. Nothing is taken from the environment by httpx itself (hostile H07)."""
     endpoint = link.endpoint
     limits = httpx.Limits(max_connections=20, max_keepalive_connections=10, keepalive_expiry=30)
     if endpoint.kind == "unix":

@@ -96,9 +96,6 @@ class OneShot:
         except StopIteration as done:
             return cast(Reply, done.value)
 
-    def close(self) -> None:
-        """Nothing is held between two calls; a command says all the same that it is done."""
-
     def _send(self, wire: Send) -> Reply | Broken:
         link = self._link
         answer = send(link.endpoint, wire, link.environ)

@@ -1,5 +1,6 @@
 """Both drivers against real sockets: one table of rules, driven twice."""
 
+import gzip
 import os
 import socket
 import threading
@@ -360,6 +361,13 @@ def test_an_announced_length_over_the_limit_is_refused_without_waiting_for_it(dr
         begun = time.monotonic()
         assert "64 MiB" in failure(driver, Context(service.endpoint), account.me()).message
         assert time.monotonic() - begun < 3
+
+
+def test_a_compressed_bomb_is_not_unpacked(driver: str) -> None:
+    bomb = gzip.compress(b" " * 100 * 2**20, compresslevel=1)
+    with Service(answer(200, bomb, Content_Encoding="gzip")) as service:
+        error = failure(driver, Context(service.endpoint), account.me())
+    assert (error.code, "compressed" in error.message) == ("BAD_ANSWER", True)
 
 
 @pytest.mark.parametrize("text", [answer(200, ME), b"HTTP/1.1 200 OK\r\nX: " + b"a" * 500, b"H" * 500])
