@@ -5,10 +5,8 @@ table, so none of them can tell a different story (design: Screens). Running an 
 the place or of the app: it has a method `do_<last part of the id>`.
 """
 
-import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Record = Mapping[str, Any]
 
@@ -18,8 +16,7 @@ LIST = "list"
 """The scope of actions that every place with a list has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """What an action is judged by. Empty texts mean that there is no such thing."""
 
     place: str = ""
@@ -57,8 +54,7 @@ def no_command(_: Situation) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """One thing a person can do. `keys` are Textual key names or single characters, the first one is shown."""
 
     id: str
@@ -87,6 +83,8 @@ class Action:
 
 def line(*words: str) -> str:
     """A command line a shell reads back as exactly these words."""
+    import shlex
+
     return shlex.join(("frost", *words))
 
 

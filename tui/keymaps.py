@@ -4,9 +4,9 @@ A key given by the user always wins over a default; what loses its key stays in 
 at the start (design: Screens). Keys are compared in one spelling: `?` and `question_mark` are the same.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from textual.binding import Binding
 
@@ -60,12 +60,11 @@ def shown(key: str) -> str:
     return _SHOWN.get(key, key)
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(NamedTuple):
     """The keys in force."""
 
     by_action: Mapping[str, tuple[str, ...]]
-    changed: Mapping[str, str] = field(default_factory=dict)
+    changed: Mapping[str, str] = MappingProxyType({})
     """What differs from the defaults, for `App.set_keymap`: action id -> keys joined by commas."""
     problems: tuple[str, ...] = ()
     """What is wrong with the config, each a sentence."""
@@ -100,6 +99,8 @@ def resolve(wanted: Mapping[str, object], movement: Iterable[Binding] = ()) -> K
     for name, value in wanted.items():
         keys = _keys(value)
         if name not in defaults:
+            import difflib
+
             near = difflib.get_close_matches(str(name), defaults, 1)
             problems.append(f"keys: no action is called {name}" + (f"; did you mean {near[0]}?" if near else ""))
         elif keys is None:

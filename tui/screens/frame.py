@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,17 +12,19 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 
 from client.text import safe
-from tui import actions, clipboard, command_line, keymaps, places, tenant_table
+from tui import actions, keymaps, places, tenant_table
 from tui.facts import facts
 from tui.history import History, View
 from tui.messages import Perform, SignInWanted, Undoable
 from tui.screens.place import Place
-from tui.widgets.command_prompt import CommandPrompt
 from tui.widgets.footer import Footer, Key
 from tui.widgets.header import Header
 from tui.widgets.navigation import Navigation
 from tui.widgets.too_small import TooSmall
 from tui.workspace import Severity, Workspace
+
+if TYPE_CHECKING:
+    from tui.widgets.command_prompt import CommandPrompt
 
 LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
 
@@ -76,7 +78,6 @@ class FrameScreen(Screen[None]):
         with Horizontal(id="body"):
             yield Navigation([(door.name, door.title) for door in places.DOORS], self.place.NAME)
             yield self.place
-        yield CommandPrompt(self.complete, self.workspace.state.lines)
         yield Footer()
         yield TooSmall()
 
@@ -89,7 +90,9 @@ class FrameScreen(Screen[None]):
 
     def furnish(self) -> None:
         """Mount what the first frame did not need."""
-        self.query_one(CommandPrompt).furnish()
+        from tui.widgets.command_prompt import CommandPrompt
+
+        self.mount(CommandPrompt(self.complete, self.workspace.state.lines), before="Footer")
         for place in self.query(Place):
             place.heading.furnish()
 
@@ -255,6 +258,8 @@ class FrameScreen(Screen[None]):
         self.app.push_screen(Palette())
 
     def do_command_line(self) -> None:
+        from tui.widgets.command_prompt import CommandPrompt
+
         self.query_one(CommandPrompt).open()
 
     def do_help(self) -> None:
@@ -302,6 +307,8 @@ class FrameScreen(Screen[None]):
             await self._copy(chosen, copies[chosen])
 
     async def _copy(self, name: str, text: str) -> None:
+        from tui import clipboard
+
         if not clipboard.fits(text):
             self.toast(f"Too much for a terminal's clipboard: {len(text):,} characters", "warning")
             return
@@ -358,6 +365,8 @@ class FrameScreen(Screen[None]):
 
     def complete(self, line: str) -> list[str]:
         """What the line may become."""
+        from tui import command_line
+
         word = line.partition(" ")[0].casefold()
         names = (
             list(self.workspace.connection.config.contexts)
@@ -366,14 +375,14 @@ class FrameScreen(Screen[None]):
         )
         return command_line.complete(line, places.NAMES, names)
 
-    @on(CommandPrompt.Closed)
-    def _prompt_closed(self) -> None:
+    def on_command_prompt_closed(self) -> None:
         if self.place is not None:
             self.place.focus_list()
 
-    @on(CommandPrompt.Entered)
-    async def _entered(self, event: CommandPrompt.Entered) -> None:
-        self.workspace.state.lines = self.query_one(CommandPrompt).history.lines
+    async def on_command_prompt_entered(self, event: "CommandPrompt.Entered") -> None:
+        from tui import command_line
+
+        self.workspace.state.lines = event.lines
         match command_line.parse(event.line, places.NAMES):
             case command_line.Go(place, filter_line):
                 await self._go(place, filter_line or None)

@@ -1,11 +1,9 @@
-"""The `:` line at the foot of the screen: history with the arrows, Tab completes, Enter runs what was typed.
-
-Its parts are mounted once the first frame is on the screen (`furnish`).
-"""
+"""The `:` line at the foot of the screen: history with the arrows, Tab completes, Enter runs what was typed."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
@@ -13,9 +11,7 @@ from textual.widget import Widget
 
 from client.text import cut, safe
 from tui.command_line import History
-
-if TYPE_CHECKING:
-    from textual.widgets import Input
+from tui.widgets.line_input import LineInput
 
 SUGGESTIONS = 8
 
@@ -42,11 +38,12 @@ class CommandPrompt(Widget):
     """
 
     class Entered(Message):
-        """A line to run."""
+        """A line to run, and the history with it."""
 
-        def __init__(self, line: str) -> None:
+        def __init__(self, line: str, lines: list[str]) -> None:
             super().__init__()
             self.line = line
+            self.lines = lines
 
     class Closed(Message):
         """The prompt went away; focus belongs to the place again."""
@@ -56,16 +53,10 @@ class CommandPrompt(Widget):
         self._complete = complete
         self.history = History(lines)
         self._suggestions: Sequence[str] = ()
-        self._line: Input | None = None
+        self._line = LineInput(id="prompt-line")
 
-    def furnish(self) -> "Input":
-        """Mount the input; the prompt stays out of sight."""
-        if self._line is None:
-            from tui.widgets.line_input import LineInput
-
-            self._line = LineInput(id="prompt-line")
-            self.mount(self._line)
-        return self._line
+    def compose(self) -> ComposeResult:
+        yield self._line
 
     def render(self) -> Content:
         if not self._suggestions:
@@ -77,11 +68,10 @@ class CommandPrompt(Widget):
 
     def open(self, line: str = "") -> None:
         """Show the prompt with a line to go on from."""
-        entry = self.furnish()
         self.display = True
         self._put(line)
         # At once and not in a moment, as `focus` would: the next keys may have been typed already.
-        self.screen.set_focus(entry)
+        self.screen.set_focus(self._line)
         self._suggest()
 
     def action_close(self) -> None:
@@ -98,7 +88,7 @@ class CommandPrompt(Widget):
         self.action_close()
         if line:
             self.history.add(line)
-            self.post_message(self.Entered(line))
+            self.post_message(self.Entered(line, self.history.lines))
 
     def action_complete(self) -> None:
         """Take the first suggestion; a word that takes an argument is followed by a blank."""
@@ -107,16 +97,15 @@ class CommandPrompt(Widget):
             self._put(line if " " in line or not self._complete(line + " ") else line + " ")
 
     def action_older(self) -> None:
-        self._put(self.history.older(self.furnish().value))
+        self._put(self.history.older(self._line.value))
 
     def action_newer(self) -> None:
-        self._put(self.history.newer(self.furnish().value))
+        self._put(self.history.newer(self._line.value))
 
     def _put(self, line: str) -> None:
-        entry = self.furnish()
-        entry.value = line
-        entry.cursor_position = len(line)
+        self._line.value = line
+        self._line.cursor_position = len(line)
 
     def _suggest(self) -> None:
-        self._suggestions = self._complete(self.furnish().value)
+        self._suggestions = self._complete(self._line.value)
         self.refresh()

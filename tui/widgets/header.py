@@ -1,6 +1,6 @@
 """The two lines at the top: where one is and as whom, and how the platform is doing."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from textual.content import Content
 from textual.widget import Widget
@@ -10,8 +10,7 @@ from client.text import cut, safe, width
 STATUS_SIGNS = {"active": ("●", "$text-success"), "provisioning": ("◐", "$text-warning")}
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What the header says. Foreign text is made safe here, when it is painted."""
 
     context: str = ""
