@@ -103,10 +103,14 @@ def test_another_unix_socket_is_never_started_for(demo: Home, tmp_path: Path) ->
     assert pids(demo) == set()
 
 
-def test_a_folder_called_service_where_the_command_runs_is_not_what_starts(demo: Home, tmp_path: Path) -> None:
+def test_a_folder_called_service_where_the_command_runs_is_not_what_starts(
+    demo: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "service").mkdir()
-    (tmp_path / "service" / "__main__.py").write_text("import pathlib; pathlib.Path('PWNED').touch()")
-    assert demo.frost("whoami", cwd=tmp_path).code == 0
+    (tmp_path / "service" / "__init__.py").touch()
+    (tmp_path / "service" / "__main__.py").write_text(f"open({str(tmp_path / 'PWNED')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    assert who(demo) == "owner@aurora.example"
     assert not (tmp_path / "PWNED").exists()
 
 
