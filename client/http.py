@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import httpx
 
 from client import clock
-from client.answers import BAD_ANSWER
+from client.answers import BAD_ANSWER, document
 from client.core import (
     NOT_LISTENING,
     Broken,
@@ -32,7 +32,6 @@ from client.core import (
     Sign,
     Steps,
     Wait,
-    document,
     exchange,
     told,
 )
