@@ -237,6 +237,15 @@ def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> No
     assert (demo.platform_dir / "world-keys.json").read_bytes() != keys
 
 
+def test_what_still_runs_when_the_platform_is_reset_signs_in_again(demo: Home) -> None:
+    environ = demo.environment()
+    running = OneShot(resolve(None, environ))
+    running.call(account.me())
+    local.reset(load(str(demo.config), environ=environ), "demo", environ)
+    assert running.call(account.me())["email"] == "owner@aurora.example"
+    assert not load(str(demo.config), environ=environ).contexts["local"].session_ended
+
+
 def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
     environ = demo.environment()
     demo.config.write_text(

@@ -342,6 +342,20 @@ def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
     assert len(provider.forms("/token")) == 1
 
 
+def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
+    away: Connection, provider: Provider, home: Home
+) -> None:
+    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    connection = signed_in(home)
+    connection.credential()
+    credentials.forget(config.load(str(home.config)), "away", ended=False)
+    with pytest.raises(FrostError) as caught:
+        OneShot(connection).call(account.me())
+    assert caught.value.exit_code == Exit.NOT_SIGNED_IN
+    assert provider.forms("/token") == []
+    assert stored(home).kind == "none"
+
+
 # --- signing out -----------------------------------------------------------------------------------------------------
 
 
