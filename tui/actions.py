@@ -67,6 +67,10 @@ class Action(NamedTuple):
     command: Command = no_command
     """The equal command line, empty when there is none."""
     help: str = ""
+    dialog: bool = False
+    """Whether it opens a dialog: keys typed behind it belong to that dialog."""
+    of_named: bool = False
+    """Whether an argument on the `:` line names the record, in place of the one under the cursor."""
     writes: bool = False
     """Whether it changes something on the platform: then a read-only context refuses it."""
 
@@ -171,7 +175,9 @@ def _sign_in(situation: Situation) -> str:
 
 
 ACTIONS: tuple[Action, ...] = (
-    Action("app.switch_tenant", "Switch tenant", ("ctrl+t",), "tenant", help="Type a few letters of its name"),
+    Action(
+        "app.switch_tenant", "Switch tenant", ("ctrl+t",), "tenant", dialog=True, help="Type a few letters of its name"
+    ),
     Action(
         "app.previous_tenant",
         "Back to the tenant before",
@@ -179,11 +185,20 @@ ACTIONS: tuple[Action, ...] = (
         reason=lambda s: "" if s.tenant_before else "no other tenant was used yet",
         command=lambda s: line("tenant", "use", s.tenant_before) if s.tenant_before else "",
     ),
-    Action("app.palette", "Command palette", ("ctrl+p",), "palette", help="Everything that can be done, with its key"),
+    Action(
+        "app.palette",
+        "Command palette",
+        ("ctrl+p",),
+        "palette",
+        dialog=True,
+        help="Everything that can be done, with its key",
+    ),
     Action("app.command_line", "Command line", (":",), help="A place or an action by name, with arguments"),
-    Action("app.help", "Help", ("?",), "help", help="The keys that work here; type to search"),
-    Action("app.menu", "Actions", ("x",), "actions", help="What can be done here, each with its equal command"),
-    Action("app.copy", "Copy", ("y",), "copy", help="Id, name, row, JSON, or the equal command"),
+    Action("app.help", "Help", ("?",), "help", dialog=True, help="The keys that work here; type to search"),
+    Action(
+        "app.menu", "Actions", ("x",), "actions", dialog=True, help="What can be done here, each with its equal command"
+    ),
+    Action("app.copy", "Copy", ("y",), "copy", dialog=True, help="Id, name, row, JSON, or the equal command"),
     Action("app.refresh", "Refresh", ("r",), "refresh", help="Ask the platform again; retries a lost connection now"),
     Action(
         "app.undo",
@@ -211,6 +226,7 @@ ACTIONS: tuple[Action, ...] = (
         reason=_is_the_tenant,
         command=_of_record("tenant", "use"),
         help="Work in it from now on, here and in commands; Enter does the same",
+        of_named=True,
     ),
     Action(
         "tenants.create",
@@ -220,6 +236,7 @@ ACTIONS: tuple[Action, ...] = (
         reason=_cannot_create,
         command=_tenant_create,
         help="Provisioning is shown step by step",
+        dialog=True,
         writes=True,
     ),
     Action(
@@ -230,6 +247,7 @@ ACTIONS: tuple[Action, ...] = (
         reason=_cannot_rename,
         command=_tenant_rename,
         help="Id and slug stay; can be undone",
+        dialog=True,
         writes=True,
     ),
     Action(
@@ -240,6 +258,7 @@ ACTIONS: tuple[Action, ...] = (
         reason=_is_the_context,
         command=_of_record("config", "use-context", key="name"),
         help="Its endpoint and credentials count from now on; Enter does the same",
+        of_named=True,
     ),
     Action(
         "contexts.edit",
@@ -248,6 +267,7 @@ ACTIONS: tuple[Action, ...] = (
         "edit",
         reason=_no_record,
         command=_context_edit,
+        dialog=True,
     ),
     Action(
         "contexts.sign_in",
@@ -257,6 +277,7 @@ ACTIONS: tuple[Action, ...] = (
         reason=_key_in_the_way,
         command=_sign_in,
         help="With a code confirmed in a browser; the local platform needs none",
+        of_named=True,
     ),
     Action(
         "contexts.sign_out",
@@ -266,6 +287,8 @@ ACTIONS: tuple[Action, ...] = (
         reason=_not_signed_in,
         command=lambda s: line("logout", "--context", str((s.record or {}).get("name", ""))),
         help="Ends the session on the platform and forgets it here",
+        dialog=True,
+        of_named=True,
     ),
 )
 

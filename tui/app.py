@@ -33,7 +33,7 @@ class FrostApp(App[None]):
     """Full-screen frost on one connection."""
 
     TITLE = "frost"
-    ENABLE_COMMAND_PALETTE = False  # ours is an action like every other (tui/palette.py)
+    ENABLE_COMMAND_PALETTE = False  # ours is an action like every other: tui/palette.py
     PAUSE_GC_ON_SCROLL = True
     CSS = """
     * { link-style: none; }

@@ -82,10 +82,23 @@ class Keys(NamedTuple):
 def bindings(*scopes: str) -> list[Binding]:
     """The default bindings of some scopes, with ids so that a keymap can change them."""
     return [
-        Binding(",".join(action.keys), f"screen.perform('{action.id}')", action.title, show=False, id=action.id)
+        # With priority, so that the frame can wait for a dialog before the next key is handed on (action_perform).
+        Binding(
+            ",".join(action.keys),
+            f"screen.perform('{action.id}')",
+            action.title,
+            show=False,
+            priority=True,
+            id=action.id,
+        )
         for action in actions.of_scope(*scopes)
         if action.keys
     ]
+
+
+def typed(key: str) -> bool:
+    """Whether a key writes a character, where there is something to write into."""
+    return len(spelling(key)) == 1 or key in ("space", "left", "right", "backspace", "delete")
 
 
 def resolve(wanted: Mapping[str, object], movement: Iterable[Binding] = ()) -> Keys:

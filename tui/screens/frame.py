@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
+from textual.worker import Worker
 
 from client.text import safe
 from tui import actions, keymaps, places, tenant_table
@@ -26,6 +27,7 @@ from tui.workspace import Severity, Workspace
 if TYPE_CHECKING:
     from tui.widgets.command_prompt import CommandPrompt
 
+OPENING_SECONDS, OPENING_LOOKS = 0.3, 60  # how long keys wait for a dialog, and how often it is looked for
 LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
 
 
@@ -207,22 +209,35 @@ class FrameScreen(Screen[None]):
 
     # Running actions
 
-    def perform(self, action_id: str, argument: str = "") -> None:
-        """Run an action, or say why it cannot be run. The one way for keys, palette, menus, clicks and the `:` line."""
+    def perform(self, action_id: str, argument: str = "") -> Worker[None] | None:
+        """Run an action, or say why it cannot be run: the one way for keys, palette, menus, clicks, the `:` line."""
         action = actions.BY_ID[action_id]
-        reason = "" if argument else action.reason(self.situation())
-        reason = reason or (self.workspace.read_only if argument and action.writes else "")
+        reason = "" if argument and action.of_named else action.reason(self.situation())
         if reason:
             self.toast(f"{action.title}: {reason}", "warning")
-            return
+            return None
         target = self if action.scope == actions.ANYWHERE else self.place
         method = getattr(target, action.method)
         result = method(argument) if argument else method()
         if inspect.isawaitable(result):
-            self.app.run_worker(_finish(result), group=action_id, exit_on_error=False)
+            return self.app.run_worker(_finish(result), group=action_id, exit_on_error=False)
+        return None
 
-    def action_perform(self, action_id: str) -> None:
-        self.perform(action_id)
+    async def action_perform(self, action_id: str) -> None:
+        """Run the action of a key. The next key waits until the dialog it opens can take it: it was meant for that."""
+        worker = self.perform(action_id)
+        if actions.BY_ID[action_id].dialog:
+            for _ in range(OPENING_LOOKS):
+                await asyncio.sleep(OPENING_SECONDS / OPENING_LOOKS)
+                over = self.app.screen is not self and self.app.focused is not None
+                if over or (worker is not None and worker.is_finished):
+                    return
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        # While something is being typed, a key that writes is no command.
+        if action == "perform" and self.focused is not None and self.focused.has_class("-line-input"):
+            return not any(map(keymaps.typed, self.keys.of(str(parameters[0]))))
+        return super().check_action(action, parameters)
 
     def action_back(self) -> None:
         """Esc: one level back, never out."""
@@ -252,10 +267,12 @@ class FrameScreen(Screen[None]):
     async def do_previous_tenant(self) -> None:
         await self.workspace.use_tenant(self.workspace.tenant_before)
 
-    def do_palette(self) -> None:
+    async def do_palette(self) -> None:
         from tui.palette import Palette
 
-        self.app.push_screen(Palette())
+        chosen = await self.app.push_screen_wait(Palette(self))
+        if chosen is not None:
+            chosen.run()
 
     def do_command_line(self) -> None:
         from tui.widgets.command_prompt import CommandPrompt

@@ -17,5 +17,5 @@ class LineInput(Input):
     """
 
     def __init__(self, *, placeholder: str = "", id: str | None = None) -> None:
-        super().__init__(placeholder=placeholder, id=id, select_on_focus=False)
+        super().__init__(placeholder=placeholder, id=id, classes="-line-input", select_on_focus=False)
         self.cursor_blink = False
