@@ -68,7 +68,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/issuer/jwks"): Rule("anyone", local=True),
     ("POST", "/issuer/device_authorization"): Rule("anyone", local=True),
     ("POST", "/issuer/device/approve"): Rule("staff", local=True, operation="device.approve"),
-    ("GET", "/issuer/authorize"): Rule("anyone", local=True),
+    ("GET", "/issuer/authorize"): Rule("staff", local=True),
     ("POST", "/issuer/token"): Rule("anyone", local=True),
     ("POST", "/issuer/revoke"): Rule("anyone", local=True),
 }

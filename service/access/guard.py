@@ -21,7 +21,7 @@ from starlette.responses import Response
 from client.models import strict_json
 from service import errors
 from service.access import audit, keys
-from service.access.authority import RULES, Access, Rule, decide
+from service.access.authority import RULES, Access, Rule, canonical_id, decide
 from service.access.caller import Caller
 from service.access.credential import presented
 from service.errors import Refusal, validation_refusal
@@ -120,6 +120,14 @@ async def read_body(request: Request) -> None:
         raise errors.invalid_input(f"invalid request body: {error}", reason="invalid_json") from None
 
 
+def named(request: Request, what: str) -> str | None:
+    """The id in a path as it is stored: a refusal is found beside the changes of its tenant. None without one."""
+    try:
+        return canonical_id(request.path_params[f"{what}_id"], what)
+    except (KeyError, Refusal):
+        return None
+
+
 def record_refusal(
     platform: Platform, operation: str, caller: Caller, request: Request, error: Refusal | RequestValidationError
 ) -> None:
@@ -134,8 +142,8 @@ def record_refusal(
                 operation=operation,
                 target=request.scope["path"],
                 outcome="refused",
-                organization_id=access.organization_id if access else None,
-                tenant_id=access.tenant_id if access else None,
+                organization_id=access.organization_id if access else named(request, "organization"),
+                tenant_id=access.tenant_id if access else named(request, "tenant"),
                 details={"status": refusal.status_code, "code": refusal.code},
                 at=platform.clock.now(),
             )

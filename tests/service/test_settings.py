@@ -83,3 +83,12 @@ def test_a_clock_that_names_no_instant_is_refused(text: str) -> None:
 )
 def test_instants_on_the_wire(instant: datetime, text: str) -> None:
     assert wire_time(instant) == text
+
+
+@pytest.mark.parametrize(
+    "issuer", ["http://127.0.0.1.evil.example", "http://localhost/issuer", "ftp://x.example", "https://"]
+)
+def test_an_issuer_that_is_neither_https_nor_this_machine_is_refused(issuer: str) -> None:
+    with pytest.raises(SystemExit):
+        settings("--issuer", issuer)
+    assert settings("--issuer", "http://127.0.0.1:9000").issuer == "http://127.0.0.1:9000"
