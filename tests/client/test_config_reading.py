@@ -260,7 +260,7 @@ def test_a_link_of_another_user_is_refused(tmp_path: Path, planted: str) -> None
     link.symlink_to(tmp_path / "real" / "config.yaml" if planted == "the file" else tmp_path / "real")
     os.chown(link, 65534, 65534, follow_symlinks=False)
     path = link if planted == "the file" else link / "config.yaml"
-    assert "link that belongs to another user" in refused(str(path)).message
+    assert "link that is owned by another user" in refused(str(path)).message
 
 
 def test_links_in_a_circle_a_folder_and_a_pipe_are_refused(file: Path, tmp_path: Path) -> None:
