@@ -6,7 +6,7 @@ other invisible characters and lone surrogates stand as standard escapes, other 
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,18 +17,22 @@ _NARROWEST = 6
 """Cells a column keeps when a table is fitted to a terminal."""
 
 
-def json_text(value: Any, indent: int | None = 2) -> str:
-    """One JSON document without a final newline; in one line when `indent` is None."""
-    return _without_actors(json.dumps(value, ensure_ascii=False, indent=indent), _json_escape)
+def json_text(value: Any, indent: int | None = 2, *, ascii_only: bool = False) -> str:
+    """One JSON document without a final newline; in one line when `indent` is None.
+
+    `ascii_only` is for a stream that cannot write other characters.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _escaped(text, _json_escape, _not_ascii if ascii_only else _actors)
 
 
-def yaml_text(value: Any) -> str:
+def yaml_text(value: Any, *, ascii_only: bool = False) -> str:
     """The same value as a YAML 1.1 and 1.2 document in block style (checklist G16).
 
     JSON is YAML, so a string that is not plainly a word is written as a JSON string: no reader can take it for a
     number, a date or a flag.
     """
-    return _without_actors("\n".join(_block(value)), _yaml_escape)
+    return _escaped("\n".join(_block(value)), _yaml_escape, _not_ascii if ascii_only else _actors)
 
 
 def table_text(
@@ -128,11 +132,16 @@ def _actors() -> re.Pattern[str]:
     )
 
 
-def _without_actors(text: str, escape: Any) -> str:
-    """Both formats keep such characters inside strings only, where an escape may stand."""
+@cache
+def _not_ascii() -> re.Pattern[str]:
+    return re.compile("[^\x00-\x7e]")
+
+
+def _escaped(text: str, escape: Callable[[re.Match[str]], str], wanted: Callable[[], re.Pattern[str]]) -> str:
+    """Both formats keep such characters inside quoted strings only, where an escape may stand."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return _actors().sub(escape, text)
+    return wanted().sub(escape, text)
 
 
 def _json_escape(match: re.Match[str]) -> str:

@@ -17,6 +17,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from client.commands import usage
+from client.commands.output import Output
 
 if TYPE_CHECKING:
     from client.commands.invocation import Invocation
@@ -194,7 +195,7 @@ class Group(_Framed, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command the next word names; an unknown word is refused with the nearest one."""
         command = self.get_command(ctx, args[0])
-        if command is None and not ctx.resilient_parsing:
+        if command is None:
             raise NoSuchCommand(args[0], possibilities=self.every_name(), ctx=ctx)
         return args[0], command, args[1:]
 
@@ -251,9 +252,8 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        run: Invocation = ctx.obj
         ctx.max_content_width = _HELP_WIDTH
-        run.output.text(ctx.get_help())
+        Output().text(ctx.get_help())
         ctx.exit()
 
 
