@@ -246,6 +246,10 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         raise usage.refused(ctx, f"{param.opts[-1]} needs a value, an empty one was given")
     if param.name == "output" and value not in FORMATS:
         raise usage.refused(ctx, f'-o/--output: "{value}" is not a format', hint=f"one of: {', '.join(FORMATS)}")
+    if param.name == "tenant":
+        from client.tenancy import check_id
+
+        check_id(value, "--tenant")
     run: Invocation = ctx.obj
     setattr(run.flags, param.name, value)
 

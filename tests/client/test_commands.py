@@ -200,6 +200,14 @@ def test_a_context_is_chosen_by_variable_and_the_list_shows_it(
     assert "FROST_CONTEXT" in capsys.readouterr().err
 
 
+def test_an_empty_name_is_no_context(run: Run, tmp_path: Path) -> None:
+    assert run("config", "set", "region", "r1") == 0
+    before = (tmp_path / ".cli" / "config.yaml").read_text()
+    assert run("config", "use-context", "") == 2
+    assert run("config", "use-context", "nope") == 5
+    assert (tmp_path / ".cli" / "config.yaml").read_text() == before
+
+
 def test_a_damaged_file_does_not_hide_the_format_that_was_asked_for(
     capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
 ) -> None:

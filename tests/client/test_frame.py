@@ -16,6 +16,7 @@ from client.commands.root import main
 from client.errors import FrostError
 
 Run = Callable[..., int]
+T, OTHER = "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5", "eae729b9-26d8-4a2b-bf67-4649d1ea4d7d"
 
 
 @pytest.fixture
@@ -66,19 +67,19 @@ def test_aliases_combine(words: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "-q --tenant T -o json policy list --limit 3",
-        "policy -q --tenant T --output=json list --limit=3",
-        "policy list --limit 3 -qo json --tenant=T",
-        "policy list -ojson -q --tenant T --limit=3",
-        "--tenant A policy --tenant B list -o=json -q --limit 3 --tenant T",
+        f"-q --tenant {T} -o json policy list --limit 3",
+        f"policy -q --tenant {T} --output=json list --limit=3",
+        f"policy list --limit 3 -qo json --tenant={T}",
+        f"policy list -ojson -q --tenant {T} --limit=3",
+        f"--tenant {OTHER} policy --tenant {OTHER} list -o=json -q --limit 3 --tenant {T}",
     ],
 )
 def test_global_flags_stand_anywhere_and_the_last_one_wins(words: str) -> None:
-    assert did(*words.split()) == ("list", 3, "T", "json", True)
+    assert did(*words.split()) == ("list", 3, T, "json", True)
 
 
 def test_a_command_with_a_flag_of_that_name_keeps_its_own_meaning() -> None:
-    assert did("--tenant", "global", "test", "--tenant", "its own") == ("simulate", "its own", "global", ())
+    assert did("--tenant", T, "test", "--tenant", "its own") == ("simulate", "its own", T, ())
     assert did("simulate", "--tenant", "")[1] == ""
 
 
@@ -126,6 +127,7 @@ def test_help_names_aliases_and_what_is_ours(capsys: pytest.CaptureFixture[str],
         ("", ["a command is needed (frost)", "tenant, config"]),
         ("--read-only tenant create --name x", ["--read-only is for the screens"]),
         ("tenant list --all --organization O", ["exclude each other"]),
+        ("--tenant web-shop config show", ["--tenant takes a tenant's id", "tenant use"]),
         ("login --device --browser", ["exclude each other"]),
         ("login --endpoint https://host/api", ["--context NAME"]),
     ],
