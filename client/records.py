@@ -113,12 +113,17 @@ def age(value: object, now: datetime) -> str:
 
 
 def quantity(value: int | None, unit: object) -> str:
-    """A quota figure: counts plain, memory (MB) in GB with one decimal when not whole (contract: Quota)."""
+    """A quota figure in its wire unit: counts plain, `gb` with the unit, `mb` (memory) in GB with one decimal when not
+    whole, rounded half up (contract: Quota; checklist Q06, Q07).
+    """
     if value is None:
         return UNKNOWN
-    if unit == "MB":
-        return f"{value // 1024} GB" if value % 1024 == 0 else f"{value / 1024:.1f} GB"
-    return f"{value} {unit}" if unit == "GB" else str(value)
+    if unit == "mb" and value % 1024:
+        tenths = (value * 20 + 1024) // 2048
+        return f"{tenths // 10}.{tenths % 10} GB"
+    if unit == "mb":
+        return f"{value // 1024} GB"
+    return f"{value} GB" if unit == "gb" else str(value)
 
 
 def _time(key: str, title: str, wide: bool = False) -> Column:

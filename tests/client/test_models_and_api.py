@@ -74,7 +74,7 @@ def test_a_status_of_the_future_is_kept_as_sent() -> None:
 
 
 def test_an_unknown_use_is_not_zero() -> None:
-    tightest = {"resourceType": "ram", "used": None, "limit": 1024, "unit": "MB"}
+    tightest = {"resourceType": "ram", "used": None, "limit": 1024, "unit": "mb"}
     tenant = Tenant.model_validate({**TENANT, "tightestQuota": tightest})
     assert tenant.tightest_quota is not None
     assert tenant.tightest_quota.used is None

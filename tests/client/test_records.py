@@ -29,7 +29,7 @@ WEB_SHOP = {
     "defaultTagCount": 0,
     "createdAt": "2026-11-21T10:05:59.814Z",
     "updatedAt": None,
-    "tightestQuota": {"resourceType": "ram", "used": 1536, "limit": 4096, "unit": "MB"},
+    "tightestQuota": {"resourceType": "ram", "used": 1536, "limit": 4096, "unit": "mb"},
 }
 
 
@@ -124,7 +124,16 @@ def test_an_age_is_one_whole_unit(instant: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [(7, "count", "7"), (4096, "MB", "4 GB"), (1536, "MB", "1.5 GB"), (100, "GB", "100 GB"), (None, "MB", UNKNOWN)],
+    [
+        (7, "count", "7"),
+        (4096, "mb", "4 GB"),
+        (1536, "mb", "1.5 GB"),
+        (1000, "mb", "1.0 GB"),
+        (1600, "mb", "1.6 GB"),
+        (256, "mb", "0.3 GB"),
+        (100, "gb", "100 GB"),
+        (None, "mb", UNKNOWN),
+    ],
 )
 def test_quota_figures_read_in_their_unit(value: int | None, unit: str, text: str) -> None:
     assert quantity(value, unit) == text
