@@ -13,7 +13,7 @@ from typing import Any
 from client.text import cut, width
 
 GAP = "  "
-_NARROWEST = 6
+_NARROWEST = 10
 """Cells a column keeps when a table is fitted to a terminal."""
 
 
@@ -46,13 +46,18 @@ def table_text(
     """Lines of aligned columns, heads first; no cell may hold a line break.
 
     `right` and `keep` say by column whether it is right-aligned and whether it is spared when the table is fitted.
-    `limit` is the terminal's width in cells: wider tables have their widest columns cut with `…`. None never cuts.
+    `limit` is the terminal's width in cells: wider tables have their widest columns cut with `…`, though not below
+    their heads, and then their lines. None never cuts.
     """
     spared = [*keep, *([False] * (len(heads) - len(keep)))]
     to_right = [*right, *([False] * (len(heads) - len(right)))]
     widths = [max(width(text) for text in column) for column in zip(heads, *rows, strict=True)]
     if limit is not None:
-        _fit(widths, spared, limit)
+        least = [
+            cells if whole else max(_NARROWEST, width(head))
+            for cells, whole, head in zip(widths, spared, heads, strict=True)
+        ]
+        _fit(widths, least, limit)
     lines = []
     for row in (heads, *rows):
         line = GAP.join(map(_padded, row, widths, to_right)).rstrip(" ")
@@ -69,11 +74,11 @@ def _padded(text: str, cells: int, to_right: bool) -> str:
     return space + text if to_right else text + space
 
 
-def _fit(widths: list[int], spared: Sequence[bool], limit: int) -> None:
+def _fit(widths: list[int], least: Sequence[int], limit: int) -> None:
     """Take cells from the widest columns until the line fits, as far as that goes."""
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - limit
     while excess > 0:
-        candidates = [index for index in range(len(widths)) if not spared[index] and widths[index] > _NARROWEST]
+        candidates = [index for index in range(len(widths)) if widths[index] > least[index]]
         if not candidates:
             return
         widest = max(candidates, key=widths.__getitem__)

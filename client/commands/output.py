@@ -95,7 +95,10 @@ class Output:
             self.document(dict(document))
         else:
             rows = [[safe(text) if text else UNKNOWN for text in fact] for fact in facts]
-            _write(sys.stdout, self._accented_heads(table_text(heads, rows, limit=_columns(sys.stdout))))
+            _write(
+                sys.stdout,
+                self._accented_heads(table_text(heads, rows, keep=[True] * len(heads), limit=_columns(sys.stdout))),
+            )
 
     def done(self, sentence: str, document: Mapping[str, Any]) -> None:
         """A command that changed something and has no table of its own: a sentence, or the document."""
@@ -116,7 +119,7 @@ class Output:
         heads = [column.title.upper() for column in columns] + [name.upper() for name in more]
         rows = [[safe(column.text(record)) for column in columns] + list(map(safe, more.values())) for record in found]
         right = [column.align == "right" for column in columns]
-        keep = [column.key == kind.id_key for column in columns]
+        keep = [column.whole for column in columns]
         if marked is not None:
             heads[0] = f"  {heads[0]}"
             for record, row in zip(found, rows, strict=True):
