@@ -1,6 +1,6 @@
-"""What an answer that is not a success says: the envelopes, the rate limit, and the table of codes.
+"""What an answer means: when a success is believed, the error envelopes, the rate limit, and the table of codes.
 
-Source: platform facts 1.7 to 1.11; checklist G40, G41, G44; design: Command line (exit codes).
+Source: platform facts 1.7 to 1.11; checklist G40, G41, G44; hostile H01, H09; design: Command line (exit codes).
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from client.errors import Exit, FrostError
 from client.text import safe
 
 if TYPE_CHECKING:
-    from client.core import Reply
+    from client.core import Broken, Call, Reply
+    from client.endpoint import Endpoint
 
 BAD_ANSWER = "BAD_ANSWER"
 MESSAGE_CELLS = 1000
@@ -90,6 +92,77 @@ def refusal(reply: Reply, path: str) -> FrostError:
     )
 
 
+def unreachable(endpoint: Endpoint, answer: Broken) -> FrostError:
+    """The failure that a broken exchange stands for (exit 7, the endpoint named)."""
+    hint = "check api_endpoint: frost config show"
+    if endpoint.kind == "unix":
+        hint = "is it running? frost platform status"
+    return FrostError(
+        f"{safe(endpoint, 200)}: {answer.reason}", code=answer.code, hint=hint, exit_code=Exit.UNREACHABLE
+    )
+
+
+def redirected(reply: Reply) -> FrostError:
+    """The failure that a redirect is: it is never followed (hostile H01, H02)."""
+    try:
+        host = urlsplit(reply.headers.get("location", "")).netloc.rpartition("@")[2]
+    except ValueError:
+        host = ""
+    return FrostError(
+        f"the service answered with a redirect (HTTP {reply.status}) to {safe(host or 'an unnamed place', 100)};"
+        " nothing was sent there",
+        code="REDIRECT_REFUSED",
+        hint="check api_endpoint: frost config show",
+        request_id=reply.request_id,
+        status=reply.status,
+    )
+
+
+def document(call: Call, reply: Reply) -> Any:
+    """The JSON document of a successful answer, checked to be one; None for an answer without content.
+
+    Raises:
+        FrostError: Another content type, a page, broken JSON, an error inside a 200, or a record that lacks what it
+            must have (hostile H09).
+    """
+    if reply.status in (204, 205) or (not call.model and not reply.body):
+        return None
+    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise _disbelieved(reply, f"the answer is {safe(kind or 'of no type', 60)!r} instead of JSON")
+    if reply.headers.get("content-encoding", "identity").lower() != "identity":
+        raise _disbelieved(reply, "the answer is compressed although that was not asked for")
+    try:
+        value = json.loads(reply.body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise _disbelieved(reply, "the answer is not complete JSON") from error
+    if not isinstance(value, dict):
+        raise _disbelieved(reply, "the answer is not a JSON object")
+    inner = value.get("error")
+    if isinstance(inner, dict) and isinstance(inner.get("code"), str):
+        raise _disbelieved(reply, f"HTTP {reply.status} with an error inside: {safe(inner.get('message', ''), 200)}")
+    if call.member is not None and not isinstance(value.get(call.member), list):
+        raise _disbelieved(reply, f"the answer has no list {call.member!r}")
+    for name in call.needs:
+        if name not in value:
+            raise _disbelieved(reply, f"the answer has no {name!r}")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _disbelieved(reply: Reply, reason: str) -> FrostError:
+    return FrostError(
+        reason,
+        code=BAD_ANSWER,
+        hint="check api_endpoint: frost config show",
+        request_id=reply.request_id,
+        status=reply.status,
+    )
+
+
 def limited(reply: Reply, attempt: int) -> float | None:
     """Seconds to wait after a 429 before trying again; None for a cap that waiting does not lift (facts 1.10).
 
@@ -105,7 +178,7 @@ def limited(reply: Reply, attempt: int) -> float | None:
         return None
     hints = (_seconds(envelope.get("retry_after")), _seconds(details.get("retryAfterSeconds")), _header(reply))
     hint: float = next((value for value in hints if value is not None), 0.0)
-    return min(max(hint, 2.0 * 2**attempt), _LONGEST_WAIT)
+    return min(max(hint, 2.0 ** (attempt + 1)), _LONGEST_WAIT)
 
 
 def _seconds(value: object) -> float | None:

@@ -63,7 +63,7 @@ def real_path(path: str) -> str:
             walked = step
             continue
         if found.st_uid not in (os.geteuid(), 0):
-            raise _refused(f"{safe(step)} is a link that belongs to another user")
+            raise _refused(f"{safe(step)} is a link that is owned by another user")
         followed += 1
         if followed > _MAX_LINKS:
             raise _refused(f"{safe(path)} is a link that leads in a circle")
@@ -92,7 +92,7 @@ def read(path: str) -> Content | None:
         if not stat.S_ISREG(found.st_mode):
             raise _refused(f"{safe(path)} is not a regular file")
         if found.st_uid != os.geteuid():
-            raise _refused(f"{safe(path)} belongs to another user")
+            raise _refused(f"{safe(path)} is owned by another user")
         _check_folder(os.path.dirname(path))
         data = b""
         while len(data) <= MAX_BYTES and (piece := os.read(descriptor, MAX_BYTES)):
@@ -169,7 +169,7 @@ def locked(path: str, *, seconds: float = LOCK_SECONDS, suffix: str = ".lock") -
         raise _unusable(name, error) from None
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
-            raise _refused(f"{safe(name)} belongs to another user")
+            raise _refused(f"{safe(name)} is owned by another user")
         _wait_for(descriptor, name, seconds)
         yield
     finally:
@@ -203,7 +203,7 @@ def _check_folder(folder: str) -> None:
     except OSError as error:
         raise _unusable(folder, error) from None
     if found.st_uid not in (os.geteuid(), 0):
-        raise _refused(f"the folder {safe(folder)} belongs to another user")
+        raise _refused(f"the folder {safe(folder)} is owned by another user")
     if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
         raise _refused(f"the folder {safe(folder)} can be written by others", f"chmod go-w {_quoted(folder)}")
 

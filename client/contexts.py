@@ -24,6 +24,8 @@ def choose(config: Config, name: str) -> None:
     Raises:
         FrostError: There is none of that name (exit 5); the known ones are listed (checklist F13).
     """
+    if not name:
+        raise usage("the name of a context is needed, an empty one was given")
     select(config, {}, name)
     with edit(config.path) as document:
         document.context(name)

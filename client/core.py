@@ -14,10 +14,10 @@ from collections.abc import Callable, Generator, Mapping
 from os import urandom
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from client import __version__
-from client.answers import BAD_ANSWER, limited, refusal
+from client.answers import limited, redirected, refusal, unreachable
 from client.endpoint import Endpoint
 from client.errors import SESSION_ENDED, Exit, FrostError, usage
 from client.text import safe
@@ -289,7 +289,7 @@ def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> 
         elif 200 <= answer.status < 300:
             return answer
         elif 300 <= answer.status < 400:
-            raise _redirected(answer)
+            raise redirected(answer)
         else:
             raise refusal(answer, request.path)
 
@@ -342,73 +342,3 @@ def _encoded(body: Any) -> bytes:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (UnicodeEncodeError, ValueError) as error:
         raise usage(f"the request cannot be written as JSON: {safe(error, 120)}") from error
-
-
-def unreachable(endpoint: Endpoint, answer: Broken) -> FrostError:
-    """The failure that a broken exchange stands for (exit 7, the endpoint named)."""
-    hint = "check api_endpoint: frost config show"
-    if endpoint.kind == "unix":
-        hint = "is it running? frost platform status"
-    return FrostError(
-        f"{safe(endpoint, 200)}: {answer.reason}", code=answer.code, hint=hint, exit_code=Exit.UNREACHABLE
-    )
-
-
-def _redirected(reply: Reply) -> FrostError:
-    try:
-        host = urlsplit(reply.headers.get("location", "")).netloc.rpartition("@")[2]
-    except ValueError:
-        host = ""
-    return FrostError(
-        f"the service answered with a redirect (HTTP {reply.status}) to {safe(host or 'an unnamed place', 100)};"
-        " nothing was sent there",
-        code="REDIRECT_REFUSED",
-        hint="check api_endpoint: frost config show",
-        request_id=reply.request_id,
-        status=reply.status,
-    )
-
-
-def document(call: Call, reply: Reply) -> Any:
-    """The JSON document of a successful answer, checked to be one; None for an answer without content.
-
-    Raises:
-        FrostError: Another content type, a page, broken JSON, an error inside a 200, or a record that lacks what it
-            must have (hostile H09).
-    """
-    if reply.status in (204, 205) or (not call.model and not reply.body):
-        return None
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise _disbelieved(reply, f"the answer is {safe(kind or 'of no type', 60)!r} instead of JSON")
-    if reply.headers.get("content-encoding", "identity").lower() != "identity":
-        raise _disbelieved(reply, "the answer is compressed although that was not asked for")
-    try:
-        value = json.loads(reply.body, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise _disbelieved(reply, "the answer is not complete JSON") from error
-    if not isinstance(value, dict):
-        raise _disbelieved(reply, "the answer is not a JSON object")
-    inner = value.get("error")
-    if isinstance(inner, dict) and isinstance(inner.get("code"), str):
-        raise _disbelieved(reply, f"HTTP {reply.status} with an error inside: {safe(inner.get('message', ''), 200)}")
-    if call.member is not None and not isinstance(value.get(call.member), list):
-        raise _disbelieved(reply, f"the answer has no list {call.member!r}")
-    for name in call.needs:
-        if name not in value:
-            raise _disbelieved(reply, f"the answer has no {name!r}")
-    return value
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _disbelieved(reply: Reply, reason: str) -> FrostError:
-    return FrostError(
-        reason,
-        code=BAD_ANSWER,
-        hint="check api_endpoint: frost config show",
-        request_id=reply.request_id,
-        status=reply.status,
-    )

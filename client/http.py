@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import httpx
 
 from client import clock
-from client.answers import BAD_ANSWER
+from client.answers import BAD_ANSWER, document
 from client.core import (
     NOT_LISTENING,
     Broken,
@@ -32,7 +32,6 @@ from client.core import (
     Sign,
     Steps,
     Wait,
-    document,
     exchange,
     told,
 )
@@ -218,7 +217,7 @@ def modelled(value: Any, model: str) -> Any:
 
 
 def _client(link: Link) -> httpx.AsyncClient:
-    """A pool for the link's endpoint. Nothing is taken from the environment by httpx itself: it would read .netrc."""
+    """A pool for the link's endpoint. Nothing is taken from the environment by httpx itself (hostile H07)."""
     endpoint = link.endpoint
     limits = httpx.Limits(max_connections=20, max_keepalive_connections=10, keepalive_expiry=30)
     if endpoint.kind == "unix":

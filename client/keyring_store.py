@@ -20,6 +20,7 @@ _T = TypeVar("_T")
 
 SERVICE = "frost"
 SECONDS = 3.0
+_MEMBERS = ("api_key", "access_token", "refresh_token")
 _TRUSTED = {
     "keyring.backends.SecretService": "Keyring",
     "keyring.backends.kwallet": "DBusKeyring",
@@ -90,7 +91,11 @@ def _secrets(backend: Any, entry: str) -> dict[str, Any]:
         found = json.loads(text) if text else {}
     except ValueError:
         found = {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    secrets = {name: found[name] for name in _MEMBERS if isinstance(found.get(name), str)}
+    expires = found.get("expires_at")
+    return {**secrets, "expires_at": expires} if type(expires) is int else secrets
 
 
 def _backend() -> Any:

@@ -56,11 +56,12 @@ def ensure_running(environ: Mapping[str, str] = os.environ, *, arguments: tuple[
     not_before = 0.0
     while True:
         if child is not None and (code := child.poll()) is not None:
+            # One of an earlier call may have served well and been killed since: that is no failure to start.
             _children.pop(socket, None)
             child = None
             if code == TAKEN:
                 not_before = time.monotonic() + _TAKEN_PAUSE
-            elif code != 0:
+            elif code > 0 or (code < 0 and started):
                 raise _died(code, environ)
         if answers(socket):
             if started:

@@ -54,7 +54,16 @@ def sign_in_device(
     Raises:
         FrostError: Refused, expired or cancelled (exit 3, 130), or somebody does not answer (exit 7).
     """
-    stop = cancelled or threading.Event()
+    from client.refresh import alone
+
+    session = _by_device(connection, email, on_code, cancelled or threading.Event())
+    with alone(connection):
+        _keep(connection, session)
+
+
+def _by_device(
+    connection: Connection, email: str | None, on_code: Callable[[DeviceCode], None], stop: threading.Event
+) -> Credential:
     provider = connection.provider()
     own = oidc.is_platforms_own(connection, provider)
     _check_email(email, own)
@@ -74,7 +83,7 @@ def sign_in_device(
         tokens = _polled(connection, provider, device_code, code, stop, at_once=own)
     except oidc.Refused as error:
         raise _refused(error, email) from None
-    keep(connection, oidc.session_from(tokens))
+    return oidc.session_from(tokens)
 
 
 def sign_in_browser(
@@ -99,6 +108,7 @@ def sign_in_browser(
         FrostError: Refused, cancelled, or not answered within 5 minutes (exit 3, 130, 7).
     """
     from client.loopback import Attempt
+    from client.refresh import alone
 
     provider = connection.provider()
     own = oidc.is_platforms_own(connection, provider)
@@ -119,7 +129,8 @@ def sign_in_browser(
         except oidc.Refused as error:
             raise _refused(error, email) from None
         attempt.check_id_token(tokens)
-    keep(connection, oidc.session_from(tokens))
+    with alone(connection):
+        _keep(connection, oidc.session_from(tokens))
 
 
 def sign_in_unasked(connection: Connection) -> Credential:
@@ -131,7 +142,7 @@ def sign_in_unasked(connection: Connection) -> Credential:
         found = credentials.load(connection.config, connection.context)
         if found.kind != "none" or connection.context.session_ended:
             return found
-        sign_in_device(connection)
+        _keep(connection, _by_device(connection, None, lambda code: None, threading.Event()))
         return connection.credential()
 
 
@@ -142,6 +153,7 @@ def sign_out(connection: Connection) -> bool:
     """
     from client.api.account import end_session
     from client.oneshot import OneShot
+    from client.refresh import alone
 
     session = credentials.load_session(connection.config, connection.context)
     if session.kind == "none":
@@ -153,14 +165,15 @@ def sign_out(connection: Connection) -> bool:
         if error.exit_code != Exit.NOT_SIGNED_IN:
             connection.notices.append(f"the platform could not end the session ({error.message}); here it is forgotten")
     _revoke(connection, session)
-    connection.notices += credentials.forget(connection.config, connection.context.name, ended=True)
-    connection.reload()
-    connection.adopt(None)
+    with alone(connection):
+        connection.notices += credentials.forget(connection.config, connection.context.name, ended=True)
+        connection.reload()
+        connection.adopt(None)
     return True
 
 
-def keep(connection: Connection, session: Credential) -> None:
-    """Stores a new session for the context and uses it from now on."""
+def _keep(connection: Connection, session: Credential) -> None:
+    """Stores a new session for the context and uses it from now on. Alone, so that no refresh writes over it."""
     connection.notices += credentials.save_session(
         connection.config, connection.context.name, session, connection.environ
     )

@@ -166,6 +166,7 @@ class Attempt:
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = False
+    request_queue_size = 64
 
     def __init__(self, attempt: Attempt) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from client import clock
+from client.answers import document, unreachable
 from client.core import (
     NOT_LISTENING,
     USER_AGENT,
@@ -29,10 +30,8 @@ from client.core import (
     Send,
     Sign,
     Wait,
-    document,
     exchange,
     told,
-    unreachable,
 )
 from client.endpoint import Endpoint
 from client.errors import FrostError
@@ -95,9 +94,6 @@ class OneShot:
                     effect = steps.send(answer)
         except StopIteration as done:
             return cast(Reply, done.value)
-
-    def close(self) -> None:
-        """Nothing is held between two calls; a command says all the same that it is done."""
 
     def _send(self, wire: Send) -> Reply | Broken:
         link = self._link

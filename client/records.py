@@ -29,6 +29,8 @@ class Column(NamedTuple):
     """Makes the text when it is not simply the member."""
     sort: Callable[[Record], Any] | None = None
     """Makes the sort key; None for a record stands last, whatever the direction."""
+    whole: bool = False
+    """Of no use when shortened (an id, a time): other columns give way where there is little room."""
 
     def text(self, record: Record) -> str:
         """The cell as plain text, `—` when unknown. An unfamiliar value is shown as sent (checklist G45)."""
@@ -113,12 +115,17 @@ def age(value: object, now: datetime) -> str:
 
 
 def quantity(value: int | None, unit: object) -> str:
-    """A quota figure: counts plain, memory (MB) in GB with one decimal when not whole (contract: Quota)."""
+    """A quota figure in its wire unit: counts plain, `gb` with the unit, `mb` (memory) in GB with one decimal when not
+    whole, rounded half up (contract: Quota; checklist Q06, Q07).
+    """
     if value is None:
         return UNKNOWN
-    if unit == "MB":
-        return f"{value // 1024} GB" if value % 1024 == 0 else f"{value / 1024:.1f} GB"
-    return f"{value} {unit}" if unit == "GB" else str(value)
+    if unit == "mb" and value % 1024:
+        tenths = (value * 20 + 1024) // 2048
+        return f"{tenths // 10}.{tenths % 10} GB"
+    if unit == "mb":
+        return f"{value // 1024} GB"
+    return f"{value} GB" if unit == "gb" else str(value)
 
 
 def _time(key: str, title: str, wide: bool = False) -> Column:
@@ -126,7 +133,11 @@ def _time(key: str, title: str, wide: bool = False) -> Column:
         moment = parse_time(record.get(key))
         return moment.timestamp() if moment else None
 
-    return Column(key, title, wide, cell=lambda record: time_text(record.get(key)), sort=instant)
+    return Column(key, title, wide, cell=lambda record: time_text(record.get(key)), sort=instant, whole=True)
+
+
+def _id(key: str, title: str, wide: bool = False) -> Column:
+    return Column(key, title, wide, whole=True)
 
 
 def _number(key: str, title: str, wide: bool = False) -> Column:
@@ -174,12 +185,12 @@ _TENANT = (
     Column("displayName", "Name"),
     Column("status", "Status"),
     Column("slug", "Slug"),
-    Column("id", "ID"),
+    _id("id", "ID"),
     Column("organizationName", "Organization"),
     _number("defaultTagCount", "Tags", wide=True),
     Column("tightestQuota", "Tightest quota", wide=True, cell=_tightest_text, sort=_tightest_share),
     Column("role", "Role", wide=True),
-    Column("organizationId", "Organization ID", wide=True),
+    _id("organizationId", "Organization ID", wide=True),
     _time("createdAt", "Created", wide=True),
     _time("updatedAt", "Updated", wide=True),
 )
@@ -206,7 +217,7 @@ _ORGANIZATION = (
     Column("name", "Name"),
     Column("slug", "Slug"),
     Column("role", "Role"),
-    Column("id", "ID"),
+    _id("id", "ID"),
     _time("createdAt", "Created", wide=True),
 )
 
@@ -244,13 +255,13 @@ _OPERATION = (
     Column("currentStep", "Step"),
     Column("about", "About", cell=_about, sort=lambda record: _about(record).casefold() or None),
     _time("startedAt", "Started"),
-    Column("runId", "Run ID"),
-    Column("operationId", "Operation ID", wide=True),
-    Column("tenantId", "Tenant ID", wide=True),
+    _id("runId", "Run ID"),
+    _id("operationId", "Operation ID", wide=True),
+    _id("tenantId", "Tenant ID", wide=True),
     _time("createdAt", "Created", wide=True),
     _time("completedAt", "Completed", wide=True),
     Column("errorCode", "Error", wide=True),
-    Column("startedBy", "Started by", wide=True),
+    _id("startedBy", "Started by", wide=True),
 )
 
 OPERATION = Kind(

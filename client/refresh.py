@@ -38,9 +38,10 @@ def refreshed(connection: Connection, used: Signing) -> Credential:
         if held.kind != "session" or held.secret != used.secret:
             return held
         with alone(connection):
-            fresh = _newer_in_store(connection, held) or _granted(connection, held)
-        connection.adopt(fresh)
-        return fresh
+            stored = _stored(connection, held)
+            fresh = _granted(connection, held) if stored == held else stored
+        connection.adopt(None if fresh.kind == "none" else fresh)
+        return connection.credential()
 
 
 @contextmanager
@@ -54,16 +55,16 @@ def alone(connection: Connection) -> Iterator[None]:
         yield
 
 
-def _newer_in_store(connection: Connection, held: Credential) -> Credential | None:
-    """The pair another process wrote meanwhile; None when ours is the newest."""
+def _stored(connection: Connection, held: Credential) -> Credential:
+    """What counts now: the pair another process wrote meanwhile, none when it was forgotten meanwhile, else `held`."""
     try:
         connection.reload()
         stored = credentials.load_session(connection.config, connection.context)
     except FrostError:
-        return None  # what cannot be read now cannot be newer
+        return held  # what cannot be read now cannot be newer
     if connection.context.session_ended:
         raise _over(connection)
-    return stored if stored.kind == "session" and stored.expires_at > held.expires_at else None
+    return stored if stored.kind == "none" or stored.expires_at > held.expires_at else held
 
 
 def _granted(connection: Connection, held: Credential) -> Credential:

@@ -4,6 +4,7 @@ The order is the point (design: The local platform): take the folder, the lock a
 framework after; early clients wait in the backlog meanwhile.
 """
 
+import gc
 import os
 import sys
 
@@ -25,8 +26,12 @@ def main() -> int:
         sys.stderr.write(f"frost platform: {error}\n")
         return error.status
 
+    # Importing makes no garbage, but the collector would look for it a hundred times.
+    gc.disable()
     from service.server import serve
 
+    gc.freeze()
+    gc.enable()
     try:
         return serve(settings, sockets)
     finally:

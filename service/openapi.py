@@ -13,7 +13,6 @@ from fastapi.openapi.utils import get_openapi
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from service import answers
 from service.access.authority import RULES, Rule
 from service.access.guard import area
 from service.version import VERSION
@@ -67,6 +66,8 @@ def get_description(request: Request) -> JSONResponse:
 @cache
 def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document of the application."""
+    from service import answers
+
     described = get_openapi(title="frost", version=VERSION, routes=app.routes)
     components = described.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
@@ -77,20 +78,19 @@ def document(app: FastAPI) -> dict[str, Any]:
     components["securitySchemes"] = SECURITY
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
+            operation["operationId"] = _camel(operation["summary"])
             _complete(operation, path, RULES[method.upper(), path])
+            if schema := answers.schema(operation["operationId"]):
+                success = next(status for status in operation["responses"] if status.startswith("2"))
+                operation["responses"][success]["content"] = {"application/json": {"schema": schema}}
     return described
 
 
 def _complete(operation: dict[str, Any], path: str, rule: Rule) -> None:
-    operation["operationId"] = _camel(operation["summary"])
     operation["security"] = _security(rule)
     _add_path_parameters(operation, path)
     responses = operation["responses"]
     responses.pop("422", None)
-    endpoint = operation["operationId"]
-    for status, response in responses.items():
-        if status.startswith("2") and (schema := answers.schema(endpoint)):
-            response["content"] = {"application/json": {"schema": schema}}
     if not path.startswith("/issuer/"):
         refused = {"oneOf": [{"$ref": ENVELOPE}, {"$ref": GONE}]}
         responses["default"] = {"description": "A refusal", "content": {"application/json": {"schema": refused}}}

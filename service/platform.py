@@ -19,7 +19,7 @@ from service.db.engine import Database
 from service.issuer.local import LocalIssuer
 from service.operations.engine import Operations
 from service.settings import Settings
-from service.world import loader
+from service.world.facts import is_current
 
 SECRET_BYTES = 32
 
@@ -80,7 +80,12 @@ def open_platform(settings: Settings) -> Platform:
     secret = secret_of(settings.data_dir)
     database = Database(settings.database_url)
     migrate.upgrade(database)
-    loader.load(database, clock, settings.world, secret, settings.data_dir)
+    with database.read() as connection:
+        current = is_current(connection)
+    if not current:
+        from service.world import loader
+
+        loader.load(database, clock, settings.world, secret, settings.data_dir)
     issuer: TrustedIssuer = (
         LocalIssuer(database, clock, settings.data_dir, secret)
         if settings.issuer == "local"

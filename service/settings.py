@@ -18,11 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 RegionTargets = Literal["accept", "refuse"]
 REGION_TARGETS: Mapping[str, RegionTargets] = {"accept": "accept", "refuse": "refuse"}
 WORLDS = ("demo", "empty", "large")
 PREFIX = "FROST_PLATFORM_"
+LOOPBACK = {("http", "127.0.0.1"), ("http", "::1")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings
     if world not in WORLDS:
         raise ValueError(f"--world must be one of {', '.join(WORLDS)}, not {world!r}")
     issuer = given.issuer or "local"
-    if issuer != "local" and not issuer.startswith(("https://", "http://127.0.0.1", "http://[::1]")):
+    if issuer != "local" and not _is_issuer(issuer):
         raise ValueError(f"--issuer must be `local` or an https URL, not {issuer!r}")
     regions: RegionTargets | None = REGION_TARGETS.get(environ.get(PREFIX + "REGION_TARGETS") or "accept")
     if regions is None:
@@ -92,6 +94,12 @@ def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings
         provisioning_pace=_number(PREFIX + "PROVISIONING_PACE", environ.get(PREFIX + "PROVISIONING_PACE"), 0.6),
         region_targets=regions,
     )
+
+
+def _is_issuer(text: str) -> bool:
+    """An https URL, or plain http on this very machine, by its number: a name could lead elsewhere."""
+    url = urlsplit(text)
+    return bool(url.hostname) and (url.scheme == "https" or (url.scheme, url.hostname) in LOOPBACK)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -21,9 +21,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     wanted = launch.parse(given)
     if wanted is None:
+        # A command is over before a collection would pay, and at its end nothing needs to be gone through: together
+        # a quarter of its time.
+        gc.disable()
         from client.commands.root import main as commands
 
-        return commands(given)
+        code = commands(given)
+        gc.freeze()
+        return code
     # Standard error as well: it is what Textual paints on.
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         return _refuse(NOT_A_TERMINAL)
@@ -40,9 +45,11 @@ def _refuse(words: str) -> int:
 def _screens(wanted: launch.Launch) -> int:
     from client.connection import resolve
     from client.errors import FrostError
+    from client.local import answers
 
     try:
         connection = resolve(wanted.config, os.environ)
+        asleep = connection.is_local and not answers(connection.endpoint.path)
     except FrostError as error:
         sys.stderr.write(f"frost: {error.message}\n" + (f"{error.hint}\n" if error.hint else ""))
         return int(error.exit_code)
@@ -52,13 +59,26 @@ def _screens(wanted: launch.Launch) -> int:
         with suppress(FrostError):
             connection.start()
 
-    threading.Thread(target=wake, daemon=True).start()
+    if asleep:
+        threading.Thread(target=wake, daemon=True).start()
     # A bare Esc waits this long for the rest of a key; a value of the user's own wins.
     os.environ.setdefault("ESCDELAY", "25")
+    _choose_colours(wanted.no_color)
     gc.disable()
     from tui.app import start
 
     return start(connection, wanted)
+
+
+def _choose_colours(no_color: bool) -> None:
+    """Textual looks at these once, at its import; an empty NO_COLOR means nothing by its convention."""
+    if no_color:
+        os.environ["NO_COLOR"] = "1"
+    if os.environ.get("NO_COLOR"):
+        # Its own grey shades go only with a theme of the terminal's colours.
+        os.environ["TEXTUAL_THEME"] = "ansi-dark"
+    else:
+        os.environ.pop("NO_COLOR", None)
 
 
 if __name__ == "__main__":

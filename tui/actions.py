@@ -5,10 +5,8 @@ table, so none of them can tell a different story (design: Screens). Running an 
 the place or of the app: it has a method `do_<last part of the id>`.
 """
 
-import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Record = Mapping[str, Any]
 
@@ -18,8 +16,7 @@ LIST = "list"
 """The scope of actions that every place with a list has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """What an action is judged by. Empty texts mean that there is no such thing."""
 
     place: str = ""
@@ -57,8 +54,7 @@ def no_command(_: Situation) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """One thing a person can do. `keys` are Textual key names or single characters, the first one is shown."""
 
     id: str
@@ -71,6 +67,10 @@ class Action:
     command: Command = no_command
     """The equal command line, empty when there is none."""
     help: str = ""
+    dialog: bool = False
+    """Whether it opens a dialog: keys typed behind it belong to that dialog."""
+    of_named: bool = False
+    """Whether an argument on the `:` line names the record, in place of the one under the cursor."""
     writes: bool = False
     """Whether it changes something on the platform: then a read-only context refuses it."""
 
@@ -87,6 +87,8 @@ class Action:
 
 def line(*words: str) -> str:
     """A command line a shell reads back as exactly these words."""
+    import shlex
+
     return shlex.join(("frost", *words))
 
 
@@ -173,7 +175,9 @@ def _sign_in(situation: Situation) -> str:
 
 
 ACTIONS: tuple[Action, ...] = (
-    Action("app.switch_tenant", "Switch tenant", ("ctrl+t",), "tenant", help="Type a few letters of its name"),
+    Action(
+        "app.switch_tenant", "Switch tenant", ("ctrl+t",), "tenant", dialog=True, help="Type a few letters of its name"
+    ),
     Action(
         "app.previous_tenant",
         "Back to the tenant before",
@@ -181,11 +185,20 @@ ACTIONS: tuple[Action, ...] = (
         reason=lambda s: "" if s.tenant_before else "no other tenant was used yet",
         command=lambda s: line("tenant", "use", s.tenant_before) if s.tenant_before else "",
     ),
-    Action("app.palette", "Command palette", ("ctrl+p",), "palette", help="Everything that can be done, with its key"),
+    Action(
+        "app.palette",
+        "Command palette",
+        ("ctrl+p",),
+        "palette",
+        dialog=True,
+        help="Everything that can be done, with its key",
+    ),
     Action("app.command_line", "Command line", (":",), help="A place or an action by name, with arguments"),
-    Action("app.help", "Help", ("?",), "help", help="The keys that work here; type to search"),
-    Action("app.menu", "Actions", ("x",), "actions", help="What can be done here, each with its equal command"),
-    Action("app.copy", "Copy", ("y",), "copy", help="Id, name, row, JSON, or the equal command"),
+    Action("app.help", "Help", ("?",), "help", dialog=True, help="The keys that work here; type to search"),
+    Action(
+        "app.menu", "Actions", ("x",), "actions", dialog=True, help="What can be done here, each with its equal command"
+    ),
+    Action("app.copy", "Copy", ("y",), "copy", dialog=True, help="Id, name, row, JSON, or the equal command"),
     Action("app.refresh", "Refresh", ("r",), "refresh", help="Ask the platform again; retries a lost connection now"),
     Action(
         "app.undo",
@@ -213,6 +226,7 @@ ACTIONS: tuple[Action, ...] = (
         reason=_is_the_tenant,
         command=_of_record("tenant", "use"),
         help="Work in it from now on, here and in commands; Enter does the same",
+        of_named=True,
     ),
     Action(
         "tenants.create",
@@ -222,6 +236,7 @@ ACTIONS: tuple[Action, ...] = (
         reason=_cannot_create,
         command=_tenant_create,
         help="Provisioning is shown step by step",
+        dialog=True,
         writes=True,
     ),
     Action(
@@ -232,6 +247,7 @@ ACTIONS: tuple[Action, ...] = (
         reason=_cannot_rename,
         command=_tenant_rename,
         help="Id and slug stay; can be undone",
+        dialog=True,
         writes=True,
     ),
     Action(
@@ -242,6 +258,7 @@ ACTIONS: tuple[Action, ...] = (
         reason=_is_the_context,
         command=_of_record("config", "use-context", key="name"),
         help="Its endpoint and credentials count from now on; Enter does the same",
+        of_named=True,
     ),
     Action(
         "contexts.edit",
@@ -250,6 +267,7 @@ ACTIONS: tuple[Action, ...] = (
         "edit",
         reason=_no_record,
         command=_context_edit,
+        dialog=True,
     ),
     Action(
         "contexts.sign_in",
@@ -259,6 +277,7 @@ ACTIONS: tuple[Action, ...] = (
         reason=_key_in_the_way,
         command=_sign_in,
         help="With a code confirmed in a browser; the local platform needs none",
+        of_named=True,
     ),
     Action(
         "contexts.sign_out",
@@ -268,6 +287,8 @@ ACTIONS: tuple[Action, ...] = (
         reason=_not_signed_in,
         command=lambda s: line("logout", "--context", str((s.record or {}).get("name", ""))),
         help="Ends the session on the platform and forgets it here",
+        dialog=True,
+        of_named=True,
     ),
 )
 

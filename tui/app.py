@@ -33,7 +33,7 @@ class FrostApp(App[None]):
     """Full-screen frost on one connection."""
 
     TITLE = "frost"
-    ENABLE_COMMAND_PALETTE = False  # ours is an action like every other (tui/palette.py)
+    ENABLE_COMMAND_PALETTE = False  # ours is an action like every other: tui/palette.py
     PAUSE_GC_ON_SCROLL = True
     CSS = """
     * { link-style: none; }
@@ -78,6 +78,7 @@ class FrostApp(App[None]):
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._leave, number)
         gc.enable()
+        self.frame.furnish()
         self.workspace.start()
         for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
             self.frame.toast(problem, "warning")

@@ -4,7 +4,6 @@
 or an action by its name (`:tenants.rename`). Enter runs exactly what was typed, Tab takes the suggestion.
 """
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -90,6 +89,8 @@ def _unquoted(run: Run) -> Run | Mistake:
     """Quotes around a whole argument are a habit from the shell; the name inside is meant."""
     if not run.argument.startswith(("'", '"')):
         return run
+    import shlex
+
     try:
         parts = shlex.split(run.argument)
     except ValueError:

@@ -22,7 +22,7 @@ class FrostDriver(LinuxDriver):
     """Reads keys promptly, and ends the program when there is nobody left to read from."""
 
     def _get_terminal_size(self) -> tuple[int, int]:
-        """Columns and lines of the terminal itself: COLUMNS and LINES, which Textual prefers, do not follow a resize."""
+        """Columns and lines of the terminal itself: COLUMNS and LINES, which Textual asks first, do not follow it."""
         try:
             columns, lines = os.get_terminal_size(self.fileno)
         except OSError:

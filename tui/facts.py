@@ -38,7 +38,7 @@ def facts(workspace: Workspace) -> Facts:
     )
 
 
-HINT = "Your platform runs on this machine · ? for help"
+HINT = "A platform of your own · ? for help"
 """The one line of the first run; it gives way with the next start."""
 
 

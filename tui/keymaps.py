@@ -4,9 +4,9 @@ A key given by the user always wins over a default; what loses its key stays in 
 at the start (design: Screens). Keys are compared in one spelling: `?` and `question_mark` are the same.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from textual.binding import Binding
 
@@ -60,12 +60,11 @@ def shown(key: str) -> str:
     return _SHOWN.get(key, key)
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(NamedTuple):
     """The keys in force."""
 
     by_action: Mapping[str, tuple[str, ...]]
-    changed: Mapping[str, str] = field(default_factory=dict)
+    changed: Mapping[str, str] = MappingProxyType({})
     """What differs from the defaults, for `App.set_keymap`: action id -> keys joined by commas."""
     problems: tuple[str, ...] = ()
     """What is wrong with the config, each a sentence."""
@@ -83,10 +82,23 @@ class Keys:
 def bindings(*scopes: str) -> list[Binding]:
     """The default bindings of some scopes, with ids so that a keymap can change them."""
     return [
-        Binding(",".join(action.keys), f"screen.perform('{action.id}')", action.title, show=False, id=action.id)
+        # With priority, so that the frame can wait for a dialog before the next key is handed on (action_perform).
+        Binding(
+            ",".join(action.keys),
+            f"screen.perform('{action.id}')",
+            action.title,
+            show=False,
+            priority=True,
+            id=action.id,
+        )
         for action in actions.of_scope(*scopes)
         if action.keys
     ]
+
+
+def typed(key: str) -> bool:
+    """Whether a key writes a character, where there is something to write into."""
+    return len(spelling(key)) == 1 or key in ("space", "left", "right", "backspace", "delete")
 
 
 def resolve(wanted: Mapping[str, object], movement: Iterable[Binding] = ()) -> Keys:
@@ -100,6 +112,8 @@ def resolve(wanted: Mapping[str, object], movement: Iterable[Binding] = ()) -> K
     for name, value in wanted.items():
         keys = _keys(value)
         if name not in defaults:
+            import difflib
+
             near = difflib.get_close_matches(str(name), defaults, 1)
             problems.append(f"keys: no action is called {name}" + (f"; did you mean {near[0]}?" if near else ""))
         elif keys is None:

@@ -1,14 +1,13 @@
 """Whether a command line asks for the screens, and with what: read before anything heavy is imported."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _WORDS = {"--config": "config", "--tenant": "tenant"}
 _SWITCHES = {"--read-only": "read_only", "--no-color": "no_color", "-d": "debug", "--debug": "debug"}
 
 
-@dataclass(slots=True)
-class Launch:
+class Launch(NamedTuple):
     """The global flags that make sense for the screens."""
 
     config: str | None = None
@@ -20,15 +19,15 @@ class Launch:
 
 def parse(arguments: Sequence[str]) -> Launch | None:
     """The launch, or None when the command line is for the commands: a word, or any other flag, stands in it."""
-    launch = Launch()
+    found: dict[str, str | bool] = {}
     rest = list(arguments)
     while rest:
         argument = rest.pop(0)
         name, equals, value = argument.partition("=")
         if argument in _SWITCHES:
-            setattr(launch, _SWITCHES[argument], True)
+            found[_SWITCHES[argument]] = True
         elif name in _WORDS and (equals or rest):
-            setattr(launch, _WORDS[name], value if equals else rest.pop(0))
+            found[_WORDS[name]] = value if equals else rest.pop(0)
         else:
             return None
-    return launch
+    return Launch(**found)  # type: ignore[arg-type]  # the two tables name its members

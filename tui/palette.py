@@ -1,42 +1,49 @@
-"""The palette: everything that can be done, by name, with its key; what cannot be done now says why."""
+"""The palette: everything that can be done, by name, with its key; what cannot be done now says why.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+Textual's own palette gathers its hits behind the typing, so that a quick Enter runs a hit of what was typed
+before; it also reads names as markup. This one has matched when a key has been handled.
+"""
+
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import Input
+from textual.fuzzy import FuzzySearch
+from textual.widget import Widget
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
 
 from client.text import cut, safe
 from tui import actions, places
+from tui.widgets.dialog import Dialog, hint
+from tui.widgets.line_input import LineInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.screens.frame import FrameScreen
 
+SHOWN = 60
+WIDTH, KEY, TITLE = 92, 5, 28
 TENANTS = 200
-"""As many tenants are matched letter by letter at most: the matcher takes 50 µs for each."""
+"""As many tenants are matched letter by letter at most: each takes 50 µs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the palette."""
+class Entry(NamedTuple):
+    """One line of the palette: what it is called, its key, words about it, and what it does."""
 
     title: str
     key: str
     words: str
-    run: Callable[[], None]
+    run: "Callable[[], Any]"
     enabled: bool = True
 
-    def label(self, title: Content) -> Content:
-        """The title with its key at the end; dimmed when it cannot be done."""
-        tone = "" if self.enabled else "$text-disabled"
-        parts = [title.stylize(tone) if tone else title]
-        return Content("  ").join([*parts, Content.styled(self.key, "bold $text-accent")]) if self.key else parts[0]
 
-
-def entries(frame: "FrameScreen", words: str = "") -> Iterator[Entry]:
+def entries(frame: "FrameScreen", typed: str = "") -> Iterator[Entry]:
     """The actions of the place, the places, the actions of the app, and for a search the tenants it finds."""
     situation = frame.situation()
 
@@ -51,55 +58,113 @@ def entries(frame: "FrameScreen", words: str = "") -> Iterator[Entry]:
     for number, door in enumerate(places.DOORS, 1):
         yield Entry(f"Go to {door.title.lower()}", str(number), "", partial(frame.go, door.name))
     yield from of(actions.LIST, actions.ANYWHERE)
-    if words:
-        folded = words.casefold().split()
-        found = [
-            tenant
-            for tenant in frame.workspace.tenants
-            if any(word in str(tenant.get("displayName", "")).casefold() for word in folded)
-        ]
-        for tenant in found[:TENANTS]:
-            title = f"Use tenant {cut(safe(tenant['displayName']), 40)}"
-            organization = cut(safe(tenant.get("organizationName", "")), 40)
-            yield Entry(title, "", organization, partial(frame.use_tenant, str(tenant["id"])))
+    words = typed.casefold().split()
+    found = 0
+    for tenant in frame.workspace.tenants if words else ():
+        name = str(tenant.get("displayName", ""))
+        if found < TENANTS and any(word in name.casefold() for word in words):
+            found += 1
+            run = partial(frame.use_tenant, str(tenant["id"]))
+            yield Entry(f"Use tenant {cut(safe(name), 40)}", "", cut(safe(tenant.get("organizationName", "")), 30), run)
 
 
-class Everything(Provider):
-    """Gives Textual's palette the entries of the frame below it."""
-
-    @property
-    def frame(self) -> "FrameScreen":
-        """The screen the palette was opened over."""
-        return cast("FrameScreen", self.screen)
-
-    async def discover(self) -> Hits:
-        for entry in entries(self.frame):
-            yield DiscoveryHit(entry.label(Content(entry.title)), entry.run, entry.title, _plain(entry.words))
-
-    async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
-        for entry in entries(self.frame, query):
-            score, places_found = matcher.fuzzy_search.match(query, entry.title)
-            if score > 0:
-                # The matcher's own highlighting reads the title as markup, and a tenant's name may hold any.
-                title = Content(entry.title)
-                for place in places_found:
-                    title = title.stylize(matcher.match_style, place, place + 1)
-                yield Hit(score, entry.label(title), entry.run, entry.title, _plain(entry.words))
+def ranked(found: Iterator[Entry], typed: str) -> list[tuple[Entry, tuple[int, ...]]]:
+    """The entries that match, the best first, each with the places of the letters that matched."""
+    if not typed.strip():
+        return [(entry, ()) for entry in found]
+    search = FuzzySearch()
+    scored = []
+    for order, entry in enumerate(found):
+        score, letters = search.match(typed.strip(), entry.title)
+        if score <= 0 and all(word in entry.words.casefold() for word in typed.casefold().split()):
+            score, letters = 0.001, ()
+        if score > 0:
+            scored.append((-score, order, entry, tuple(letters)))
+    return [(entry, letters) for _, _, entry, letters in sorted(scored, key=lambda hit: hit[:2])]
 
 
-def _plain(words: str) -> str | None:
-    """Help text that the palette does not parse: it takes markup as `str`, and leaves Content as it is."""
-    return cast(str, Content(words)) if words else None
+class Palette(Dialog[Entry | None]):
+    """Gives the chosen entry, or None. An entry that cannot be done says why when it is chosen."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+p", "move(-1)", show=False, priority=True),
+        Binding("down,ctrl+n", "move(1)", show=False, priority=True),
+        Binding("pageup", "move(-10)", show=False, priority=True),
+        Binding("pagedown", "move(10)", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    Palette {
+        align: center top;
+        & > .dialog { width: 92; margin-top: 2; }
+        LineInput { margin-bottom: 1; }
+        OptionList, OptionList:focus {
+            height: auto; min-height: 3; max-height: 14; border: none; padding: 0; background: transparent;
+        }
+    }
+    """
+    LISTENS_AT_ONCE = True
 
-class Palette(CommandPalette):
-    """Textual's palette with a cursor that does not blink: idle is 0 bytes a second."""
+    def __init__(self, frame: "FrameScreen") -> None:
+        super().__init__()
+        self.frame = frame
+        self.found: list[Entry] = []
+        self.typed = ""
 
-    DEFAULT_CSS = "Palette SearchIcon { display: none; }"
+    def title_text(self) -> str:
+        return "Palette"
 
-    def __init__(self) -> None:
-        super().__init__(providers=[Everything], placeholder="What do you want to do?")
+    def content(self) -> ComposeResult:
+        yield LineInput(placeholder="what do you want to do?")
+        choices = OptionList()
+        choices.can_focus = False
+        yield choices
+        yield hint("Enter does it · ↑ ↓ choose · Esc leaves")
+
+    def first_focus(self) -> Widget:
+        return self.query_one(LineInput)
 
     def on_mount(self) -> None:
-        self.query_one(Input).cursor_blink = False
+        super().on_mount()
+        self._match("")
+
+    def _match(self, typed: str) -> None:
+        self.typed = typed
+        room = min(WIDTH, self.app.size.width) - 6 - KEY - TITLE - 5  # frame, scrollbar, blanks
+        hits = ranked(entries(self.frame, typed), typed)[:SHOWN]
+        self.found = [entry for entry, _ in hits]
+        choices = self.query_one(OptionList)
+        choices.clear_options()
+        choices.add_options([Option(_line(entry, letters, room)) for entry, letters in hits])
+        choices.highlighted = 0 if hits else None
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._match(event.value)
+
+    @on(Input.Submitted)
+    def _entered(self, event: Input.Submitted) -> None:
+        # What was typed counts, also when its change has not been told yet.
+        if event.value != self.typed:
+            self._match(event.value)
+        place = self.query_one(OptionList).highlighted
+        if place is not None:
+            self.dismiss(self.found[place])
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self.found[event.option_index])
+
+    def action_move(self, lines: int) -> None:
+        choices = self.query_one(OptionList)
+        if self.found and choices.highlighted is not None:
+            choices.highlighted = max(0, min(len(self.found) - 1, choices.highlighted + lines))
+
+
+def _line(entry: Entry, letters: tuple[int, ...], room: int) -> Content:
+    tone = "$foreground" if entry.enabled else "$text-disabled"
+    title = Content.styled(entry.title, tone)
+    for place in letters:
+        title = title.stylize("bold $text-accent", place, place + 1)
+    key = Content.styled(f"{entry.key:<{KEY}}", "bold $text-accent" if entry.enabled else tone)
+    words = Content.styled("  " + cut(entry.words, max(0, room)), "$text-muted")
+    return key + title.pad_right(max(0, TITLE - title.cell_length)) + words

@@ -1,16 +1,14 @@
 """The places there are, in the order of their digits. The frame knows no place by name beyond this table."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tui.screens.place import Place
     from tui.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
+class Door(NamedTuple):
     """How a place is named and opened; the place's module is imported when it is opened first."""
 
     name: str

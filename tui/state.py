@@ -8,7 +8,6 @@ members of a row are named here, anything else of a record stays out.
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -120,6 +119,8 @@ def _is_row(row: Any) -> bool:
 def save(path: Path, state: State) -> None:
     """Write the state beside itself and put it in place; a failure is no reason to disturb anybody."""
     document = {"version": VERSION, **asdict(state)}
+    import tempfile
+
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=".state-", suffix=".tmp", dir=path.parent)

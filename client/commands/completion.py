@@ -7,7 +7,7 @@ nothing.
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -29,8 +29,6 @@ _frost_completion() {
     while IFS= read -r line; do
         COMPREPLY+=("$line")
     done < <(frost __complete bash "${COMP_LINE:0:COMP_POINT}" "$2" 2>/dev/null)
-    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
-    return 0
 }
 complete -o nosort -F _frost_completion frost
 """
@@ -43,7 +41,7 @@ _frost() {
     while IFS= read -r line; do
         values+=("${line%%$'\t'*}")
         shown+=("${line/$'\t'/  -- }")
-    done < <(frost __complete zsh "${(@Q)words[2,CURRENT]}" 2>/dev/null)
+    done < <(frost __complete zsh "${(@Q)words[2,CURRENT-1]}" "${words[CURRENT]}" 2>/dev/null)
     (( ${#values} )) && compadd -l -V frost -d shown -a -- values
 }
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
@@ -99,20 +97,27 @@ def answer(words: list[str]) -> int:
             lines = _for_bash(*typed)
         else:
             *before, incomplete = typed
-            unquoted = _unquoted(incomplete) if shell == "fish" else incomplete
-            lines = [f"{item.value}\t{item.help or ''}".rstrip("\t") for item in _candidates(before, unquoted)]
+            unquoted = _words(incomplete)[-1].text
+            # These shells put a candidate in place of the whole word, `--flag=` included.
+            flag = unquoted[: unquoted.find("=") + 1] if unquoted.startswith("--") else ""
+            found = _candidates(before, unquoted)
+            lines = [f"{flag}{item.value}\t{item.help or ''}".rstrip("\t") for item in found]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
-    except Exception:
+    except (Exception, _Late):
         return 1
     return 0
+
+
+class _Late(BaseException):
+    """No handler on the way may take it for a broken connection and try again."""
 
 
 def _give_up_after(seconds: float) -> None:
     import signal
 
     def late(number: int, frame: object) -> None:
-        raise TimeoutError
+        raise _Late
 
     signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -121,43 +126,48 @@ def _give_up_after(seconds: float) -> None:
 def _for_bash(line: str, replaced: str) -> list[str]:
     """Quoted words. `replaced` is the part of the last word that bash puts them in place of: it parts words at `:`
     and `=` too, and leaves an opening quote out."""
-    from click.shell_completion import split_arg_string
-
-    before = split_arg_string(line)[1:]
-    word = _last_word(line)
-    if word:
-        before = before[:-1]
-    quote = word[:1] if word[:1] in ("'", '"') else ""
-    incomplete = _unquoted(word)
-    kept = incomplete[: len(incomplete) - len(_unquoted(replaced))] if incomplete.endswith(_unquoted(replaced)) else ""
-    lines = []
-    for item in _candidates(before, incomplete):
-        value = item.value.removeprefix(kept)
-        lines.append(_quoted(value, quote))
-    return lines
+    *before, last = _words(line)
+    incomplete = last.text
+    tail = _words(replaced)[-1].text
+    kept = incomplete.removesuffix(tail) if tail else incomplete
+    if "=" not in kept and ":" not in kept:
+        kept = ""
+    values = [item.value for item in _candidates([word.text for word in before[1:]], incomplete)]
+    return [_quoted(value.removeprefix(kept), last.quote) for value in values if "!" not in value or last.quote != '"']
 
 
-def _last_word(line: str) -> str:
-    """The word at the end of a command line as typed, quotes and backslashes included; empty after a space."""
-    start, quote, escaped = 0, "", False
-    for index, character in enumerate(line):
-        if escaped:
-            escaped = False
-        elif character == "\\" and quote != "'":
-            escaped = True
+class _Word(NamedTuple):
+    """A word of a command line without its quotes, and the quote that is still open at its end."""
+
+    text: str
+    quote: str
+
+
+def _words(line: str) -> list[_Word]:
+    """The words of a command line as far as it was typed; the last one is empty after a space.
+
+    Quotes and backslashes count as in a shell, nothing else does: what would be expanded stays as it is.
+    """
+    words = [""]
+    quote = ""
+    characters = iter(line)
+    for character in characters:
+        if character == "\\" and quote != "'":
+            following = next(characters, "")
+            words[-1] += following if not quote or following in '"$`\\' else f"\\{following}"
         elif quote:
-            quote = "" if character == quote else quote
+            if character == quote:
+                quote = ""
+            else:
+                words[-1] += character
         elif character in "'\"":
             quote = character
         elif character.isspace():
-            start = index + 1
-    return line[start:]
-
-
-def _unquoted(word: str) -> str:
-    from click.shell_completion import split_arg_string
-
-    return "".join(split_arg_string(word))
+            if words[-1]:
+                words.append("")
+        else:
+            words[-1] += character
+    return [*(_Word(word, "") for word in words[:-1]), _Word(words[-1], quote)]
 
 
 _PLAIN_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./:=@%+,")
@@ -168,7 +178,7 @@ def _quoted(value: str, quote: str) -> str:
     if quote == "'":
         return value.replace("'", "'\\''")
     if quote == '"':
-        return "".join(f"\\{character}" if character in '"\\$`!' else character for character in value)
+        return "".join(f"\\{character}" if character in '"\\$`' else character for character in value)
     return "".join(
         character if character in _PLAIN_WORD or ord(character) > 127 else f"\\{character}" for character in value
     )

@@ -6,29 +6,33 @@ other invisible characters and lone surrogates stand as standard escapes, other 
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from client.text import cut, width
 
 GAP = "  "
-_NARROWEST = 6
+_NARROWEST = 10
 """Cells a column keeps when a table is fitted to a terminal."""
 
 
-def json_text(value: Any, indent: int | None = 2) -> str:
-    """One JSON document without a final newline; in one line when `indent` is None."""
-    return _without_actors(json.dumps(value, ensure_ascii=False, indent=indent), _json_escape)
+def json_text(value: Any, indent: int | None = 2, *, ascii_only: bool = False) -> str:
+    """One JSON document without a final newline; in one line when `indent` is None.
+
+    `ascii_only` is for a stream that cannot write other characters.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _escaped(text, _json_escape, _not_ascii if ascii_only else _actors)
 
 
-def yaml_text(value: Any) -> str:
+def yaml_text(value: Any, *, ascii_only: bool = False) -> str:
     """The same value as a YAML 1.1 and 1.2 document in block style (checklist G16).
 
     JSON is YAML, so a string that is not plainly a word is written as a JSON string: no reader can take it for a
     number, a date or a flag.
     """
-    return _without_actors("\n".join(_block(value)), _yaml_escape)
+    return _escaped("\n".join(_block(value)), _yaml_escape, _not_ascii if ascii_only else _actors)
 
 
 def table_text(
@@ -42,13 +46,18 @@ def table_text(
     """Lines of aligned columns, heads first; no cell may hold a line break.
 
     `right` and `keep` say by column whether it is right-aligned and whether it is spared when the table is fitted.
-    `limit` is the terminal's width in cells: wider tables have their widest columns cut with `…`. None never cuts.
+    `limit` is the terminal's width in cells: wider tables have their widest columns cut with `…`, though not below
+    their heads, and then their lines. None never cuts.
     """
     spared = [*keep, *([False] * (len(heads) - len(keep)))]
     to_right = [*right, *([False] * (len(heads) - len(right)))]
     widths = [max(width(text) for text in column) for column in zip(heads, *rows, strict=True)]
     if limit is not None:
-        _fit(widths, spared, limit)
+        least = [
+            cells if whole else max(_NARROWEST, width(head))
+            for cells, whole, head in zip(widths, spared, heads, strict=True)
+        ]
+        _fit(widths, least, limit)
     lines = []
     for row in (heads, *rows):
         line = GAP.join(map(_padded, row, widths, to_right)).rstrip(" ")
@@ -65,11 +74,11 @@ def _padded(text: str, cells: int, to_right: bool) -> str:
     return space + text if to_right else text + space
 
 
-def _fit(widths: list[int], spared: Sequence[bool], limit: int) -> None:
+def _fit(widths: list[int], least: Sequence[int], limit: int) -> None:
     """Take cells from the widest columns until the line fits, as far as that goes."""
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - limit
     while excess > 0:
-        candidates = [index for index in range(len(widths)) if not spared[index] and widths[index] > _NARROWEST]
+        candidates = [index for index in range(len(widths)) if widths[index] > least[index]]
         if not candidates:
             return
         widest = max(candidates, key=widths.__getitem__)
@@ -128,11 +137,16 @@ def _actors() -> re.Pattern[str]:
     )
 
 
-def _without_actors(text: str, escape: Any) -> str:
-    """Both formats keep such characters inside strings only, where an escape may stand."""
+@cache
+def _not_ascii() -> re.Pattern[str]:
+    return re.compile("[^\x00-\x7e]")
+
+
+def _escaped(text: str, escape: Callable[[re.Match[str]], str], wanted: Callable[[], re.Pattern[str]]) -> str:
+    """Both formats keep such characters inside quoted strings only, where an escape may stand."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return _actors().sub(escape, text)
+    return wanted().sub(escape, text)
 
 
 def _json_escape(match: re.Match[str]) -> str:

@@ -17,6 +17,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from client.commands import usage
+from client.commands.output import Output
 
 if TYPE_CHECKING:
     from client.commands.invocation import Invocation
@@ -194,7 +195,7 @@ class Group(_Framed, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command the next word names; an unknown word is refused with the nearest one."""
         command = self.get_command(ctx, args[0])
-        if command is None and not ctx.resilient_parsing:
+        if command is None:
             raise NoSuchCommand(args[0], possibilities=self.every_name(), ctx=ctx)
         return args[0], command, args[1:]
 
@@ -245,16 +246,29 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         raise usage.refused(ctx, f"{param.opts[-1]} needs a value, an empty one was given")
     if param.name == "output" and value not in FORMATS:
         raise usage.refused(ctx, f'-o/--output: "{value}" is not a format', hint=f"one of: {', '.join(FORMATS)}")
+    if param.name == "tenant":
+        from client.tenancy import check_id
+
+        check_id(value, "--tenant")
     run: Invocation = ctx.obj
     setattr(run.flags, param.name, value)
 
 
 def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        run: Invocation = ctx.obj
         ctx.max_content_width = _HELP_WIDTH
-        run.output.text(ctx.get_help())
+        Output().text(ctx.get_help())
         ctx.exit()
+
+
+def _formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def _tenants(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+    from client.commands.names import tenant_ids
+
+    return tenant_ids(ctx, param, incomplete)
 
 
 GLOBAL_FLAGS: tuple[click.Option, ...] = (
@@ -262,11 +276,17 @@ GLOBAL_FLAGS: tuple[click.Option, ...] = (
     _GlobalFlag(["-d", "--debug"], is_flag=True, help="Say what is sent and answered, on standard error."),
     _GlobalFlag(["--no-color"], is_flag=True, help="No colours; also with NO_COLOR set or when piped."),
     _GlobalFlag(
-        ["-o", "--output"], metavar="FORMAT", help="table (the default), yaml, json or wide; config: output_format."
+        ["-o", "--output"],
+        metavar="FORMAT",
+        help="table (the default), yaml, json or wide; config: output_format.",
+        shell_complete=_formats,
     ),
     _GlobalFlag(["-q", "--quiet"], is_flag=True, help="No hints, progress or done sentences."),
     _GlobalFlag(
-        ["--tenant"], metavar="ID", help="Tenant to operate on, by id; else FROST_TENANT, `tenant use`, your default."
+        ["--tenant"],
+        metavar="ID",
+        help="Tenant to operate on, by id; else FROST_TENANT, `tenant use`, your default.",
+        shell_complete=_tenants,
     ),
     click.Option(
         ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="This help."

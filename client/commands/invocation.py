@@ -1,6 +1,7 @@
 """One run of the command line: the flags given, and what they lead to, each found when it is first needed."""
 
 import os
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,8 @@ class Invocation:
 
     def driver(self, connection: "Link") -> "OneShot":
         """A blocking driver for a connection, which tells under `--debug` what it does (checklist G06)."""
+        if connection.endpoint.kind == "unix":
+            _load_http_without_ssl()
         from client.oneshot import OneShot
 
         return OneShot(connection, on_reply=self._tell if self.flags.debug else None)
@@ -155,6 +158,20 @@ class Invocation:
         from client import tenancy
 
         return tenancy.resolve(self.flags.tenant, os.environ, self.connection.context, lambda: self.me["tenantId"])
+
+
+def _load_http_without_ssl() -> None:
+    """http.client imports ssl for a class that the driver does not use: 7 ms, a twelfth of a whole command.
+
+    Only here, in a command's own process, may http.client be without it; whoever needs ssl itself still gets it.
+    """
+    if "http.client" in sys.modules or "ssl" in sys.modules:
+        return
+    sys.modules["ssl"] = None  # type: ignore[assignment]  # the documented way to make an import fail
+    try:
+        import http.client  # noqa: F401
+    finally:
+        del sys.modules["ssl"]
 
 
 def _format_in(words: list[str]) -> str | None:

@@ -17,6 +17,7 @@ from client.records import columns as columns_of
 from client.text import safe
 
 _ACCENT = "\x1b[36m"
+OUTPUT_FAILED = "OUTPUT_FAILED"
 _PLAIN = "\x1b[39m"
 
 Fact = tuple[str, ...]
@@ -51,7 +52,13 @@ class Output:
 
     def document(self, value: Any) -> None:
         """A value as the one document of standard output, in JSON or YAML."""
-        _write(sys.stdout, (yaml_text if self.format == "yaml" else json_text)(value))
+        ascii_only = not _writes(sys.stdout, "é日")
+        text = (
+            yaml_text(value, ascii_only=ascii_only)
+            if self.format == "yaml"
+            else json_text(value, ascii_only=ascii_only)
+        )
+        _write(sys.stdout, text)
 
     def text(self, text: str) -> None:
         """Lines as they are: help and scripts, never anything that came from outside."""
@@ -88,7 +95,10 @@ class Output:
             self.document(dict(document))
         else:
             rows = [[safe(text) if text else UNKNOWN for text in fact] for fact in facts]
-            _write(sys.stdout, self._accented_heads(table_text(heads, rows, limit=_columns(sys.stdout))))
+            _write(
+                sys.stdout,
+                self._accented_heads(table_text(heads, rows, keep=[True] * len(heads), limit=_columns(sys.stdout))),
+            )
 
     def done(self, sentence: str, document: Mapping[str, Any]) -> None:
         """A command that changed something and has no table of its own: a sentence, or the document."""
@@ -109,7 +119,7 @@ class Output:
         heads = [column.title.upper() for column in columns] + [name.upper() for name in more]
         rows = [[safe(column.text(record)) for column in columns] + list(map(safe, more.values())) for record in found]
         right = [column.align == "right" for column in columns]
-        keep = [column.key == kind.id_key for column in columns]
+        keep = [column.whole for column in columns]
         if marked is not None:
             heads[0] = f"  {heads[0]}"
             for record, row in zip(found, rows, strict=True):
@@ -145,7 +155,7 @@ class Output:
     def error(self, error: FrostError) -> None:
         """How a failed command says so: one line, or one JSON object under `-o json` (checklist G40, G41)."""
         if self.format == "json":
-            _write(sys.stderr, json_text(error.document(), indent=None))
+            _write(sys.stderr, json_text(error.document(), None, ascii_only=not _writes(sys.stderr, "é日")))
             return
         line = error.message.rstrip(".")
         if error.request_id and error.status >= 500:
@@ -174,6 +184,15 @@ def _columns(stream: TextIO) -> int | None:
     return get_terminal_size().columns
 
 
+def _writes(stream: TextIO, text: str) -> bool:
+    """Whether the stream's encoding has these characters."""
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _write(stream: TextIO, text: str, end: str = "\n") -> None:
     """A line or more; what the stream's encoding cannot write stands as an escape.
 
@@ -188,4 +207,4 @@ def _write(stream: TextIO, text: str, end: str = "\n") -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise FrostError(f"the output could not be written: {error.strerror}", code="OUTPUT_FAILED") from error
+        raise FrostError(f"the output could not be written: {error.strerror}", code=OUTPUT_FAILED) from error

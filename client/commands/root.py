@@ -10,7 +10,7 @@ from client import __version__
 from client.commands import usage
 from client.commands.frame import Group, Lazy
 from client.commands.invocation import Invocation
-from client.commands.output import Output
+from client.commands.output import OUTPUT_FAILED, Output
 from client.errors import Exit, FrostError
 
 _PIPE_CLOSED = 141
@@ -40,7 +40,9 @@ root = Group(
         "platform": Lazy(
             "client.commands.platform:platform", "The local platform: its process and its data.", ours=True
         ),
-        "completion": Lazy("client.commands.completion:completion", "Completion for your shell.", ours=True),
+        "completion": Lazy(
+            "client.commands.completion:completion", "Print the completion script of a shell.", ours=True
+        ),
     },
     help="Identity, access and tenancy of a multi-tenant cloud. Without a command, on a terminal, the screens open.",
     params=[
@@ -69,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return _run(words, run)
     except BrokenPipeError:
-        _leave_the_pipe()
+        _let_go()
         return _PIPE_CLOSED
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED)
@@ -93,6 +95,8 @@ def _run(words: list[str], run: Invocation) -> int:
     except Exception as error:
         failure = _unexpected(error, run)
     run.error_output().error(failure)
+    if failure.code == OUTPUT_FAILED:
+        _let_go()
     return int(failure.exit_code)
 
 
@@ -118,8 +122,8 @@ def _without_secrets(text: str) -> str:
     return re.sub(r"[\w.~+/=-]{20,}", lambda match: f"{match[0][:4]}…", text)
 
 
-def _leave_the_pipe() -> None:
-    """Nobody reads any more; what Python still holds back at its end must not fail again."""
+def _let_go() -> None:
+    """Nothing can be written any more; what Python still holds back must not fail again at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:

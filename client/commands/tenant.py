@@ -121,7 +121,11 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
 
     TENANT is an id, or a display name or slug in any letter case that exactly one of your tenants has.
     """
-    answer = run.call(tenants.list_all() if organization is None else tenants.list_of(organization))
+    name = _given("TENANT", name)
+    if organization is None:
+        answer = run.call(tenants.list_all())
+    else:
+        answer = run.call(tenants.list_of(_given("--organization", organization)))
     found = tenancy.find(answer["tenants"], name)
     tenancy.persist(run.connection, found["id"])
     context = run.connection.context.name

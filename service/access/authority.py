@@ -14,6 +14,7 @@ from starlette.requests import Request
 from service import errors
 from service.access.caller import Caller
 from service.db.tables import membership_tenants, memberships, tenants
+from service.world.catalogue import enforced_scopes
 from service.world.roles import roles
 
 MANAGERS = frozenset({"owner", "admin"})
@@ -128,7 +129,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/issuer/jwks"): Rule("anyone", local=True),
     ("POST", "/issuer/device_authorization"): Rule("anyone", local=True),
     ("POST", "/issuer/device/approve"): Rule("staff", local=True, operation="device.approve"),
-    ("GET", "/issuer/authorize"): Rule("anyone", local=True),
+    ("GET", "/issuer/authorize"): Rule("staff", local=True),
     ("POST", "/issuer/token"): Rule("anyone", local=True),
     ("POST", "/issuer/revoke"): Rule("anyone", local=True),
 }
@@ -213,13 +214,12 @@ def _in_organization(rule: Rule, caller: Caller, connection: Connection, organiz
     return Access(caller, organization_id, None, role)
 
 
-# Two parts: the only form a service enforces. Finer forms are stored and give nothing (contract: API key).
-_ENFORCED = re.compile(r"([a-z][a-z0-9_-]*):(\*|[a-z][a-z0-9_-]*)")
-
-
 def require_scope(caller: Caller, needed: str | None) -> None:
-    """Refuse a key that lacks the scope; `svc:*` covers every verb of `svc`, `write` does not cover `read`."""
-    enforced = {scope for scope in caller.scopes if _ENFORCED.fullmatch(scope)}
+    """Refuse a key that lacks the scope; `svc:*` covers every verb of `svc`, `write` does not cover `read`.
+
+    Scopes that no service asks for give nothing: a key with only such is denied everywhere (checklist K12).
+    """
+    enforced = enforced_scopes().keys() & set(caller.scopes)
     if not enforced:
         raise errors.insufficient_scope(None)
     if needed is not None and needed not in enforced and f"{needed.partition(':')[0]}:*" not in enforced:

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.access import audit
 from service.access.caller import Caller
+from service.db.engine import insert_unless_there
 from service.db.tables import sessions, users
 
 LIFETIME = timedelta(days=30)
@@ -80,10 +80,10 @@ def start_at_first_sight(
     user_id = connection.scalar(select(users.c.id).where(users.c.email == email, users.c.deleted_at.is_(None)))
     if user_id is None:
         return
-    once = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = _row(issuer, user_id, "", place, at, str(uuid.uuid4()), subject)
-    written = connection.execute(once(sessions).values(row).on_conflict_do_nothing()).rowcount == 1
-    if written:
+    # Told by the row that comes back: psycopg gives no row count for an insert.
+    once = insert_unless_there(connection, sessions).values(row).on_conflict_do_nothing()
+    if connection.scalar(once.returning(sessions.c.id)):
         caller = Caller(kind="session", request_id=request_id, user_id=user_id, email=email, session_id=row["id"])
         audit.record(connection, caller, operation="session.start", target=f"session:{row['id']}", at=at)
 

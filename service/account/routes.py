@@ -1,4 +1,4 @@
-"""Who am I, and where do I belong. platform-facts: Identity of the caller; contract: Tenant"""
+"""Who am I, and where do I belong. contract: account, Tenant"""
 
 from typing import Any
 

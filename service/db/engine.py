@@ -8,11 +8,16 @@ writes, so that a writer never meets SQLITE_BUSY half-way, and one lock keeps th
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, Engine, Row, create_engine, event
+from sqlalchemy import Connection, Engine, Row, Table, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
+
+from service.db.tables import complete_for_postgresql
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 BUSY_SECONDS = 10
 
@@ -48,6 +53,7 @@ class Database:
             event.listen(self.engine, "begin", _begin_sqlite)
         elif backend == "postgresql":
             self.kind = "postgresql"
+            complete_for_postgresql()
             self.engine = create_engine(
                 parsed.set(drivername="postgresql+psycopg"), pool_size=8, max_overflow=40, pool_pre_ping=True
             )
@@ -85,6 +91,17 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def insert_unless_there(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
+    """An INSERT that knows `on_conflict_…`, of the connection's dialect; the other one is not loaded for it."""
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+
+        return insert(table)
+    from sqlalchemy.dialects.sqlite import insert as insert_into_sqlite
+
+    return insert_into_sqlite(table)
 
 
 def _prepare_sqlite(driver_connection: Any, record: object) -> None:

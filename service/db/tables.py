@@ -24,7 +24,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeEngine
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -43,7 +43,20 @@ class Instant(TypeDecorator[datetime]):
         return None if value is None else EPOCH + timedelta(microseconds=value)
 
 
-Document = JSON().with_variant(JSONB(), "postgresql")
+class Document(TypeDecorator[Any]):
+    """A JSON value; JSONB on PostgreSQL, whose dialect is loaded only there."""
+
+    impl = JSON
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name != "postgresql":
+            return dialect.type_descriptor(JSON())
+        from sqlalchemy.dialects.postgresql import JSONB
+
+        return dialect.type_descriptor(JSONB())
+
+
 # SQLite numbers rows by itself only for a column declared exactly INTEGER.
 RowNumber = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -292,14 +305,19 @@ operations = Table(
     Column("completed_at", Instant),
 )
 OPEN_OPERATION = text("status IN ('pending', 'running')")
-Index(
+open_operations = Index(
     "uq_operations_open",
     operations.c.tenant_id,
     operations.c.kind,
     unique=True,
     sqlite_where=OPEN_OPERATION,
-    postgresql_where=OPEN_OPERATION,
 )
+
+
+def complete_for_postgresql() -> None:
+    """Say what only PostgreSQL is told of the tables; naming an option of a dialect loads it, which costs time."""
+    open_operations.dialect_options["postgresql"]["where"] = OPEN_OPERATION
+
 
 # Processes that run operations, on a database that several share; one not seen for long is dead.
 executors = Table(

@@ -93,8 +93,6 @@ class DeviceGrant(DeviceCodeGrant):
 
     def validate_device_credential(self, credential: Credential) -> Person:
         row, connection = credential.row, self.request.connection
-        if row.status == "used":
-            raise InvalidGrantError("The device code was used before.")
         if self.request.at >= row.expires_at:
             raise ExpiredTokenError("The device code has expired; start again.")
         if row.status == "pending":

@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 START_DELAY = 0.3
 SWEEP_SECONDS = 5.0
 REST_AFTER_SECONDS = 30.0
+STOP_SECONDS = 10.0
 
 
 class Operations:
@@ -71,7 +72,8 @@ class Operations:
         self._stopping = True
         self._wake.set()
         if self._thread is not None:
-            self._thread.join()
+            # A database that hangs must not keep the process; the thread is one that may be left behind.
+            self._thread.join(STOP_SECONDS)
             self._thread = None
 
     def _look_after(self) -> None:

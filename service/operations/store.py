@@ -18,8 +18,8 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects import postgresql
 
+from service.db.engine import insert_unless_there
 from service.db.tables import api_keys, executors, operations, sessions, tenants, users
 
 OPEN = ("pending", "running")
@@ -119,7 +119,7 @@ SHARING_OUT = 0x66726F7374
 
 def seen(connection: Connection, executor: str) -> None:
     """Notes that the executor lives, on the database's clock."""
-    statement = postgresql.insert(executors).values(id=executor, seen_at=DATABASE_NOW)
+    statement = insert_unless_there(connection, executors).values(id=executor, seen_at=DATABASE_NOW)
     connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_={"seen_at": DATABASE_NOW}))
 
 

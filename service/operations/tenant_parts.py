@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Table, select
-from sqlalchemy.dialects import postgresql, sqlite
 
+from service.db.engine import insert_unless_there
 from service.db.tables import (
     billing_accounts,
     isolation_projects,
@@ -63,6 +63,5 @@ WORK: Mapping[str, Callable[[Connection, str, datetime], None]] = {
 
 def _add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
     """Inserts the rows that are not there yet, by primary key; any other conflict is an error."""
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = dialect.insert(table).on_conflict_do_nothing(index_elements=list(table.primary_key))
+    statement = insert_unless_there(connection, table).on_conflict_do_nothing(index_elements=list(table.primary_key))
     connection.execute(statement, rows)

@@ -62,8 +62,10 @@ class Workflows:
         self.launched = True
 
     def _launch(self) -> None:
-        # Before the import: without a handler of ours it would add one that writes to the console.
-        logging.getLogger("dbos").addHandler(logging.NullHandler())
+        # Before the import: a logger without a handler would be given one that writes to the console.
+        engine_log = logging.getLogger("dbos")
+        if not engine_log.handlers:
+            engine_log.addHandler(logging.NullHandler())
         from dbos import DBOS, DBOSPortableJSONSerializer
 
         if file := sqlite_file(self._url):

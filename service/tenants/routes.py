@@ -96,7 +96,7 @@ def create_tenant(
             if idempotency_key:
                 made = {"actor_id": actor_id, "operation": CREATE, "key": idempotency_key}
                 store.remember(connection, made | {"request_hash": request_hash, "resource_id": tenant_id}, now)
-        document = tenant(store.get(connection, caller, tenant_id))
+        document = tenant(store.made(connection, caller, tenant_id))
     if run_id:
         platform.operations.submit(run_id)
     return JSONResponse(document, 201)

@@ -69,6 +69,11 @@ def get(connection: Connection, caller: Caller, tenant_id: str) -> Record:
     return connection.execute(_SEEN.where(tenants.c.id == tenant_id, entitled(caller))).one()
 
 
+def made(connection: Connection, caller: Caller, tenant_id: str) -> Record:
+    """A tenant the caller has just made; a key is shown it though it will never enter it."""
+    return connection.execute(_SEEN.where(tenants.c.id == tenant_id, memberships.c.user_id == caller.user_id)).one()
+
+
 def limits(connection: Connection, caller: Caller) -> dict[str, dict[str, int]]:
     """Limit by resource type, by tenant, for every tenant the caller may enter."""
     found: dict[str, dict[str, int]] = defaultdict(dict)

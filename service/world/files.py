@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 FOLDER = Path(__file__).parent
 
 
 def document(name: str) -> Any:
     """The value of a YAML file of this folder."""
+    # Most starts read none of them.
+    import yaml
+
     # libyaml reads ten times faster than the Python loader; the first start waits for it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load((FOLDER / name).read_text("utf-8"), Loader=loader)  # noqa: S506 - both loaders are safe

@@ -10,14 +10,13 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select, text
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.clock import Clock
 from service.db import tables
-from service.db.engine import Database
+from service.db.engine import Database, insert_unless_there
 from service.settings import WORLDS
 from service.world import catalogue, described, scale
-from service.world.facts import fact
+from service.world.facts import catalogue_digest, fact, is_current
 from service.world.filling import Minting
 
 KEY_FILE = "world-keys.json"
@@ -26,7 +25,8 @@ KEY_FILE = "world-keys.json"
 def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: Path) -> bool:
     """Fill an installation that has no world yet with the world `name`; False when it has one already.
 
-    Called at every start: one that has a world only gets the catalogue entries that are new in this version.
+    One that has a world only gets the catalogue entries that are new in this version (`facts.is_current` tells
+    whether there is anything to do, without loading this module).
     The secrets of the world's API keys are made here, at random; only their digests under `secret` are stored.
     The plain ones go to `world-keys.json` in `data_dir` (0600), for the person whose machine this is.
     Raises ValueError for a world that does not exist.
@@ -54,7 +54,7 @@ def append_catalogue(database: Database) -> int:
     Entries that are there stay as they are. contract: the operation catalog is append-only
     """
     with database.read() as connection:
-        if not _missing(connection):
+        if not _missing(connection) and is_current(connection):
             return 0
     with database.write() as connection:
         return _append(connection)
@@ -62,8 +62,9 @@ def append_catalogue(database: Database) -> int:
 
 def _claim(connection: Connection, name: str) -> bool:
     """Whether this call is the one that loads: of several replicas starting at once, the others wait here and lose."""
-    insert_once = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    claim = insert_once(tables.platform_state).values(name="world", value=name).on_conflict_do_nothing()
+    claim = (
+        insert_unless_there(connection, tables.platform_state).values(name="world", value=name).on_conflict_do_nothing()
+    )
     # By what comes back: the PostgreSQL driver does not count the rows of such an insert.
     return connection.scalar(claim.returning(tables.platform_state.c.name)) is not None
 
@@ -81,6 +82,8 @@ def _append(connection: Connection) -> int:
     if missing:
         rows = [asdict(operation) | {"position": taken + n} for n, operation in enumerate(missing, start=1)]
         connection.execute(insert(tables.catalogue_operations), rows)
+    digest = insert_unless_there(connection, tables.platform_state).values(name="catalogue", value=catalogue_digest())
+    connection.execute(digest.on_conflict_do_update(index_elements=["name"], set_={"value": digest.excluded.value}))
     return len(missing)
 
 

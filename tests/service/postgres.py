@@ -4,6 +4,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -60,7 +61,8 @@ class Cluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.server.terminate()
+        # SIGTERM would wait for every client to leave by itself.
+        self.server.send_signal(signal.SIGINT)
         try:
             self.server.wait(10)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""Every answer that is not a success has one of the two documented envelopes. contract: Errors; platform-facts 1.7, 1.8"""
+"""Every answer that is not a success has one of the two documented envelopes. contract: Errors, Error envelopes"""
 
 import json
 from typing import Any

@@ -38,31 +38,33 @@ def platform_database(platform: Live) -> Iterator[Database]:
     database.close()
 
 
-def test_a_stream_says_resync_and_then_each_step_of_provisioning(platform: Live) -> None:
-    token = platform.owner()
-    tenant = platform.create_tenant(token, "Telescope")
-    reader = EventReader(platform, tenant["id"], token)
-    assert reader.answer.status == 200
-    assert reader.answer.headers["Content-Type"].startswith("text/event-stream")
-    assert reader.answer.headers["Cache-Control"] == "no-cache"
-    assert reader.next() == ("resync", {})
-    told = reader.until("operation.completed")
-    kinds = {event[1]["type"] for event in told}
-    assert kinds <= {"operation.progress", "operation.completed", "tenant.updated"}
-    assert "operation.progress" in kinds
-    name, signal = told[-1]
-    assert name == "resource"
-    assert signal == {
-        "id": str(UUID(signal["id"])),
-        "type": "operation.completed",
-        "resourceType": "tenant",
-        "resourceId": tenant["id"],
-        "status": "completed",
-        "timestamp": signal["timestamp"],
-    }
-    assert tenant["runId"] not in json.dumps(told)
-    assert tenant["operationId"] not in json.dumps(told)
-    reader.close()
+def test_a_stream_says_resync_and_then_each_step_of_provisioning(database_url: str) -> None:
+    # Slow enough for a look, four a second, at every step.
+    with Live(database_url, pace=0.5) as platform:
+        token = platform.owner()
+        tenant = platform.create_tenant(token, "Telescope")
+        reader = EventReader(platform, tenant["id"], token)
+        assert reader.answer.status == 200
+        assert reader.answer.headers["Content-Type"].startswith("text/event-stream")
+        assert reader.answer.headers["Cache-Control"] == "no-cache"
+        assert reader.next() == ("resync", {})
+        told = reader.until("operation.completed")
+        kinds = {event[1]["type"] for event in told}
+        assert kinds <= {"operation.progress", "operation.completed", "tenant.updated"}
+        assert "operation.progress" in kinds
+        name, signal = told[-1]
+        assert name == "resource"
+        assert signal == {
+            "id": str(UUID(signal["id"])),
+            "type": "operation.completed",
+            "resourceType": "tenant",
+            "resourceId": tenant["id"],
+            "status": "completed",
+            "timestamp": signal["timestamp"],
+        }
+        assert tenant["runId"] not in json.dumps(told)
+        assert tenant["operationId"] not in json.dumps(told)
+        reader.close()
 
 
 def test_renaming_a_tenant_is_signalled_to_it_and_to_no_other(platform: Live) -> None:

@@ -214,6 +214,7 @@ def test_a_bad_checksum_never_reaches_the_database(inside: Inside) -> None:
         (["compute:*"], 403, "INSUFFICIENT_SCOPE"),
         (["organizations:tenants:read"], 403, "INSUFFICIENT_SCOPE"),
         (["organizations:*:read"], 403, "INSUFFICIENT_SCOPE"),
+        (["organizations:list"], 403, "INSUFFICIENT_SCOPE"),
         (["*"], 403, "INSUFFICIENT_SCOPE"),
         (["*:*"], 403, "INSUFFICIENT_SCOPE"),
         (["*:read"], 403, "INSUFFICIENT_SCOPE"),
@@ -243,6 +244,15 @@ def test_a_missing_scope_is_named(demo: Running) -> None:
 def test_a_key_with_only_finer_scopes_is_denied_everywhere(demo: Running, path: str) -> None:
     answer = demo.get(path, key="start-stop-only")
     assert (answer.status, answer.json()["error"]["code"]) == (403, "INSUFFICIENT_SCOPE")
+
+
+def test_a_key_with_only_scopes_that_nobody_asks_for_is_denied_everywhere(
+    demo: Running, demo_database: Database
+) -> None:
+    with made_key(demo_database, demo, scopes=["compute:start", "cdn:purge"]) as secret:
+        assert with_key(demo, secret).json()["error"]["code"] == "INSUFFICIENT_SCOPE"
+    with made_key(demo_database, demo, scopes=["compute:start", "compute:read"]) as secret:
+        assert with_key(demo, secret).status == 200
 
 
 def test_finer_scopes_beside_a_coarse_one_do_no_harm(demo: Running) -> None:

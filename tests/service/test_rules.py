@@ -10,6 +10,7 @@ from service import app as application
 from service.access.authority import RULES, Rule
 from service.access.guard import area
 from service.settings import from_arguments
+from service.world.catalogue import enforced_scopes
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,10 @@ def test_a_change_without_a_name_for_the_audit_log_keeps_the_platform_from_start
     monkeypatch.setitem(RULES, ("POST", "/api/v1/strange"), Rule("caller"))
     with pytest.raises(RuntimeError, match="without a name for the audit log"):
         application.check_rules(router.routes)
+
+
+def test_every_scope_a_rule_asks_for_is_one_the_platform_lists_as_enforced() -> None:
+    assert {rule.scope for rule in RULES.values() if rule.scope} <= enforced_scopes().keys()
 
 
 def test_staff_and_the_local_issuer_exist_on_the_socket_only() -> None:

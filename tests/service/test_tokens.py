@@ -123,6 +123,7 @@ FORGERIES: dict[str, Forge] = {
     "another key under our kid": our_kid_their_key,
     "a key of its own in the header": with_own_key_inside,
     "no kid": with_header(kid=None),
+    "the kid of no key, signed by ours": with_header(kid="other"),
     "wrong type": with_header(typ="JWT"),
     "no type": with_header(typ=None),
     "wrong issuer": signed(iss="https://elsewhere.example"),

@@ -17,7 +17,7 @@ from service.access.outside import OutsideIssuer
 from service.access.sessions import end
 from service.access.tokens import Tokens
 from service.db.engine import Database
-from service.db.tables import sessions
+from service.db.tables import audit_log, sessions
 from service.errors import Refusal
 from tests.service.issuing import GONE, NOW, OWNER, HandClock, Issuing
 
@@ -51,7 +51,7 @@ class Provider:
         self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.say("/realm/.well-known/openid-configuration", {"issuer": self.url, "jwks_uri": f"{self.url}/keys"})
         self.publish(self.key)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def say(self, path: str, document: Any, status: int = 200, **headers: str) -> None:
         self.answers[path] = (status, headers, json.dumps(document).encode())
@@ -141,6 +141,9 @@ def test_many_first_sights_at_once_are_one_session(trusting: Tokens, provider: P
         thread.join()
     assert results == [True] * 12
     assert len(rows(database)) == 1
+    with database.read() as connection:
+        (entry,) = connection.execute(select(audit_log))
+    assert (entry.operation, entry.actor_id) == ("session.start", "u-owner")
     assert provider.asked == ["/realm/.well-known/openid-configuration", "/realm/keys"]
 
 
@@ -202,19 +205,23 @@ def test_a_new_key_is_fetched_but_made_up_ones_do_not_make_us_hammer(
     assert len(provider.asked) == 4
 
 
+KEYS, DISCOVERY = "/realm/keys", "/realm/.well-known/openid-configuration"
+
+
 @pytest.mark.parametrize(
-    ("path", "status", "document", "headers"),
+    ("path", "status", "change", "headers"),
     [
-        ("/realm/keys", 500, {}, {}),
-        ("/realm/keys", 200, [], {}),
-        ("/realm/keys", 200, {"keys": "none"}, {}),
-        ("/realm/keys", 200, {"keys": []}, {}),
-        ("/realm/keys", 200, {"filler": "x" * 300_000}, {}),
-        ("/realm/keys", 302, {}, {"Location": "/realm/elsewhere"}),
-        ("/realm/.well-known/openid-configuration", 404, {}, {}),
-        ("/realm/.well-known/openid-configuration", 200, {"issuer": "https://elsewhere.example"}, {}),
-        ("/realm/.well-known/openid-configuration", 200, {}, {}),
+        (KEYS, 500, {}, {}),
+        (KEYS, 200, {"keys": "none"}, {}),
+        (KEYS, 200, {"keys": []}, {}),
+        (KEYS, 200, {"filler": "x" * 300_000}, {}),
+        (KEYS, 302, {}, {"Location": "/realm/elsewhere"}),
+        (DISCOVERY, 404, {}, {}),
+        (DISCOVERY, 200, {"issuer": "https://elsewhere.example"}, {}),
+        (DISCOVERY, 200, {"issuer": None}, {}),
+        (DISCOVERY, 200, {"jwks_uri": None}, {}),
     ],
+    ids=lambda value: str(value)[:40],
 )
 def test_keys_that_cannot_be_read_are_an_outage_not_a_sign_in(
     trusting: Tokens,
@@ -222,17 +229,23 @@ def test_keys_that_cannot_be_read_are_an_outage_not_a_sign_in(
     database: Database,
     path: str,
     status: int,
-    document: Any,
+    change: dict[str, Any],
     headers: dict[str, str],
 ) -> None:
-    provider.publish(provider.key)
-    provider.answers["/realm/elsewhere"] = provider.answers["/realm/keys"]
-    provider.say(path, document, status, **headers)
+    good = provider.answers[path][2]
+    provider.say("/realm/elsewhere", json.loads(good))
+    provider.say(path, json.loads(good) | change, status, **headers)
     with pytest.raises(Refusal) as caught:
         accepted(trusting, provider.token())
     assert (caught.value.status_code, caught.value.code) == (503, "SERVICE_UNAVAILABLE")
     assert "/realm/elsewhere" not in provider.asked
     assert rows(database) == []
+
+
+def test_a_list_where_an_object_belongs_is_an_outage_too(trusting: Tokens, provider: Provider) -> None:
+    provider.say(KEYS, [])
+    with pytest.raises(Refusal):
+        accepted(trusting, provider.token())
 
 
 def test_keys_over_plain_http_from_elsewhere_are_not_fetched(trusting: Tokens, provider: Provider) -> None:

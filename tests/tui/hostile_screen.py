@@ -68,7 +68,6 @@ class Hostile(App[None]):
         self.turns = iter([] if BARE else self.all_turns())
 
     def on_ready(self) -> None:
-        self.query_one(Static).styles.height = 1
         self.next_turn()
 
     def on_key(self) -> None:

@@ -31,7 +31,18 @@ HOSTILE = [
     "x" * 10_000,
 ]
 # Bytes that appear in the output only when a terminal was told something by the data.
-FOREIGN = [b"\x1b]0;", b"\x1b]52;", b"\x1b]8;", b"\x1b[31m", b"\xc2\x9b", b"\xc2\x9d", b"\x08", b"\x0c", b"\x00", b"\x7f"]
+FOREIGN = [
+    b"\x1b]0;",
+    b"\x1b]52;",
+    b"\x1b]8;",
+    b"\x1b[31m",
+    b"\xc2\x9b",
+    b"\xc2\x9d",
+    b"\x08",
+    b"\x0c",
+    b"\x00",
+    b"\x7f",
+]
 INVISIBLE = "\u202e\u200b\u200d\u2060\u2028\u2029\ufeff"
 
 

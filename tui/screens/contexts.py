@@ -101,9 +101,10 @@ class Contexts(Place):
 
     async def do_sign_out(self, argument: str = "") -> None:
         name = argument or str((self.record or {}).get("name", ""))
+        record: Record = next((record for record in self.records() if record["name"] == name), {})
         facts = [
             ("Context", name),
-            ("Endpoint", str((self.record or {}).get("api_endpoint", ""))),
+            ("Endpoint", str(record.get("api_endpoint", "there is no such context"))),
             ("Effect", "the session ends on the platform; nobody is signed in here afterwards"),
         ]
         if await self.app.push_screen_wait(Confirm("Sign out?", facts, yes="Sign out")):

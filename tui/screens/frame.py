@@ -3,28 +3,31 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
+from textual.worker import Worker
 
 from client.text import safe
-from tui import actions, clipboard, command_line, keymaps, places, tenant_table
+from tui import actions, keymaps, places, tenant_table
 from tui.facts import facts
 from tui.history import History, View
 from tui.messages import Perform, SignInWanted, Undoable
 from tui.screens.place import Place
-from tui.widgets.command_prompt import CommandPrompt
 from tui.widgets.footer import Footer, Key
 from tui.widgets.header import Header
-from tui.widgets.menu import Entry, Menu
 from tui.widgets.navigation import Navigation
 from tui.widgets.too_small import TooSmall
 from tui.workspace import Severity, Workspace
 
+if TYPE_CHECKING:
+    from tui.widgets.command_prompt import CommandPrompt
+
+OPENING_SECONDS, OPENING_LOOKS = 0.3, 60  # how long keys wait for a dialog, and how often it is looked for
 LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
 
 
@@ -68,31 +71,48 @@ class FrameScreen(Screen[None]):
         self.history = History()
 
     def compose(self) -> ComposeResult:
+        wanted = self.workspace.state.place
+        self.place = self.door(wanted if wanted in places.NAMES else places.NAMES[0]).open(self.workspace)
+        # Textual sets these when the first size arrives, which would lay out and paint everything a second time.
+        self.add_class(_fitting(self.app.size.width, self.HORIZONTAL_BREAKPOINTS))
+        self.add_class(_fitting(self.app.size.height, self.VERTICAL_BREAKPOINTS))
         yield Header()
         with Horizontal(id="body"):
-            yield Navigation([(door.name, door.title) for door in places.DOORS])
-        prompt = CommandPrompt(self.complete)
-        prompt.history = command_line.History(self.workspace.state.lines)
-        yield prompt
+            yield Navigation([(door.name, door.title) for door in places.DOORS], self.place.NAME)
+            yield self.place
         yield Footer()
         yield TooSmall()
 
-    async def on_mount(self) -> None:
-        wanted = self.workspace.state.place
-        await self.open(wanted if wanted in places.NAMES else places.NAMES[0])
+    def on_mount(self) -> None:
+        assert self.place is not None
+        self.place.restore_sort(self.workspace.state.sort.get(self.place.NAME, []))
         self.history.visit(self.view())
         self.show_facts()
+        self.show_keys()
+
+    def furnish(self) -> None:
+        """Mount what the first frame did not need."""
+        from tui.widgets.command_prompt import CommandPrompt
+
+        self.mount(CommandPrompt(self.complete, self.workspace.state.lines), before="Footer")
+        for place in self.query(Place):
+            place.heading.furnish()
 
     # Places
 
+    @staticmethod
+    def door(name: str) -> places.Door:
+        """The door of a place."""
+        return next(door for door in places.DOORS if door.name == name)
+
     async def open(self, name: str) -> Place:
         """Show a place, made on its first visit."""
-        found = self.query(f"#place-{name}").results(Place)
-        place = next(iter(found), None)
+        place = next(iter(self.query(f"#place-{name}").results(Place)), None)
         if place is None:
-            place = next(door for door in places.DOORS if door.name == name).open(self.workspace)
+            place = self.door(name).open(self.workspace)
             await self.query_one("#body").mount(place)
             place.restore_sort(self.workspace.state.sort.get(name, []))
+            place.heading.furnish()
         for other in self.query(Place):
             other.display = other is place
         self.place = place
@@ -189,22 +209,35 @@ class FrameScreen(Screen[None]):
 
     # Running actions
 
-    def perform(self, action_id: str, argument: str = "") -> None:
-        """Run an action, or say why it cannot be run. The one way for keys, palette, menus, clicks and the `:` line."""
+    def perform(self, action_id: str, argument: str = "") -> Worker[None] | None:
+        """Run an action, or say why it cannot be run: the one way for keys, palette, menus, clicks, the `:` line."""
         action = actions.BY_ID[action_id]
-        reason = "" if argument else action.reason(self.situation())
-        reason = reason or (self.workspace.read_only if argument and action.writes else "")
+        reason = "" if argument and action.of_named else action.reason(self.situation())
         if reason:
             self.toast(f"{action.title}: {reason}", "warning")
-            return
+            return None
         target = self if action.scope == actions.ANYWHERE else self.place
         method = getattr(target, action.method)
         result = method(argument) if argument else method()
         if inspect.isawaitable(result):
-            self.app.run_worker(_finish(result), group=action_id, exit_on_error=False)
+            return self.app.run_worker(_finish(result), group=action_id, exit_on_error=False)
+        return None
 
-    def action_perform(self, action_id: str) -> None:
-        self.perform(action_id)
+    async def action_perform(self, action_id: str) -> None:
+        """Run the action of a key. The next key waits until the dialog it opens can take it: it was meant for that."""
+        worker = self.perform(action_id)
+        if actions.BY_ID[action_id].dialog:
+            for _ in range(OPENING_LOOKS):
+                await asyncio.sleep(OPENING_SECONDS / OPENING_LOOKS)
+                over = self.app.screen is not self and self.app.focused is not None
+                if over or (worker is not None and worker.is_finished):
+                    return
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        # While something is being typed, a key that writes is no command.
+        if action == "perform" and self.focused is not None and self.focused.has_class("-line-input"):
+            return not any(map(keymaps.typed, self.keys.of(str(parameters[0]))))
+        return super().check_action(action, parameters)
 
     def action_back(self) -> None:
         """Esc: one level back, never out."""
@@ -234,12 +267,16 @@ class FrameScreen(Screen[None]):
     async def do_previous_tenant(self) -> None:
         await self.workspace.use_tenant(self.workspace.tenant_before)
 
-    def do_palette(self) -> None:
+    async def do_palette(self) -> None:
         from tui.palette import Palette
 
-        self.app.push_screen(Palette())
+        chosen = await self.app.push_screen_wait(Palette(self))
+        if chosen is not None:
+            chosen.run()
 
     def do_command_line(self) -> None:
+        from tui.widgets.command_prompt import CommandPrompt
+
         self.query_one(CommandPrompt).open()
 
     def do_help(self) -> None:
@@ -251,6 +288,8 @@ class FrameScreen(Screen[None]):
         self.app.push_screen(Help(lines(self.place.NAME, self.place.TITLE, self.keys, reasons)))
 
     async def do_menu(self) -> None:
+        from tui.widgets.menu import Entry, Menu
+
         situation = self.situation()
         entries = [
             Entry(
@@ -264,6 +303,8 @@ class FrameScreen(Screen[None]):
             self.perform(chosen)
 
     async def do_copy(self) -> None:
+        from tui.widgets.menu import Entry, Menu
+
         assert self.place is not None
         situation = self.situation()
         copies: dict[str, str] = dict(self.place.copies())
@@ -283,6 +324,8 @@ class FrameScreen(Screen[None]):
             await self._copy(chosen, copies[chosen])
 
     async def _copy(self, name: str, text: str) -> None:
+        from tui import clipboard
+
         if not clipboard.fits(text):
             self.toast(f"Too much for a terminal's clipboard: {len(text):,} characters", "warning")
             return
@@ -339,6 +382,8 @@ class FrameScreen(Screen[None]):
 
     def complete(self, line: str) -> list[str]:
         """What the line may become."""
+        from tui import command_line
+
         word = line.partition(" ")[0].casefold()
         names = (
             list(self.workspace.connection.config.contexts)
@@ -347,14 +392,14 @@ class FrameScreen(Screen[None]):
         )
         return command_line.complete(line, places.NAMES, names)
 
-    @on(CommandPrompt.Closed)
-    def _prompt_closed(self) -> None:
+    def on_command_prompt_closed(self) -> None:
         if self.place is not None:
             self.place.focus_list()
 
-    @on(CommandPrompt.Entered)
-    async def _entered(self, event: CommandPrompt.Entered) -> None:
-        self.workspace.state.lines = self.query_one(CommandPrompt).history.lines
+    async def on_command_prompt_entered(self, event: "CommandPrompt.Entered") -> None:
+        from tui import command_line
+
+        self.workspace.state.lines = event.lines
         match command_line.parse(event.line, places.NAMES):
             case command_line.Go(place, filter_line):
                 await self._go(place, filter_line or None)
@@ -365,6 +410,11 @@ class FrameScreen(Screen[None]):
                 self.perform(action_id, argument)
             case command_line.Mistake(words):
                 self.toast(words, "warning")
+
+
+def _fitting(cells: int, breakpoints: list[tuple[int, str]]) -> str:
+    """The class of the widest breakpoint that fits."""
+    return max((start, name) for start, name in breakpoints if start <= cells)[1]
 
 
 async def _finish(work: Awaitable[Any]) -> None:

@@ -1,6 +1,5 @@
 """What every place has: a heading with the filter, a list, a detail pane, and the actions of a list."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -211,6 +210,8 @@ class Place(Horizontal):
         records = view.marked() or ([self.record] if self.record is not None else [])
         if not records:
             return {}
+        import json
+
         plain = [dict(record) for record in records]
         return {
             "id": "\n".join(str(record[self.KIND.id_key]) for record in records),

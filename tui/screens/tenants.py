@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
+from textual.content import Content
 from textual.widgets import Static
 
 from client.records import TENANT, Column, Record, time_text
+from client.text import safe
 from tui import keymaps, tenant_table
 from tui.messages import Undoable
 from tui.screens.place import Place
 from tui.tenant_table import share, status_text
 from tui.widgets.detail import Detail, Section
-from tui.widgets.form import Field, Form
 from tui.widgets.record_table import Tones
 from tui.widgets.steps import Steps
 from tui.workspace import FINAL
@@ -40,8 +41,6 @@ class Tenants(Place):
     DEFAULT_CSS = "Tenants .steps--heading { height: auto; margin-top: 1; color: $text-muted; text-style: bold; }"
 
     def on_mount(self) -> None:
-        detail = self.query_one(Detail)
-        detail.mount(Static("", classes="steps--heading", markup=False), Steps())
         super().on_mount()
         if self.workspace.tenant_id:
             self.table.select(self.workspace.tenant_id)
@@ -93,14 +92,17 @@ class Tenants(Place):
 
     def show_detail(self) -> None:
         super().show_detail()
-        steps = self.query_one(Steps)
-        heading = self.query_one(".steps--heading", Static)
         operation = self.workspace.operations.get(str((self.record or {}).get("id")))
+        if not self.query(Steps):
+            if operation is None:
+                return
+            self.query_one(Detail).mount(Static("", classes="steps--heading", markup=False), Steps())
+        heading, steps = self.query_one(".steps--heading", Static), self.query_one(Steps)
         heading.display = steps.display = operation is not None
         if operation is not None:
             over = operation.get("status") in FINAL
             words = str(operation.get("status")) if over else f"{operation.get('progress') or 0:.0f}%"
-            heading.update(f"Provisioning  {words}")
+            heading.update(Content(safe(f"Provisioning  {words}")))
             steps.show(operation.get("steps", ()))
 
     # Actions
@@ -113,6 +115,8 @@ class Tenants(Place):
                 self.app.notify("It is still being provisioned; most of it cannot be used yet.", markup=False)
 
     async def do_create(self, argument: str = "") -> None:
+        from tui.widgets.form import Field, Form
+
         choices = [(str(org["id"]), str(org["name"])) for org in self.workspace.creatable]
         if not choices:
             self.app.notify("The platform has not said yet where you may create tenants; try again.", markup=False)
@@ -132,6 +136,8 @@ class Tenants(Place):
         self.show_detail()
 
     async def do_rename(self, argument: str = "") -> None:
+        from tui.widgets.form import Field, Form
+
         tenant = self.record
         if tenant is None:
             return

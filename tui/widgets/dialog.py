@@ -82,7 +82,8 @@ class Dialog(ModalScreen[Result]):
         self.listening = True
         widget = self.first_focus()
         if widget is not None:
-            widget.focus()
+            # At once and not in a moment, as `focus` would: the next keys may have been typed already.
+            self.set_focus(widget)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self.listening or action == "cancel"

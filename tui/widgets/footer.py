@@ -1,7 +1,7 @@
 """The last line: the keys that work here, as many as fit, made from the action table."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from textual import events
 from textual.content import Content
@@ -9,8 +9,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """One entry: what to press, what it does, and whether it can be done now."""
 
     action: str

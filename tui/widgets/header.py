@@ -1,6 +1,6 @@
 """The two lines at the top: where one is and as whom, and how the platform is doing."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from textual.content import Content
 from textual.widget import Widget
@@ -10,8 +10,7 @@ from client.text import cut, safe, width
 STATUS_SIGNS = {"active": ("●", "$text-success"), "provisioning": ("◐", "$text-warning")}
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What the header says. Foreign text is made safe here, when it is painted."""
 
     context: str = ""
@@ -55,22 +54,19 @@ class Header(Widget):
         cells = self.content_size.width
         facts = self.facts
         who = " · ".join(safe(part) for part in (facts.who, facts.how) if part)
-        first = _two_ends(
-            self._where(facts, cells - min(width(who) + 2, cells // 2)), Content(cut(who, cells // 2)), cells
-        )
-        right = Content("  ").join(
-            part
-            for part in (
-                Content.styled(facts.running, "$text-accent") if facts.running else Content(""),
-                Content.styled(cut(safe(facts.link), max(0, cells - 14)), facts.link_tone),
-            )
-            if part
-        )
-        badge = Content.styled(" READ-ONLY ", "reverse bold") + " " if facts.read_only else Content("")
-        note = Content.styled(
-            cut(safe(facts.note), max(0, cells - right.cell_length - badge.cell_length - 2)), "$text-muted"
-        )
-        return first + "\n" + _two_ends(badge + note, right, cells)
+        path = self._where(facts, cells)
+        # Where both do not fit in one line, who goes below in place of the note: the path is never cut for it.
+        together = path.cell_length + width(who) + 2 <= cells
+        first = _two_ends(path, Content(who) if together else Content(""), cells)
+        left = Content.styled(safe(facts.note), "$text-muted") if together else Content(who)
+        if facts.read_only:
+            left = Content.assemble((" READ-ONLY ", "reverse bold"), " ") + left
+        link = Content.styled(cut(safe(facts.link), max(0, cells - 14)), facts.link_tone)
+        running = facts.running
+        if left.cell_length + link.cell_length + width(running) + 4 > cells:
+            running = " ".join(running.split()[:2])
+        right = Content.styled(running + "  ", "$text-accent") + link if running else link
+        return first + "\n" + _two_ends(left, right, cells)
 
     @staticmethod
     def _where(facts: Facts, cells: int) -> Content:

@@ -1,20 +1,26 @@
-"""The line above a list: the place's title, the filter while there is one, and the count."""
+"""The line above a list: the place's title, the filter while there is one, and the count.
 
-from typing import ClassVar
+The title and the count are painted by one widget. The input of the filter is mounted once the first frame
+is on the screen: it alone would make that frame an eighth later.
+"""
 
-from textual import on
-from textual.app import ComposeResult
+from typing import TYPE_CHECKING, Any, ClassVar
+
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input, Static
+from textual.widget import Widget
 
-from client.text import safe
+from client.text import cut, safe, width
+
+if TYPE_CHECKING:
+    from textual.widgets import Input
+
+NARROWEST_FILTER = 12
 
 
-class Heading(Horizontal):
-    """Title and count; `/` opens the filter between them. Esc there first empties it, then leaves it."""
+class Heading(Widget):
+    """`/` opens the filter between title and count. Esc there takes it away, Enter and Down go to the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "leave", show=False, priority=True),
@@ -26,14 +32,7 @@ class Heading(Horizontal):
         height: 1;
         padding: 0 1 0 2;
         margin: 1 0;
-        & > .heading--title { width: auto; text-style: bold; margin-right: 2; }
-        & > .heading--slash { width: 2; color: $text-accent; text-style: bold; }
-        & > .heading--gap { width: 1fr; }
-        & > .heading--count { width: auto; max-width: 60%; color: $text-muted; }
-        Input, Input:focus { border: none; height: 1; padding: 0; width: 1fr; background: transparent; }
-        & > .heading--slash, Input { display: none; }
-        &.-filtering > .heading--slash, &.-filtering Input { display: block; }
-        &.-filtering > .heading--gap { display: none; }
+        color: $foreground;
     }
     """
 
@@ -50,44 +49,69 @@ class Heading(Horizontal):
     def __init__(self, title: str) -> None:
         super().__init__()
         self.place_title = title
+        self._count = ""
+        self._line: Input | None = None
 
-    def compose(self) -> ComposeResult:
-        yield Static(self.place_title, classes="heading--title", markup=False)
-        yield Static("/", classes="heading--slash", markup=False)
-        line = Input(placeholder="words, !word, field:value", select_on_focus=False)
-        line.cursor_blink = False
-        yield line
-        yield Static("", classes="heading--gap", markup=False)
-        yield Static("", classes="heading--count", markup=False)
+    def furnish(self) -> None:
+        """Mount the input, out of sight."""
+        if self._line is not None:
+            return
+        from tui.widgets.line_input import LineInput
+
+        self._line = LineInput(placeholder="words, !word, field:value")
+        self._line.display = False
+        self.mount(self._line)
+
+    def render(self) -> Content:
+        cells = self.content_size.width
+        title = Content.styled(self.place_title, "bold")
+        if self.filtering:
+            title += Content.styled("  / ", "bold $text-accent")
+        room = max(0, cells - title.cell_length - 2 - (NARROWEST_FILTER if self.filtering else 0))
+        count = cut(self._count, room)
+        if self._line is not None:
+            self._line.styles.margin = (0, width(count) + 2, 0, title.cell_length)
+        blanks = max(0, cells - title.cell_length - width(count))
+        return title.pad_right(blanks) + Content.styled(count, "$text-muted")
 
     @property
-    def line(self) -> Input:
-        """The filter being typed."""
-        return self.query_one(Input)
+    def filtering(self) -> bool:
+        """Whether the filter is in sight."""
+        return self._line is not None and bool(self._line.display)
 
     def open(self) -> None:
         """Start typing a filter."""
-        self.add_class("-filtering")
+        self.furnish()
+        assert self._line is not None
+        self._line.display = True
+        self.refresh()
         # At once and not in a moment, as `focus` would: the next keys may have been typed already.
-        self.screen.set_focus(self.line)
+        self.screen.set_focus(self._line)
 
     def put(self, filter_line: str) -> None:
         """Set the filter from elsewhere."""
-        self.set_class(bool(filter_line), "-filtering")
-        self.line.value = filter_line
+        if not filter_line and self._line is None:
+            return
+        self.furnish()
+        assert self._line is not None
+        self._line.display = bool(filter_line)
+        self._line.value = filter_line
+        self.refresh()
 
     def clear(self) -> bool:
         """Take the filter away; False when there was none."""
-        had = self.has_class("-filtering")
+        had = self.filtering
         self.put("")
         return had
 
     def count(self, words: str) -> None:
         """The words at the right end."""
-        self.query_one(".heading--count", Static).update(Content(safe(words)))
+        words = safe(words)
+        if words != self._count:
+            self._count = words
+            self.refresh()
 
-    @on(Input.Changed)
-    def _typed(self, event: Input.Changed) -> None:
+    def on_input_changed(self, event: Any) -> None:
         event.stop()
         self.post_message(self.Filtered(event.value))
 
@@ -96,5 +120,7 @@ class Heading(Horizontal):
         self.post_message(self.Left())
 
     def action_done(self) -> None:
-        self.set_class(bool(self.line.value), "-filtering")
+        assert self._line is not None
+        self._line.display = bool(self._line.value)
+        self.refresh()
         self.post_message(self.Left())

@@ -28,11 +28,11 @@ class Navigation(Widget):
             super().__init__()
             self.place = place
 
-    def __init__(self, places: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, places: Sequence[tuple[str, str]], current: str = "") -> None:
         """`places` are (name, title), in the order of their digits."""
         super().__init__(id="navigation")
         self.places = places
-        self.current = ""
+        self.current = current
 
     def show(self, place: str) -> None:
         """Mark the place that is open."""

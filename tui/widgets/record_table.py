@@ -129,6 +129,7 @@ class RecordTable(ScrollView, can_focus=True):
         self._columns: list[tuple[Column, int]] = []
         self._strips: dict[tuple[Any, ...], Strip] = {}
         self._known: str | None = None
+        self._telling = False
 
     # What is shown
 
@@ -195,9 +196,16 @@ class RecordTable(ScrollView, can_focus=True):
         self._tell()
 
     def _tell(self) -> None:
+        """Say where the cursor stands: once for many moves, after they are painted, so that the key is seen first."""
         record = self.record
         self._known = None if record is None else str(record[self.view.kind.id_key])
-        self.post_message(self.Highlighted(self, record))
+        if not self._telling:
+            self._telling = True
+            self.call_after_refresh(self._told)
+
+    def _told(self) -> None:
+        self._telling = False
+        self.post_message(self.Highlighted(self, self.record))
 
     # Widths
 
@@ -251,13 +259,17 @@ class RecordTable(ScrollView, can_focus=True):
 
     def _head(self) -> Strip:
         style = self._style("head")
-        parts = [" " * GUTTER]
+        # A segment a column, as in the rows below: an exported picture places each segment by itself.
+        segments = [Segment(" " * GUTTER, style)]
         for column, cells in self._columns:
             arrow = ""
             if column is self.view.sort_column:
                 arrow = " ▼" if self.view.reverse else " ▲"
-            parts.append(_aligned(column.title + arrow, cells, column.align) + " " * GAP)
-        return Strip([Segment("".join(parts), style)]).adjust_cell_length(self.size.width, style)
+            segments += [
+                Segment(_aligned(column.title + arrow, cells, column.align), style),
+                Segment(" " * GAP, style),
+            ]
+        return Strip(segments).adjust_cell_length(self.size.width, style)
 
     def _row(self, position: int) -> Strip:
         record_id = self.view.id_at(position)

@@ -1,0 +1,147 @@
+"""`python -m screenshots` makes every picture anew from the running program; `--check` tells whether any has drifted.
+
+The application runs on a real platform with the demo world, in a home of its own. The clock stands still and the
+latency shown is set, so that the same program gives the same bytes: an SVG that differs is a screen that changed.
+PNG files are drawn from the SVG and are not compared.
+"""
+
+import argparse
+import asyncio
+import io
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.homes import Home
+
+FOLDER = Path(__file__).parent
+CLOCK = "2026-11-21T10:05:00Z"
+SIZES = ((120, 36), (80, 24))
+
+Pilot = Any
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One picture: keys pressed from the opened program on, and the text that must then be on the screen."""
+
+    name: str
+    keys: tuple[str, ...]
+    wanted: str
+    theme: str = ""
+    then: Callable[[Pilot], Awaitable[None]] | None = None
+
+
+async def device_code(pilot: Pilot) -> None:
+    """The sign-in dialog of a platform that is not this machine's: its code is never shown for the local one."""
+    from tui.widgets.device_code import DeviceCode
+
+    address = "https://id.frost.example/device"
+    pilot.app.push_screen(DeviceCode("work", "BCDF-GHJK", address, f"{address}?user_code=BCDF-GHJK"))
+
+
+SCENES = (
+    Scene("tenants", (), "Newsroom"),
+    Scene("tenants-light", (), "Newsroom", theme="frost-light"),
+    Scene("tenants-filter", ("slash", *"aurora !staging", "enter"), "3 of 6"),
+    Scene("provisioning", ("slash", *"sandbox", "enter", "d"), "isolation"),
+    Scene("switcher", ("ctrl+t",), "Switch tenant"),
+    Scene("create", ("n", *"Night Shift"), "Night Shift"),
+    Scene("contexts", ("2",), "Endpoint"),
+    Scene("help", ("question_mark",), "Create tenant"),
+    Scene("palette", ("ctrl+p", *"tenant"), "tenant"),
+    Scene("sign-in", (), "BCDF-GHJK", then=device_code),
+)
+
+
+def text_of(app: Any) -> str:
+    """What stands on the screen."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+async def picture(scene: Scene, size: tuple[int, int], home: Home) -> str:
+    """Run the application to the scene and give its SVG."""
+    from client.connection import resolve
+    from tui.app import FrostApp
+    from tui.launch import Launch
+
+    (home.path / ".cli" / "state.json").unlink(missing_ok=True)
+    app = FrostApp(resolve(None, os.environ), Launch(), home.path / ".cli" / "state.json")
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: "Newsroom" in text_of(app) and app.workspace.link.state == "up", scene.name)
+        if scene.theme:
+            app.theme = scene.theme
+        for key in scene.keys:
+            await pilot.press(key)
+        if scene.then is not None:
+            await scene.then(pilot)
+        await until(pilot, lambda: scene.wanted in text_of(app), scene.name)
+        await pilot.pause(0.3)
+        app.workspace.link.latency_ms = 4.0
+        app.frame.changed("link")
+        await pilot.pause(0.1)
+        return app.export_screenshot(title="frost")
+
+
+async def until(pilot: Pilot, holds: Callable[[], bool], name: str) -> None:
+    """Let the application work until something is so."""
+    end = time.monotonic() + 30
+    while not holds():
+        if time.monotonic() > end:
+            raise AssertionError(f"{name}: the screen stayed\n{text_of(pilot.app)}")
+        await pilot.pause(0.05)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m screenshots")
+    parser.add_argument("--check", action="store_true", help="compare only, write nothing")
+    parser.add_argument("scenes", nargs="*", help="only these")
+    options = parser.parse_args()
+    # Sandbox must stay as it is in every picture; the home has a fixed name because it stands on the screen.
+    home = Home(FROST_CLOCK=CLOCK, FROST_PLATFORM_PROVISIONING_PACE="100000")
+    os.environ.update({**home.environment(), "COLORTERM": "truecolor"})
+    drifted = []
+    try:
+        home.start()
+        for scene in SCENES:
+            if options.scenes and scene.name not in options.scenes:
+                continue
+            for columns, rows in SIZES:
+                svg = asyncio.run(picture(scene, (columns, rows), home)).replace(str(home.path), "~")
+                path = FOLDER / f"{scene.name}-{columns}x{rows}.svg"
+                if path.exists() and path.read_text() == svg:
+                    continue
+                drifted.append(path.name)
+                if not options.check:
+                    path.write_text(svg)
+                    draw(svg, path.with_suffix(".png"))
+    finally:
+        home.remove()
+    for name in drifted:
+        sys.stdout.write(f"{name} {'differs from the program' if options.check else 'made'}\n")
+    if options.check and drifted:
+        sys.stdout.write("make the pictures again with: python -m screenshots\n")
+        return 1
+    sys.stdout.write(f"{len(SCENES) * len(SIZES) - len(drifted)} pictures as they were\n")
+    return 0
+
+
+def draw(svg: str, path: Path) -> None:
+    """The PNG of an SVG, in the font of this machine."""
+    import cairosvg
+    from PIL import Image
+
+    # A cell is 12.2 wide and a letter of Fira Code 0.6 of its size. Letters are placed on whole pixels, rounded up, so
+    # that only a little under five times the size (61 pixels a cell) does a long run end where it should.
+    fitted = svg.replace("font-size: 20px", f"font-size: {12.18 / 0.6:.4f}px")
+    large = cairosvg.svg2png(bytestring=fitted.encode(), scale=5)
+    with Image.open(io.BytesIO(large)) as picture:
+        picture.resize((picture.width // 5, picture.height // 5), Image.Resampling.LANCZOS).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""A real Secret Service of its own: a message bus and gnome-keyring, nothing of the machine's user."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NEEDED = ("dbus-daemon", "gnome-keyring-daemon")
+PASSWORD = "unlocked by the test"
+
+
+def missing() -> str:
+    """Which of the programs is not installed; empty when all are."""
+    return ", ".join(name for name in NEEDED if shutil.which(name) is None)
+
+
+class SecretService:
+    """The running service; `address` is its bus, for `DBUS_SESSION_BUS_ADDRESS`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._environ = {
+            **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
+            "HOME": str(folder),
+            "XDG_RUNTIME_DIR": str(folder),
+            "XDG_DATA_HOME": str(folder / "data"),
+        }
+        self._bus = subprocess.Popen(
+            ["dbus-daemon", "--session", "--nofork", "--print-address=1", f"--address=unix:path={folder}/bus"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=self._environ,
+        )
+        assert self._bus.stdout is not None
+        self.address = self._bus.stdout.readline().strip()
+        self._environ["DBUS_SESSION_BUS_ADDRESS"] = self.address
+        self._keyring: subprocess.Popen[bytes] | None = None
+
+    def start(self, *, unlocked: bool = True) -> None:
+        """Starts gnome-keyring; locked it waits for somebody to type a password."""
+        self._keyring = subprocess.Popen(
+            ["gnome-keyring-daemon", "--foreground", "--components=secrets", *(["--unlock"] if unlocked else [])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=self._environ,
+        )
+        assert self._keyring.stdin is not None
+        if unlocked:
+            self._keyring.stdin.write(f"{PASSWORD}\n".encode())
+        self._keyring.stdin.close()
+        self._wait_until_answering()
+
+    def stop(self) -> None:
+        """Ends gnome-keyring; the bus stays."""
+        if self._keyring is not None:
+            self._keyring.send_signal(signal.SIGCONT)
+            self._keyring.terminate()
+            self._keyring.wait(10)
+            self._keyring = None
+
+    def hang(self) -> None:
+        """Stops the process in its tracks: it takes requests and never answers."""
+        assert self._keyring is not None
+        self._keyring.send_signal(signal.SIGSTOP)
+
+    def close(self) -> None:
+        self.stop()
+        self._bus.terminate()
+        self._bus.wait(10)
+        assert self._bus.stdout is not None
+        self._bus.stdout.close()
+
+    def _wait_until_answering(self) -> None:
+        from jeepney import DBusAddress, new_method_call
+        from jeepney.io.blocking import open_dbus_connection
+
+        bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
+        end = time.monotonic() + 10
+        with open_dbus_connection(self.address) as connection:
+            while time.monotonic() < end:
+                asked = new_method_call(bus, "NameHasOwner", "s", ("org.freedesktop.secrets",))
+                if connection.send_and_get_reply(asked).body[0]:
+                    return
+                time.sleep(0.02)
+        raise AssertionError("gnome-keyring did not come up")
+
+
+@contextmanager
+def secret_service(folder: Path) -> Iterator[SecretService]:
+    """A bus with nobody on it yet; `start` brings the keyring."""
+    running = SecretService(folder)
+    try:
+        yield running
+    finally:
+        running.close()

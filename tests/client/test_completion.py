@@ -1,0 +1,154 @@
+"""Completion in real shells: live names, safely quoted (hostile G09)."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from client.commands.completion import _quoted, _words
+from tests.acceptance.people import AURORA, BOREALIS, WEB_SHOP
+from tests.conftest import opened
+from tests.homes import Home
+from tests.terminal import Program
+
+HOSTILE = '$(reboot) it\'s "q" & `x` \\ é !'
+SHELLS = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(frost completion bash)"),
+    "zsh": (["zsh", "-f", "-i"], "autoload -Uz compinit; compinit -u -D; source <(frost completion zsh)"),
+    "fish": (["fish", "--no-config", "-i"], "frost completion fish | source"),
+}
+
+
+@pytest.fixture(scope="module")
+def named(demo_platform: Path) -> Iterator[Home]:
+    """The demo world with one more tenant, whose name is an attack, and a folder with the command `frost` in it."""
+    home = opened(demo_platform)
+    program = home.path / "bin" / "frost"
+    program.parent.mkdir()
+    # What is completed runs too: it shows its words instead of obeying them, `__complete` and `completion` apart.
+    program.write_text(
+        "#!/bin/sh\n"
+        f'case "$1" in __complete|completion) exec {sys.executable} -m tui "$@";; esac\n'
+        "printf 'ran'; printf '<%s>' \"$@\"; echo\n"
+    )
+    program.chmod(0o755)
+    home.variables["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+    home.variables["LC_ALL"] = "C.UTF-8"
+    home.json("tenant", "create", "--name", HOSTILE, "--organization", AURORA)
+    yield home
+    home.remove()
+
+
+def asked(home: Home, *words: str) -> list[str]:
+    """The values offered to fish for these words."""
+    lines = home.frost("__complete", "fish", *words).out.splitlines()
+    return [line.partition("\t")[0] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["ten"], ["tenant"]),
+        (["tenant", ""], ["create", "current", "list", "rename", "use"]),
+        (["tenants", "use", "W"], ["Web Shop"]),
+        (["tenant", "use", "web"], ["web-shop"]),
+        (["tenant", "use", WEB_SHOP[:6]], [WEB_SHOP]),
+        (["tenant", "rename", WEB_SHOP[:6]], [WEB_SHOP]),
+        (["--tenant", WEB_SHOP[:6]], [WEB_SHOP]),
+        ([f"--tenant={WEB_SHOP[:6]}"], [f"--tenant={WEB_SHOP}"]),
+        (["tenant", "create", "--organization", ""], [AURORA, BOREALIS]),
+        (["config", "use-context", ""], ["local"]),
+        (["config", "set", "a"], ["api_endpoint", "api_key"]),
+        (["-o", ""], ["table", "yaml", "json", "wide"]),
+        (["config", "show", "--de"], ["--debug"]),
+        (["completion", ""], ["bash", "zsh", "fish"]),
+        (["nonsense", ""], []),
+    ],
+)
+def test_what_is_offered(named: Home, words: list[str], offered: list[str]) -> None:
+    assert asked(named, *words) == offered
+
+
+def test_a_name_that_two_tenants_have_is_offered_as_their_ids(named: Home) -> None:
+    offered = asked(named, "tenant", "use", "")
+    assert "Staging" not in offered
+    assert "Web Shop" in offered
+    assert len([value for value in offered if len(value) == 36]) == 2
+
+
+def test_pressing_tab_starts_nothing_signs_in_nowhere_and_prints_no_error(home: Home) -> None:
+    for words in (["tenant", "use", ""], ["--config", "/nowhere", "config", "use-context", ""]):
+        result = home.frost("__complete", "zsh", *words)
+        assert (result.out, result.err) == ("", "")
+    assert not (home.path / ".cli").exists()
+
+
+def test_a_platform_that_does_not_answer_is_not_waited_for(home: Home) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
+        assert home.frost("config", "set", "api_endpoint", endpoint).code == 0
+        assert home.frost("config", "set", "api_key", f"fmk_{'a' * 36}").code == 0
+        began = time.monotonic()
+        result = home.frost("__complete", "fish", "tenant", "use", "")
+        assert (result.out, result.err) == ("", "")
+        assert time.monotonic() - began < 5
+
+
+TYPED = {
+    "tenant use W": "<tenant><use><Web Shop>",
+    "tenant use 'W": "<tenant><use><Web Shop>",
+    'tenant use "W': "<tenant><use><Web Shop>",
+    "tenant use Web\\ ": "<tenant><use><Web Shop>",
+    "tenant use \\$": f"<tenant><use><{HOSTILE}>",
+    "tenant use '$": f"<tenant><use><{HOSTILE}>",
+    f"tenant list --organization={AURORA[:4]}": f"<tenant><list><--organization={AURORA}>",
+    "--output=ya": "<--output=yaml>",
+    "tenant li": "<tenant><list>",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_and_runs_exactly_the_value(named: Home, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    argv, setup = SHELLS[shell]
+    program = Program(argv, 160, 30, env=named.environment(), inherit=False)
+    try:
+        program.until_quiet(0.5, 5)
+        program.write(f"{setup}; echo rea''dy\r".encode())
+        program.wait_for("ready")
+        for typed, ran in TYPED.items():
+            program.until_quiet(0.3, 2)
+            program.replay()
+            program.emulator.screen.reset()
+            program.write(f"frost {typed}\t".encode())
+            program.until_quiet(1, 6)
+            program.write(b"\r")
+            assert f"ran{ran}" in program.wait_for("ran<")
+    finally:
+        program.close()
+
+
+def test_bash_offers_no_name_that_open_double_quotes_cannot_hold(named: Home) -> None:
+    line = 'frost tenant use "'
+    offered = named.frost("__complete", "bash", line, "").out.splitlines()
+    assert "Web Shop" in offered
+    assert not any("reboot" in value for value in offered)
+
+
+@pytest.mark.parametrize("quote", ["", "'", '"'])
+@pytest.mark.parametrize(
+    "value", [HOSTILE[:-2], "a\\b", "~/x", "a*b?[c]{d,e}", "#x", "a;b|c<d>e(f)", "$HOME", "x\\", "'", '"']
+)
+def test_a_quoted_value_is_one_word_for_bash_and_for_us(value: str, quote: str) -> None:
+    written = f"{quote}{_quoted(value, quote)}{quote}"
+    done = subprocess.run(["bash", "-c", f"printf %s {written}"], capture_output=True, check=True)
+    assert done.stdout.decode() == value
+    assert _words(f"x {written}")[-1].text == value

@@ -1,0 +1,163 @@
+"""Secrets in a real keyring: a Secret Service by gnome-keyring on a message bus of its own."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from client import credentials, keyring_store
+from client.config import Config, load
+from client.credentials import Credential
+from client.errors import Exit, FrostError
+from tests.client.secret_service import SecretService, missing, secret_service
+from tests.homes import Home
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed here: {missing()}")
+SESSION = Credential("session", "ACCESS-SECRET", "REFRESH-SECRET", 1790000000)
+
+
+@pytest.fixture
+def bus(monkeypatch: pytest.MonkeyPatch) -> Iterator[SecretService]:
+    """A message bus of this test; no keyring on it yet."""
+    folder = Path(tempfile.mkdtemp(prefix="bus-"))
+    with secret_service(folder) as running:
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", running.address)
+        monkeypatch.setenv("HOME", str(folder))
+        monkeypatch.delenv("PYTHON_KEYRING_BACKEND", raising=False)
+        yield running
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def keyring(bus: SecretService) -> SecretService:
+    """The same with an unlocked keyring."""
+    bus.start()
+    return bus
+
+
+def config_of(home: Home) -> Config:
+    return load(str(home.config), environ=home.environment())
+
+
+def loaded(home: Home) -> Credential:
+    config = config_of(home)
+    return credentials.load(config, config.contexts["local"])
+
+
+def test_a_session_is_kept_in_the_keyring_and_only_its_place_in_the_file(home: Home, keyring: SecretService) -> None:
+    assert credentials.save_session(config_of(home), "local", SESSION, {}) == []
+    assert "SECRET" not in home.config.read_text()
+    assert config_of(home).contexts["local"].credentials.kinds == ("session",)
+    assert loaded(home) == SESSION._replace(source="keyring")
+
+
+def test_every_file_and_context_has_an_entry_of_its_own(home: Home, keyring: SecretService) -> None:
+    credentials.save_api_key(config_of(home), "local", "KEY-1", {})
+    credentials.save_api_key(config_of(home), "other", "KEY-2", {})
+    config = config_of(home)
+    assert keyring_store.read(f"{config.file_id}/local") == {"api_key": "KEY-1"}
+    assert keyring_store.read(f"{config.file_id}/other") == {"api_key": "KEY-2"}
+
+
+def test_key_and_session_live_together_and_leave_one_by_one(home: Home, keyring: SecretService) -> None:
+    credentials.save_session(config_of(home), "local", SESSION, {})
+    credentials.save_api_key(config_of(home), "local", "KEY", {})
+    assert config_of(home).contexts["local"].credentials.kinds == ("api_key", "session")
+    assert loaded(home).secret == "KEY"
+    credentials.forget(config_of(home), "local", ended=True)
+    config = config_of(home)
+    assert keyring_store.read(credentials.entry(config, "local")) == {"api_key": "KEY"}
+    assert config.contexts["local"].credentials.kinds == ("api_key",)
+
+
+def test_the_last_secret_takes_its_entry_with_it(home: Home, keyring: SecretService) -> None:
+    credentials.save_session(config_of(home), "local", SESSION, {})
+    credentials.forget(config_of(home), "local", ended=False)
+    config = config_of(home)
+    assert keyring_store.read(credentials.entry(config, "local")) == {}
+    assert config.contexts["local"].credentials.store == ""
+
+
+def test_a_key_in_the_file_moves_to_the_keyring_with_the_next_sign_in(home: Home, keyring: SecretService) -> None:
+    credentials.save_api_key(config_of(home), "local", "KEY-SECRET", {"FROST_CREDENTIAL_STORE": "file"})
+    credentials.save_session(config_of(home), "local", SESSION, {})
+    assert "SECRET" not in home.config.read_text()
+    assert loaded(home) == Credential("api_key", "KEY-SECRET", source="keyring")
+
+
+def test_leaving_the_keyring_takes_everything_to_the_file(home: Home, keyring: SecretService) -> None:
+    credentials.save_api_key(config_of(home), "local", "KEY", {})
+    credentials.save_session(config_of(home), "local", SESSION, {"FROST_CREDENTIAL_STORE": "file"})
+    found = config_of(home).contexts["local"].credentials
+    assert (found.store, found.api_key, found.access_token) == ("", "KEY", "ACCESS-SECRET")
+    assert keyring_store.read(credentials.entry(config_of(home), "local")) == {}
+
+
+def test_a_rotated_pair_stays_in_the_keyring_and_leaves_the_file_alone(home: Home, keyring: SecretService) -> None:
+    credentials.save_session(config_of(home), "local", SESSION, {})
+    before, config = home.config.read_text(), config_of(home)
+    credentials.replace_session(config, config.contexts["local"], Credential("session", "A2", "R2", 1790001800))
+    assert loaded(home) == Credential("session", "A2", "R2", 1790001800, "keyring")
+    assert home.config.read_text() == before
+
+
+def test_a_bus_without_a_keyring_means_the_file_with_a_notice(home: Home, bus: SecretService) -> None:
+    started = time.monotonic()
+    notices = credentials.save_session(config_of(home), "local", SESSION, {})
+    assert time.monotonic() - started < 4.5
+    assert str(home.config) in notices[0]
+    assert loaded(home).source == "file"
+
+
+@pytest.mark.parametrize("state", ["hanging", "locked"])
+def test_a_keyring_that_does_not_answer_is_given_up_after_three_seconds(
+    home: Home, keyring: SecretService, state: str
+) -> None:
+    credentials.save_session(config_of(home), "local", SESSION, {})
+    if state == "hanging":
+        keyring.hang()
+    else:
+        keyring.stop()
+        keyring.start(unlocked=False)
+    started = time.monotonic()
+    with pytest.raises(FrostError, match="keyring") as caught:
+        loaded(home)
+    assert time.monotonic() - started < 4.5
+    assert caught.value.exit_code == Exit.NOT_SIGNED_IN
+    assert "FROST_CREDENTIAL_STORE" in caught.value.hint
+    started = time.monotonic()
+    notices = credentials.save_api_key(config_of(home), "other", "KEY", {})
+    assert time.monotonic() - started < 4.5
+    assert "keyring" in notices[0]
+
+
+@pytest.mark.parametrize("backend", ["keyring.backends.null.Keyring", "keyring.backends.fail.Keyring"])
+def test_a_backend_that_is_no_keyring_is_not_trusted(
+    home: Home, keyring: SecretService, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", backend)
+    assert "not trusted" in credentials.save_session(config_of(home), "local", SESSION, {})[0]
+    assert loaded(home).source == "file"
+
+
+def test_what_the_keyring_does_not_give_back_is_kept_in_the_file(
+    home: Home, keyring: SecretService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fake is a keyring that forgets: it takes every secret and answers with another."""
+    from keyring.backends import SecretService as backend
+
+    monkeypatch.setattr(backend.Keyring, "get_password", lambda self, service, name: '{"api_key": "ANOTHER"}')
+    assert "give back" in credentials.save_session(config_of(home), "local", SESSION, {})[0]
+    assert loaded(home) == SESSION._replace(source="file")
+
+
+def test_a_secret_that_somebody_else_changed_to_nonsense_is_no_credential(home: Home, keyring: SecretService) -> None:
+    import keyring as library
+
+    credentials.save_session(config_of(home), "local", SESSION, {})
+    for nonsense in ("not json", '["list"]', '{"access_token": 5, "expires_at": "soon"}'):
+        library.set_password("frost", credentials.entry(config_of(home), "local"), nonsense)
+        assert loaded(home).expires_at == 0

@@ -1,0 +1,241 @@
+"""The frame of the command line: flags anywhere, aliases, lazy groups, hints (checklist G12, G27, G31, G36 to G40)."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from client.commands import usage
+from client.commands.frame import Group, Lazy
+from client.commands.invocation import Invocation
+from client.commands.root import main
+from client.errors import FrostError
+
+Run = Callable[..., int]
+T, OTHER = "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5", "eae729b9-26d8-4a2b-bf67-4649d1ea4d7d"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command line in this process, for a user without a config file."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("FROST_TENANT", "FROST_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda *words: main(words)
+
+
+# --- a tree of its own, with all that the frame offers ---------------------------------------------------------------
+
+made = Group("frost")
+policies = Group("policy")
+seen: list[tuple[object, ...]] = []
+
+
+@policies.leaf("list", click.Option(["--limit"], type=int), aliases=("ls",))
+def list_policies(run: Invocation, limit: int | None) -> None:
+    """List policies."""
+    seen.append(("list", limit, run.flags.tenant, run.flags.output, run.flags.quiet))
+
+
+@made.leaf("simulate", click.Option(["--tenant"]), click.Argument(["words"], nargs=-1), aliases=("test",))
+def simulate(run: Invocation, tenant: str | None, words: tuple[str, ...]) -> None:
+    """Simulate."""
+    seen.append(("simulate", tenant, run.flags.tenant, words))
+
+
+made.lazy["policy"] = Lazy(f"{__name__}:policies", "Policies.", aliases=("policies",))
+made.aliases["policy"] = ("policies",)
+
+
+def did(*words: str) -> tuple[object, ...]:
+    """What a command line of that tree did."""
+    seen.clear()
+    with made.make_context("frost", list(words), obj=Invocation(list(words))) as ctx:
+        made.invoke(ctx)
+    return seen[0]
+
+
+@pytest.mark.parametrize("words", ["policy list", "policies list", "policy ls", "policies ls"])
+def test_aliases_combine(words: str) -> None:
+    assert did(*words.split())[0] == "list"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"-q --tenant {T} -o json policy list --limit 3",
+        f"policy -q --tenant {T} --output=json list --limit=3",
+        f"policy list --limit 3 -qo json --tenant={T}",
+        f"policy list -ojson -q --tenant {T} --limit=3",
+        f"--tenant {OTHER} policy --tenant {OTHER} list -o=json -q --limit 3 --tenant {T}",
+    ],
+)
+def test_global_flags_stand_anywhere_and_the_last_one_wins(words: str) -> None:
+    assert did(*words.split()) == ("list", 3, T, "json", True)
+
+
+def test_a_command_with_a_flag_of_that_name_keeps_its_own_meaning() -> None:
+    assert did("--tenant", T, "test", "--tenant", "its own") == ("simulate", "its own", T, ())
+    assert did("simulate", "--tenant", "")[1] == ""
+
+
+def test_two_dashes_end_the_flags_and_a_value_may_look_like_one() -> None:
+    assert did("simulate", "--", "--tenant", "-q")[3] == ("--tenant", "-q")
+    assert did("simulate", "--tenant", "--all", "x") == ("simulate", "--all", None, ("x",))
+
+
+def test_a_group_of_another_module_is_imported_when_it_is_used() -> None:
+    group = Group("frost", {"far": Lazy("client.commands.nowhere:x", "Far away.")})
+    ctx = click.Context(group, info_name="frost", obj=Invocation([]))
+    assert "Far away." in group.get_help(ctx)
+    with pytest.raises(ModuleNotFoundError):
+        group.get_command(ctx, "far")
+
+
+def test_help_names_aliases_and_what_is_ours(capsys: pytest.CaptureFixture[str], run: Run) -> None:
+    assert run("tenants", "-h") == 0
+    assert "frost tenant" in capsys.readouterr().out.split("Aliases:")[1].splitlines()[1]
+    assert run("platform", "stop", "-h") == 0
+    assert "beyond the common contract" in capsys.readouterr().out
+
+
+# --- what is wrong with the words ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("tennant list", ['unknown command "tennant"', "did you mean tenant?"]),
+        ("tenant lst", ['unknown command "lst" (frost tenant)', "list"]),
+        ("zzz", ['unknown command "zzz"', "frost --help"]),
+        ("tenant list --al", ["unknown flag --al (frost tenant list)", "--all"]),
+        ("--quite config show", ["unknown flag --quite", "--quiet"]),
+        ("config show -z", ["unknown flag -z", "frost config show --help"]),
+        ("config show --organization O", ["unknown flag --organization", "tenant commands"]),
+        ("config show -o xml", ["-o/--output", '"xml"', "table, yaml, json, wide"]),
+        ("config show -o", ["-o needs a value (frost config show)"]),
+        ("config show --quiet=yes", ["--quiet takes no value"]),
+        ("config show more", ["unexpected argument (more)"]),
+        ("config set region", ["VALUE is missing (frost config set)"]),
+        ("config set color off", ["KEY", "api_endpoint", "region", "api_key", "output_format"]),
+        ("tenant create", ["--name is required (frost tenant create)"]),
+        ("tenant", ["a command is needed (frost tenant)", "create, current, list, rename, use"]),
+        ("", ["a command is needed (frost)", "tenant, config"]),
+        ("--read-only tenant create --name x", ["--read-only is for the screens"]),
+        ("tenant list --all --organization O", ["exclude each other"]),
+        ("--tenant web-shop config show", ["--tenant takes a tenant's id", "tenant use"]),
+        ("login --device --browser", ["exclude each other"]),
+        ("login --endpoint https://host/api", ["--context NAME"]),
+    ],
+)
+def test_a_mistake_is_named_with_the_way_on_and_exit_2(
+    capsys: pytest.CaptureFixture[str], run: Run, words: str, parts: list[str]
+) -> None:
+    assert run(*words.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("frost: ")
+    assert captured.err.count("\n") == 1
+    for part in parts:
+        assert part.casefold() in captured.err.casefold()
+
+
+@pytest.mark.parametrize("words", [["--tenant", ""], ["--tenant="], ["--config", ""], ["-o", ""], ["--output="]])
+def test_an_empty_value_is_a_mistake_and_no_default(
+    capsys: pytest.CaptureFixture[str], run: Run, words: list[str]
+) -> None:
+    assert run(*words, "config", "show") == 2
+    assert run("config", "show", *words) == 2
+    assert words[0].rstrip("=").lstrip("-")[:1] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-o json tennant",
+        "tenant list --al -o json",
+        "--output=json config set",
+        "tenant -ojson",
+        "-o table -o json nonsense",
+        "config show --nonsense --output json",
+    ],
+)
+def test_a_mistake_is_json_when_json_was_asked_for_anywhere(
+    capsys: pytest.CaptureFixture[str], run: Run, words: str
+) -> None:
+    assert run(*words.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    error = json.loads(captured.err)["error"]
+    assert set(error) == {"code", "message", "hint", "requestId", "details"}
+    assert error["code"] == "INVALID_USAGE"
+
+
+@pytest.mark.parametrize("words", ["nonsense -- -o json", "nonsense -o xml", "-o yaml nonsense"])
+def test_and_a_line_when_it_was_not(capsys: pytest.CaptureFixture[str], run: Run, words: str) -> None:
+    assert run(*words.split()) == 2
+    assert capsys.readouterr().err.startswith("frost: ")
+
+
+def test_terminal_escapes_in_the_words_are_not_echoed(capsys: pytest.CaptureFixture[str], run: Run) -> None:
+    for words in (
+        ["\x1b[31mx"],
+        ["config", "show", "--\x1b[31m"],
+        ["config", "show", "\x1b]0;x\x07"],
+        ["-o", "\x1b[2J"],
+    ):
+        assert run(*words) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_an_unforeseen_mistake_of_click_still_reads_like_ours() -> None:
+    error = usage.from_click(click.UsageError("Something Else."))
+    assert isinstance(error, FrostError)
+    assert error.message == "something Else"
+    assert error.exit_code == 2
+
+
+# --- how a run ends --------------------------------------------------------------------------------------------------
+
+
+def test_a_defect_is_one_line_and_its_story_holds_no_secret(
+    capsys: pytest.CaptureFixture[str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
+
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError(f"near {secret}")
+
+    monkeypatch.setattr("client.config.load", broken)
+    assert run("config", "show") == 1
+    assert capsys.readouterr().err == "frost: internal error: KeyError. Run it again with --debug to see where\n"
+    assert run("-d", "config", "show") == 1
+    told = capsys.readouterr().err
+    assert "test_frame.py" in told
+    assert secret not in told
+    assert "fmk_…" in told
+
+
+def test_interrupting_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("client.config.load", interrupted)
+    assert run("config", "show") == 130
+
+
+def test_help_and_version_read_no_file_and_start_nothing(tmp_path: Path) -> None:
+    config = tmp_path / ".cli" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("contexts: [damaged")
+    for words in (["--version"], ["-h"], ["tenant", "list", "-h"], ["completion", "bash"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "tui", *words], env={"HOME": str(tmp_path)}, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done
+        assert done.stderr == b""
+    assert list(config.parent.iterdir()) == [config]

@@ -1,0 +1,295 @@
+"""The platform of this machine: found, started, stopped, replaced, thrown away; with real processes."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from client import __version__, credentials, local, local_process, login
+from client.api import account, platform
+from client.config import Config, load
+from client.connection import resolve
+from client.endpoint import Endpoint
+from client.errors import Exit, FrostError
+from client.local import socket_path, socket_path_in
+from client.oneshot import OneShot
+from tests.homes import Home
+
+
+def who(home: Home) -> str:
+    return str(OneShot(resolve(None, home.environment())).call(account.me())["email"])
+
+
+def pids(home: Home) -> set[int]:
+    """Every process that runs the platform of this home."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if str(home.platform_dir).encode() in words and b"service" in words:
+            found.add(int(folder.name))
+    return found
+
+
+# --- where it is -----------------------------------------------------------------------------------------------------
+
+
+def test_the_socket_is_below_home_unless_the_path_is_too_long() -> None:
+    assert socket_path("/home/ada") == "/home/ada/.cli/platform/api.sock"
+    long = "/" + "x" * 90
+    short = socket_path(long, {"XDG_RUNTIME_DIR": "/run/user/7"})
+    assert short.startswith(f"/run/user/7/frost-{os.getuid()}/")
+    assert short == socket_path_in(f"{long}/.cli/platform", {"XDG_RUNTIME_DIR": "/run/user/7"})
+    assert socket_path(long + "y", {}).startswith(f"/tmp/frost-{os.getuid()}/")
+    assert socket_path(long, {}) != socket_path(long + "y", {})
+    # "é" is two bytes: 100 bytes are the limit, not 100 characters
+    assert socket_path("/" + "é" * 38, {}).startswith("/é")
+    assert socket_path("/" + "é" * 39, {}).startswith("/tmp/")
+
+
+def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
+    deep = demo.path / ("long-" * 18)
+    deep.mkdir()
+    environ = {**demo.environment(), "HOME": str(deep), "XDG_RUNTIME_DIR": str(demo.path)}
+    try:
+        assert OneShot(resolve(None, environ)).call(account.me())["email"]
+        assert not (deep / ".cli" / "platform" / "api.sock").exists()
+    finally:
+        local.stop(environ)
+
+
+# --- starting --------------------------------------------------------------------------------------------------------
+
+
+def test_many_first_calls_at_once_start_one_platform(demo: Home) -> None:
+    environ = demo.environment()
+    code = "from client.local_process import ensure_running\nensure_running()"
+    environ = {**environ, "PYTHONPATH": ":".join(path for path in sys.path if path)}
+    starting = [subprocess.Popen([sys.executable, "-c", code], env=environ) for _ in range(5)]
+    assert [one.wait(60) for one in starting] == [0] * 5
+    assert who(demo) == "owner@aurora.example"
+    assert pids(demo) == {demo.platform_pid()}
+
+
+def test_it_outlives_its_starter_and_has_a_session_of_its_own(demo: Home) -> None:
+    assert demo.frost("whoami").code == 0
+    pid = demo.platform_pid()
+    assert pid is not None
+    assert os.getsid(pid) == pid
+    assert Path(f"/proc/{pid}/cwd").readlink() == Path("/")
+
+
+def test_a_dead_socket_is_replaced(demo: Home) -> None:
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(demo.socket))
+    assert demo.socket.exists()
+    assert who(demo) == "owner@aurora.example"
+
+
+def test_another_unix_socket_is_never_started_for(demo: Home, tmp_path: Path) -> None:
+    demo.config.write_text(f"contexts: {{a: {{api_endpoint: 'unix:{demo.path}/else.sock', api_key: K}}}}\n")
+    demo.config.chmod(0o600)
+    with pytest.raises(FrostError) as caught:
+        who(demo)
+    assert caught.value.exit_code == Exit.UNREACHABLE
+    assert pids(demo) == set()
+
+
+def test_a_folder_called_service_where_the_command_runs_is_not_what_starts(
+    demo: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service" / "__init__.py").touch()
+    (tmp_path / "service" / "__main__.py").write_text(f"open({str(tmp_path / 'PWNED')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    assert who(demo) == "owner@aurora.example"
+    assert not (tmp_path / "PWNED").exists()
+
+
+def test_a_platform_that_ends_while_starting_is_told_with_its_last_words(home: Home) -> None:
+    home.variables["FROST_PLATFORM_DATABASE"] = "nonsense"
+    with pytest.raises(FrostError) as caught:
+        who(home)
+    assert caught.value.exit_code == Exit.UNREACHABLE
+    assert str(home.platform_dir / "platform.log") in caught.value.hint
+    assert "Could not parse SQLAlchemy URL" in caught.value.message
+
+
+def test_a_platform_that_died_after_serving_is_started_again(demo: Home) -> None:
+    environ = demo.environment()
+    assert local_process.ensure_running(environ)
+    demo.kill_platform()
+    assert local_process.ensure_running(environ)
+    assert not local_process.ensure_running(environ)
+
+
+def test_a_lock_holder_that_does_not_answer_is_waited_for_and_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_process, "START_SECONDS", 1.5)
+    home.platform_dir.mkdir(parents=True, mode=0o700)
+    code = (
+        "import fcntl, os, sys, time\n"
+        "lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
+        "fcntl.flock(lock, fcntl.LOCK_EX); os.write(lock, b'%d' % os.getpid()); print(1, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(home.platform_dir / "platform.lock")], stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(FrostError, match="did not answer within") as caught:
+            local_process.ensure_running(home.environment())
+        assert caught.value.exit_code == Exit.UNREACHABLE
+        assert local.stop(home.environment())  # what holds the lock and does not answer gets SIGTERM
+        assert holder.wait(10) == -signal.SIGTERM
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+def test_a_platform_folder_of_another_user_is_refused(home: Home) -> None:
+    home.platform_dir.mkdir(parents=True, mode=0o700)
+    os.chown(home.platform_dir, 65534, 65534)
+    with pytest.raises(FrostError, match="not a folder of this user"):
+        local_process.ensure_running(home.environment())
+
+
+# --- versions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def older(demo: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A running platform of this version, and a client that is one version further."""
+    assert local_process.ensure_running(demo.environment())
+    assert who(demo)
+    monkeypatch.setattr(local_process, "__version__", "999.0.0")
+    return demo
+
+
+def test_an_older_platform_is_replaced_and_the_session_lives(older: Home) -> None:
+    before = older.platform_pid()
+    assert who(older) == "owner@aurora.example"
+    assert older.platform_pid() != before
+    assert pids(older) == {older.platform_pid()}
+
+
+def test_a_newer_platform_is_told_and_left_alone(older: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = older.platform_pid()
+    monkeypatch.setattr(local_process, "__version__", "0.0.1")
+    with pytest.raises(FrostError, match="newer than this frost") as caught:
+        who(older)
+    assert "upgrade" in caught.value.hint
+    assert older.platform_pid() == before
+
+
+def test_the_same_version_costs_no_request(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    who(demo)
+    assert (demo.platform_dir / "platform.version").read_text() == f"{__version__}\n"
+
+    def asked(environ: object) -> str:
+        raise AssertionError("the platform was asked for its version")
+
+    monkeypatch.setattr(local_process, "_running_version", asked)
+    who(demo)
+
+
+def test_versions_are_compared_as_numbers() -> None:
+    assert local_process._numbers("0.10.0") > local_process._numbers("0.9.9")
+    assert local_process._numbers("1.2.3rc1") == (1, 2)
+
+
+# --- stopping and resetting ------------------------------------------------------------------------------------------
+
+
+def test_stopping_stops_and_asking_again_starts(demo: Home) -> None:
+    environ = demo.environment()
+    assert not local.stop(environ)
+    assert who(demo)
+    assert local.is_running(Endpoint.parse(local.default_endpoint(environ)))
+    assert local.stop(environ)
+    assert pids(demo) == set()
+    assert not local.is_running(Endpoint.parse(local.default_endpoint(environ)))
+    assert who(demo)
+
+
+def test_a_platform_that_does_not_listen_to_reason_is_terminated(demo: Home) -> None:
+    environ = demo.environment()
+    who(demo)
+    demo.socket.unlink()  # nobody can ask it any more
+    assert local.stop(environ)
+    assert pids(demo) == set()
+
+
+def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> None:
+    environ = demo.environment()
+    connection = resolve(None, environ)
+    login.sign_in_device(connection, email="admin@aurora.example")
+    login.sign_out(connection)
+    keys = (demo.platform_dir / "world-keys.json").read_bytes()
+    local.reset(load(str(demo.config), environ=environ), "empty", environ)
+    assert OneShot(local.staff_connection(environ)).call(platform.status())["world"] == "empty"
+    assert who(demo)  # it signs in by itself again
+    assert (demo.platform_dir / "world-keys.json").read_bytes() != keys
+
+
+def test_what_still_runs_when_the_platform_is_reset_signs_in_again(demo: Home) -> None:
+    environ = demo.environment()
+    running = OneShot(resolve(None, environ))
+    running.call(account.me())
+    local.reset(load(str(demo.config), environ=environ), "demo", environ)
+    assert running.call(account.me())["email"] == "owner@aurora.example"
+    assert not load(str(demo.config), environ=environ).contexts["local"].session_ended
+
+
+def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
+    environ = demo.environment()
+    demo.config.write_text(
+        "current_context: local\ncontexts:\n  local: {credentials: {api_key: K, access_token: A, refresh_token: R}}\n"
+        "  away: {api_endpoint: 'https://h.example/api', credentials: {access_token: A, refresh_token: R}}\n"
+    )
+    demo.config.chmod(0o600)
+    local.reset(load(str(demo.config), environ=environ), "empty", environ)
+    found = load(str(demo.config), environ=environ)
+    assert found.contexts["local"].credentials.kinds == ("api_key",)
+    assert found.contexts["away"].credentials.kinds == ("session",)
+    assert credentials.load(found, found.contexts["away"]).secret == "A"
+
+
+def test_nobody_can_start_it_in_the_middle_of_a_reset(demo: Home) -> None:
+    environ = demo.environment()
+    who(demo)
+    config = load(str(demo.config), environ=environ)
+    stop = threading.Event()
+    failures: list[FrostError] = []
+
+    def hammer() -> None:
+        while not stop.is_set():
+            try:
+                local_process.ensure_running(environ)
+            except FrostError as error:
+                failures.append(error)
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=hammer)
+    thread.start()
+    try:
+        outcomes = [_reset(config, environ) for _ in range(3)]
+    finally:
+        stop.set()
+        thread.join()
+    assert set(outcomes) <= {None, Exit.CONFLICT}  # done, or refused with the data as it was
+    assert failures == []
+    assert who(demo)
+
+
+def _reset(config: Config, environ: dict[str, str]) -> Exit | None:
+    try:
+        local.reset(config, "empty", environ)
+    except FrostError as error:
+        return error.exit_code
+    return None

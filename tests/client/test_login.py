@@ -1,0 +1,179 @@
+"""Signing in to the real local platform, over its socket, with its own issuer."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from client import credentials, login
+from client.api import account
+from client.connection import Connection, resolve
+from client.errors import SESSION_ENDED, Exit, FrostError
+from client.oneshot import OneShot
+from tests.homes import Home
+
+ASK = """
+import sys
+from client.api import account
+from client.connection import resolve
+from client.oneshot import OneShot
+connection = resolve()
+print(OneShot(connection).call(account.me())["email"])
+sys.stderr.write("".join(connection.notices))
+"""
+
+
+def connect(home: Home) -> Connection:
+    return resolve(None, home.environment())
+
+
+def who(connection: Connection) -> str:
+    return str(OneShot(connection).call(account.me())["email"])
+
+
+def ask(home: Home) -> subprocess.Popen[str]:
+    environ = {**home.environment(), "PYTHONPATH": ":".join(path for path in sys.path if path)}
+    return subprocess.Popen(
+        [sys.executable, "-c", ASK], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def token_requests(home: Home) -> int:
+    return (home.platform_dir / "platform.log").read_text().count("POST /issuer/token 200")
+
+
+def expire(home: Home) -> None:
+    """Makes the stored access token due: its end is now."""
+    connection = connect(home)
+    session = credentials.load_session(connection.config, connection.context)
+    credentials.save_session(
+        connection.config, "local", session._replace(expires_at=int(time.time())), home.environment()
+    )
+
+
+def test_the_first_use_signs_in_unasked_as_the_owner(demo: Home) -> None:
+    connection = connect(demo)
+    assert who(connection) == "owner@aurora.example"
+    assert connection.credential().source == "file"
+    assert who(connect(demo)) == "owner@aurora.example"
+    assert token_requests(demo) == 1
+
+
+def test_two_first_uses_at_once_make_one_session(demo: Home) -> None:
+    asking = [ask(demo) for _ in range(3)]
+    assert [one.communicate(timeout=60)[0] for one in asking] == ["owner@aurora.example\n"] * 3
+    assert token_requests(demo) == 1
+
+
+def test_device_and_browser_sign_in_as_anybody_of_the_world(demo: Home) -> None:
+    connection = connect(demo)
+    login.sign_in_device(connection, email="admin@aurora.example")
+    assert who(connection) == "admin@aurora.example"
+    login.sign_in_browser(connection, email="member@aurora.example")
+    assert who(connection) == "member@aurora.example"
+    login.sign_in_browser(connection)
+    assert who(connect(demo)) == "owner@aurora.example"
+
+
+@pytest.mark.parametrize("way", [login.sign_in_device, login.sign_in_browser])
+def test_a_person_who_does_not_exist_is_told(shared: Home, way: object) -> None:
+    assert callable(way)
+    with pytest.raises(FrostError) as caught:
+        way(connect(shared), email="nobody@aurora.example")
+    assert caught.value.exit_code == Exit.NOT_SIGNED_IN
+
+
+def test_after_a_logout_nobody_signs_in_unasked(demo: Home) -> None:
+    connection = connect(demo)
+    who(connection)
+    secret = connection.credential().secret
+    assert login.sign_out(connection)
+    assert demo.request("GET", "/api/v1/me", token=secret).status == 401
+    for again in (connection, connect(demo)):
+        with pytest.raises(FrostError) as caught:
+            who(again)
+        assert (caught.value.exit_code, caught.value.code) == (Exit.NOT_SIGNED_IN, SESSION_ENDED)
+        assert "frost login" in caught.value.hint
+    assert not login.sign_out(connect(demo))
+    login.sign_in_device(connect(demo))
+    assert who(connect(demo)) == "owner@aurora.example"
+
+
+def test_a_token_that_is_due_is_renewed_by_one_of_many_processes(demo: Home) -> None:
+    who(connect(demo))
+    expire(demo)
+    asking = [ask(demo) for _ in range(3)]
+    assert [one.communicate(timeout=60) for one in asking] == [("owner@aurora.example\n", "")] * 3
+    assert token_requests(demo) == 2  # the sign-in and one refresh
+    expire(demo)
+    assert who(connect(demo)) == "owner@aurora.example"  # the rotated pair was kept: the family lives
+    assert token_requests(demo) == 3
+
+
+def test_a_revoked_session_is_over_and_says_so(demo: Home) -> None:
+    connection = connect(demo)
+    who(connection)
+    secret = connection.credential().secret
+    assert demo.request("POST", "/api/v1/sessions/current/end", token=secret).status == 204
+    with pytest.raises(FrostError) as caught:
+        who(connect(demo))
+    assert caught.value.exit_code == Exit.NOT_SIGNED_IN
+    assert connect(demo).context.session_ended
+
+
+def test_a_stolen_refresh_token_ends_the_session_when_both_use_it(demo: Home) -> None:
+    connection = connect(demo)
+    who(connection)
+    old = connection.credential()
+    expire(demo)
+    who(connect(demo))  # the rightful owner rotates
+    thief = connect(demo)
+    thief.adopt(old._replace(expires_at=int(time.time()) + 10_000))  # nothing newer to adopt
+    with pytest.raises(FrostError):
+        thief.refresh(old)
+    with pytest.raises(FrostError) as caught:
+        who(connect(demo))
+    assert caught.value.exit_code == Exit.NOT_SIGNED_IN
+
+
+def signed_in(home: Home) -> bool:
+    """Whether the owner is; the only other way it may end is that one must sign in."""
+    try:
+        found = who(connect(home))
+    except FrostError as error:
+        if error.exit_code != Exit.NOT_SIGNED_IN:
+            raise
+        return False
+    return found == "owner@aurora.example"
+
+
+def test_killed_in_the_middle_of_a_refresh_the_file_is_whole(demo: Home) -> None:
+    """kill -9 at growing delays: whatever was written, the next use either works or says that one must sign in."""
+    who(connect(demo))
+    for delay in (0.05, 0.15, 0.25, 0.35, 0.5):
+        expire(demo)
+        running = ask(demo)
+        time.sleep(delay)
+        running.send_signal(signal.SIGKILL)
+        running.communicate()
+        assert os.stat(demo.config).st_mode & 0o777 == 0o600  # noqa: PTH116
+        if signed_in(demo):
+            continue
+        login.sign_in_device(connect(demo))
+
+
+def test_a_platform_that_was_killed_is_started_again_with_the_session(demo: Home) -> None:
+    who(connect(demo))
+    demo.kill_platform()
+    assert who(connect(demo)) == "owner@aurora.example"
+    assert token_requests(demo) == 1
+
+
+def test_completion_starts_nothing_and_signs_in_nowhere(demo: Home) -> None:
+    with pytest.raises(FrostError):
+        who(connect(demo).only_if_ready())
+    assert demo.platform_pid() is None
+    assert not demo.config.exists()

@@ -1,0 +1,384 @@
+"""Signing in and refreshing against a provider that misbehaves: what is believed, what is tried again, what ends it."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from client import config, credentials, login
+from client.api import account
+from client.connection import Connection, resolve
+from client.credentials import Credential
+from client.errors import SESSION_ENDED, Exit, FrostError
+from client.login import DeviceCode
+from client.oneshot import OneShot
+from tests.client.provider import Provider, tokens
+from tests.homes import Home
+
+IN_FILE = {"FROST_CREDENTIAL_STORE": "file"}
+OLD = Credential("session", "ACCESS-1", "REFRESH-1", 0)
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    running = Provider()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def away(home: Home, provider: Provider) -> Connection:
+    """A context at the provider's platform; nobody is signed in."""
+    home.config.parent.mkdir(mode=0o700)
+    home.config.write_text(f"current_context: away\ncontexts:\n  away:\n    api_endpoint: {provider.url}/api\n")
+    home.config.chmod(0o600)
+    return connect(home)
+
+
+def connect(home: Home) -> Connection:
+    return resolve(str(home.config), home.environment())
+
+
+def signed_in(home: Home, session: Credential = OLD) -> Connection:
+    credentials.save_session(config.load(str(home.config)), "away", session, IN_FILE)
+    return connect(home)
+
+
+def stored(home: Home) -> Credential:
+    found = connect(home)
+    return credentials.load_session(found.config, found.context)
+
+
+# --- discovery (hostile H06) -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"token_endpoint": "https://evil.example/token"},
+        {"token_endpoint": "http://evil.example/token"},
+        {"token_endpoint": "http://127.0.0.1:1/token"},
+        {"token_endpoint": "http://localhost/issuer/token"},
+        {"token_endpoint": "file:///token"},
+        {"token_endpoint": ""},
+        {"token_endpoint": ["x"]},
+        {"device_authorization_endpoint": "https://evil.example/device"},
+        {"authorization_endpoint": "https://evil.example/authorize"},
+        {"revocation_endpoint": "https://evil.example/revoke"},
+        {"issuer": "https://evil.example"},
+        {"issuer": None},
+    ],
+)
+def test_a_discovery_document_that_leads_away_is_refused(
+    away: Connection, provider: Provider, change: dict[str, object]
+) -> None:
+    provider.discovery.update(change)
+    with pytest.raises(FrostError):
+        login.sign_in_device(away)
+    assert provider.forms("/device") == []
+    assert provider.forms("/token") == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"issuer": "", "clientId": "x"},
+        {"clientId": "x"},
+        {"issuer": "http://evil.example", "clientId": "x"},
+        {"issuer": 5},
+    ],
+)
+def test_a_platform_without_a_usable_provider_is_told(away: Connection, provider: Provider, answer: object) -> None:
+    provider.cli_config = answer
+    with pytest.raises(FrostError):
+        login.sign_in_device(away)
+
+
+def test_a_platform_without_a_client_is_told(away: Connection, provider: Provider) -> None:
+    provider.cli_config = {"issuer": provider.url, "clientId": ""}
+    with pytest.raises(FrostError, match="no client for command lines"):
+        login.sign_in_device(away)
+
+
+# --- device code (RFC 8628) ------------------------------------------------------------------------------------------
+
+
+def test_the_code_is_shown_and_the_polling_obeys(away: Connection, provider: Provider, home: Home) -> None:
+    provider.token_answers = [
+        (400, {"error": "authorization_pending"}),
+        (400, {"error": "authorization_pending"}),
+        (200, tokens("A")),
+    ]
+    shown: list[DeviceCode] = []
+    login.sign_in_device(away, on_code=shown.append)
+    assert (shown[0].user_code, shown[0].verification_uri) == ("ABCD-EFGH", f"{provider.url}/page")
+    assert [form["device_code"] for form in provider.forms("/token")] == ["DEVICE"] * 3
+    assert provider.forms("/device")[0]["device"]
+    assert stored(home).secret == "A"
+    assert away.credential().secret == "A"
+
+
+def test_slow_down_adds_five_seconds(away: Connection, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider.token_answers = [(400, {"error": "slow_down"}), (400, {"error": "slow_down"}), (200, tokens())]
+    waits: list[float | None] = []
+
+    class Stop(threading.Event):
+        """The fake is time: waits are written down instead of waited."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            return False
+
+    login.sign_in_device(away, cancelled=Stop())
+    assert waits == [0.01, 5.01, 10.01]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [("expired_token", "expired"), ("access_denied", "refused"), ("weird\x1b[0m", "refused")]
+)
+def test_a_refused_code_ends_the_sign_in(
+    away: Connection, provider: Provider, code: str, said: str, home: Home
+) -> None:
+    provider.token_answers = [(400, {"error": code, "error_description": "ECHO"})]
+    with pytest.raises(FrostError, match=said) as caught:
+        login.sign_in_device(away)
+    assert "ECHO" not in caught.value.message
+    assert "\x1b" not in caught.value.message
+    assert stored(home).kind == "none"
+
+
+def test_a_code_nobody_confirms_expires(away: Connection, provider: Provider) -> None:
+    provider.token_answers = [(400, {"error": "authorization_pending"})]
+    provider.device["expires_in"] = 0.1
+    with pytest.raises(FrostError, match="expired"):
+        login.sign_in_device(away)
+
+
+def test_waiting_can_be_cancelled(away: Connection, provider: Provider) -> None:
+    provider.token_answers = [(400, {"error": "authorization_pending"})]
+    provider.device["interval"] = 30
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    started = time.monotonic()
+    with pytest.raises(FrostError) as caught:
+        login.sign_in_device(away, cancelled=stop)
+    assert caught.value.exit_code == Exit.INTERRUPTED
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("page", ["javascript:alert(1)", "http://evil.example/", "file:///x", ""])
+def test_a_page_no_browser_should_be_sent_to_is_refused(away: Connection, provider: Provider, page: str) -> None:
+    provider.device["verification_uri"] = page
+    shown: list[DeviceCode] = []
+    with pytest.raises(FrostError):
+        login.sign_in_device(away, on_code=shown.append)
+    assert shown == []
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"access_token": ""}, {"access_token": "a b"}, {"access_token": "a\r\nX: y"}, [], b"<html>"]
+)
+def test_an_answer_without_a_token_is_no_session(
+    away: Connection, provider: Provider, answer: object, home: Home
+) -> None:
+    provider.token_answers = [(200, answer)]
+    with pytest.raises(FrostError):
+        login.sign_in_device(away)
+    assert stored(home).kind == "none"
+
+
+def test_another_person_is_only_asked_for_on_the_local_platform(away: Connection) -> None:
+    with pytest.raises(FrostError, match="--as") as caught:
+        login.sign_in_device(away, email="admin@aurora.example")
+    assert caught.value.exit_code == Exit.USAGE
+
+
+# --- refresh (facts 1.5) ---------------------------------------------------------------------------------------------
+
+
+def accepts(access: str) -> object:
+    """A platform that only takes this access token."""
+    ok, no = (200, {"id": "me"}), (401, {"error": {"code": "AUTHENTICATION_REQUIRED", "message": "no"}})
+    return lambda path, authorization: ok if authorization == f"Bearer {access}" else no
+
+
+def test_a_401_is_refreshed_once_and_replayed(away: Connection, provider: Provider, home: Home) -> None:
+    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    assert OneShot(signed_in(home)).call(account.me()) == {"id": "me"}
+    form = provider.forms("/token")[0]
+    assert (form["grant_type"], form["refresh_token"], form["scope"]) == (
+        "refresh_token", "REFRESH-1", "openid profile email offline_access")  # fmt: skip
+    assert stored(home).refresh_token == "REFRESH-2"
+
+
+def test_a_session_near_its_end_is_refreshed_before_it_is_used(
+    away: Connection, provider: Provider, home: Home
+) -> None:
+    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    OneShot(signed_in(home, OLD._replace(expires_at=int(time.time()) + 30))).call(account.me())
+    assert [path for path, _ in provider.asked if path.startswith("/api/v1/me")] == ["/api/v1/me"]
+
+
+def test_what_the_answer_leaves_out_stays_as_it_was(away: Connection, provider: Provider, home: Home) -> None:
+    provider.token_answers = [(200, {"access_token": "ACCESS-2"})]
+    connection = signed_in(home, OLD._replace(expires_at=1234))
+    fresh = connection.refresh(connection.credential())
+    assert (fresh.secret, fresh.refresh_token, fresh.expires_at) == ("ACCESS-2", "REFRESH-1", 1234)
+
+
+def test_invalid_grant_ends_the_session_for_good(away: Connection, provider: Provider, home: Home) -> None:
+    provider.api = accepts("never")  # type: ignore[assignment]
+    provider.token_answers = [(400, {"error": "invalid_grant"})]
+    with pytest.raises(FrostError) as caught:
+        OneShot(signed_in(home)).call(account.me())
+    assert (caught.value.code, caught.value.exit_code) == (SESSION_ENDED, Exit.NOT_SIGNED_IN)
+    assert "frost login" in caught.value.hint
+    assert connect(home).context.session_ended
+    assert "REFRESH-1" not in home.config.read_text()
+
+
+@pytest.mark.parametrize(
+    ("answers", "tries", "renewed"),
+    [
+        ([(503, {"error": "temporarily_unavailable"}), (200, tokens())], 2, True),
+        ([(502, b"<html>"), (200, tokens())], 2, True),
+        ([(0, b""), (200, tokens())], 2, True),
+        ([(502, b""), (502, b"")], 2, False),
+        ([(500, {"error": "server_error"}), (200, tokens())], 1, False),
+        ([(426, {}), (200, tokens())], 1, False),
+        ([(400, {"error": "invalid_request"}), (200, tokens())], 1, False),
+    ],
+)
+def test_only_what_cannot_have_counted_is_tried_once_more(
+    away: Connection, provider: Provider, home: Home, answers: list[tuple[int, object]], tries: int, renewed: bool
+) -> None:
+    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    provider.token_answers = answers
+    driver = OneShot(signed_in(home))
+    if renewed:
+        driver.call(account.me())
+    else:
+        with pytest.raises(FrostError) as caught:
+            driver.call(account.me())
+        assert caught.value.code == "AUTHENTICATION_REQUIRED"  # the 401 is what the person sees
+        assert stored(home).refresh_token == "REFRESH-1"
+    assert len(provider.forms("/token")) == tries
+
+
+def test_threads_that_meet_a_401_together_refresh_once(away: Connection, provider: Provider, home: Home) -> None:
+    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    provider.slow = 0.3
+    connection = signed_in(home)
+    answers: list[object] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(OneShot(connection).call(account.me()))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [{"id": "me"}] * 8
+    assert len(provider.forms("/token")) == 1
+
+
+ASK = """
+import sys
+from client.api import account
+from client.connection import resolve
+from client.oneshot import OneShot
+print(OneShot(resolve(sys.argv[1])).call(account.me())["id"])
+"""
+
+
+def test_processes_that_meet_a_401_together_refresh_once(away: Connection, provider: Provider, home: Home) -> None:
+    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    provider.slow = 1.0
+    signed_in(home)
+    environ = {**home.environment(), "PYTHONPATH": ":".join(path for path in sys.path if path)}
+    asking = [
+        subprocess.Popen([sys.executable, "-c", ASK, str(home.config)], env=environ, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert [one.communicate(timeout=60)[0] for one in asking] == ["me\n"] * 4
+    assert len(provider.forms("/token")) == 1
+
+
+def test_a_pair_another_process_wrote_is_adopted_without_asking(
+    away: Connection, provider: Provider, home: Home
+) -> None:
+    connection = signed_in(home, OLD._replace(expires_at=1000))
+    used = connection.credential()
+    signed_in(home, Credential("session", "THEIRS", "R9", 2000))
+    assert connection.refresh(used).secret == "THEIRS"
+    assert provider.forms("/token") == []
+
+
+def test_an_older_pair_in_the_file_is_not_adopted(away: Connection, provider: Provider, home: Home) -> None:
+    connection = signed_in(home, OLD._replace(expires_at=1000))
+    used = connection.credential()
+    signed_in(home, Credential("session", "STALE", "R0", 1000))
+    assert connection.refresh(used).secret == "ACCESS-2"
+
+
+def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
+    away: Connection, provider: Provider, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full (hostile G06): the fake is a write that fails as the kernel's would."""
+    from client import config_file
+
+    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    connection = signed_in(home)
+
+    def full(path: str, data: bytes) -> None:
+        raise FrostError("no space left on device", code="CONFIG_NOT_WRITTEN")
+
+    monkeypatch.setattr(config_file, "replace", full)
+    assert OneShot(connection).call(account.me()) == {"id": "me"}
+    assert "could not be saved (no space left on device)" in connection.notices[0]
+    assert OneShot(connection).call(account.me()) == {"id": "me"}
+    assert len(provider.forms("/token")) == 1
+
+
+def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
+    away: Connection, provider: Provider, home: Home
+) -> None:
+    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    connection = signed_in(home)
+    connection.credential()
+    credentials.forget(config.load(str(home.config)), "away", ended=False)
+    with pytest.raises(FrostError) as caught:
+        OneShot(connection).call(account.me())
+    assert caught.value.exit_code == Exit.NOT_SIGNED_IN
+    assert provider.forms("/token") == []
+    assert stored(home).kind == "none"
+
+
+# --- signing out -----------------------------------------------------------------------------------------------------
+
+
+def test_signing_out_tells_platform_and_provider_and_forgets(away: Connection, provider: Provider, home: Home) -> None:
+    connection = signed_in(home)
+    assert login.sign_out(connection)
+    assert "/api/v1/sessions/current/end" in [path for path, _ in provider.asked]
+    assert provider.forms("/revoke")[0]["token"] == "REFRESH-1"
+    assert connect(home).context.session_ended
+    assert not login.sign_out(connect(home))
+
+
+def test_signing_out_of_a_platform_that_is_down_forgets_all_the_same(
+    away: Connection, provider: Provider, home: Home
+) -> None:
+    connection = signed_in(home)
+    provider.close()
+    assert login.sign_out(connection)
+    assert "here it is forgotten" in connection.notices[0]
+    assert stored(home).kind == "none"
+
+
+def test_nobody_signed_in_is_exit_3(away: Connection) -> None:
+    with pytest.raises(FrostError) as caught:
+        away.credential()
+    assert (caught.value.exit_code, caught.value.hint) == (Exit.NOT_SIGNED_IN, "sign in: frost login")

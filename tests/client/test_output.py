@@ -1,0 +1,171 @@
+"""Who may write, and what is written where (checklist G08, G09, G15, G17, G40; hostile F01, F06, F07, F10)."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.commands.output import Output
+from client.errors import Exit, FrostError
+from client.records import TENANT
+
+EVIL = "evil\x1b]0;PWNED\x07\x1b[31m\r\b\t\f\x00\x9b31m\x1b]52;c;cHduZWQ=\x1b\\\u202e\u2028"
+RECORD = {"id": "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5", "displayName": EVIL, "status": EVIL, "slug": "s"}
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def raw_controls(text: str) -> set[str]:
+    return {character for character in text if character != "\n" and not character.isprintable()}
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml"])
+def test_no_control_character_of_data_reaches_standard_output(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    output = Output(form)
+    output.record(TENANT, RECORD, source=EVIL)
+    output.records(TENANT, [RECORD], marked=RECORD["id"])
+    output.facts({"name": EVIL}, [("name", EVIL)])
+    out = capsys.readouterr().out
+    assert "evil" in out
+    assert not raw_controls(out)
+
+
+def test_no_control_character_of_data_reaches_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("table", "json"):
+        output = Output(form)
+        output.error(FrostError(EVIL, code=EVIL, hint=EVIL, request_id=EVIL, details={EVIL: EVIL}, status=500))
+        output.note(EVIL)
+        output.warn(EVIL)
+        output.say(EVIL)
+        output.debug(EVIL)
+        output.prompt(EVIL)
+    assert not raw_controls(capsys.readouterr().err)
+
+
+def test_an_error_is_one_line_with_its_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().error(FrostError("there is no tenant 'x'", code="NOT_FOUND", hint="see: frost tenant list"))
+    Output().error(FrostError("it broke.", code="INTERNAL", hint="frost whoami tells", status=500, request_id="r-1"))
+    assert capsys.readouterr().err == (
+        "frost: there is no tenant 'x'. See: frost tenant list\nfrost: it broke (request r-1). frost whoami tells\n"
+    )
+
+
+def test_under_json_an_error_is_one_object_and_standard_output_stays_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    error = FrostError("no", code="C", hint="h", request_id="r", details={"a": [1]}, exit_code=Exit.CONFLICT)
+    Output("json").error(error)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert json.loads(captured.err) == {
+        "error": {"code": "C", "message": "no", "hint": "h", "requestId": "r", "details": {"a": [1]}}
+    }
+    assert captured.err.count("\n") == 1
+
+
+def test_quiet_hides_hints_and_done_sentences_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(quiet=True)
+    output.note("hint")
+    output.done("done", {})
+    assert capsys.readouterr() == ("", "")
+    output.warn("careful")
+    output.record(TENANT, RECORD)
+    output.error(FrostError("bad", code="C"))
+    captured = capsys.readouterr()
+    assert "evil" in captured.out
+    assert "careful" in captured.err
+    assert "bad" in captured.err
+
+
+def test_done_is_a_sentence_on_standard_error_or_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().done("it is done", {"a": 1})
+    assert capsys.readouterr() == ("", "it is done\n")
+    Output("json").done("it is done", {"a": 1})
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"a": 1}
+    assert captured.err == ""
+
+
+def test_a_list_is_an_object_with_items_and_what_belongs_beside_them(capsys: pytest.CaptureFixture[str]) -> None:
+    Output("json").records(TENANT, [{"id": "1"}], beside={"nextCursor": "c"})
+    assert json.loads(capsys.readouterr().out) == {"items": [{"id": "1"}], "nextCursor": "c"}
+    Output("json").records(TENANT, [])
+    assert json.loads(capsys.readouterr().out) == {"items": []}
+
+
+def test_an_empty_list_is_its_heads_and_a_word_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().records(TENANT, [])
+    captured = capsys.readouterr()
+    assert captured.out.split() == ["NAME", "STATUS", "SLUG", "ID", "ORGANIZATION"]
+    assert captured.err == "no tenants\n"
+
+
+def test_the_marked_record_alone_has_a_star(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().records(TENANT, [{"id": "1", "displayName": "a"}, {"id": "2", "displayName": "b"}], marked="2")
+    heads, first, second = capsys.readouterr().out.splitlines()
+    assert (heads[:2], first[:3], second[:3]) == ("  ", "  a", "* b")
+
+
+@pytest.mark.parametrize(
+    ("no_color", "environment", "coloured"),
+    [(False, {}, True), (True, {}, False), (False, {"NO_COLOR": "1"}, False), (False, {"NO_COLOR": ""}, True),
+     (False, {"TERM": "dumb"}, False)],
+)  # fmt: skip
+def test_only_a_terminal_is_coloured_and_only_when_wanted(
+    monkeypatch: pytest.MonkeyPatch, no_color: bool, environment: dict[str, str], coloured: bool
+) -> None:
+    for name, value in {"NO_COLOR": "", "TERM": "xterm", **environment}.items():
+        monkeypatch.setenv(name, value)
+    streams = {"stdout": Terminal(), "stderr": Terminal()}
+    for name, stream in streams.items():
+        monkeypatch.setattr(sys, name, stream)
+    output = Output(no_color=no_color)
+    output.records(TENANT, [{"id": "1"}])
+    output.error(FrostError("bad", code="C"))
+    for stream in streams.values():
+        assert ("\x1b" in stream.getvalue()) is coloured
+
+
+def test_nothing_is_coloured_in_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    Output().records(TENANT, [{"id": "1"}])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_what_the_encoding_cannot_write_is_escaped() -> None:
+    script = "from client.commands.output import Output; Output().text('— É'); Output('json').document({'n': 'É'})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
+    )
+    assert done.stdout == b'\\u2014 \\xc9\n{\n  "n": "\\u00c9"\n}\n'
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_said_in_one_line_and_fails(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = run(["--version"], tmp_path, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr.decode() == "frost: the output could not be written: No space left on device\n"
+
+
+def test_a_reader_that_has_left_ends_the_command_quietly(tmp_path: Path) -> None:
+    import os
+
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        done = run(["config", "show"], tmp_path, stdout=pipe)
+    assert done.returncode == 141
+    assert done.stderr == b""
+
+
+def run(words: list[str], home: Path, stdout: Any = subprocess.PIPE) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "tui", *words]
+    return subprocess.run(command, env={"HOME": str(home)}, stdout=stdout, stderr=subprocess.PIPE, check=False)

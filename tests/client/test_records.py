@@ -1,0 +1,139 @@
+"""Record kinds as data: what cells say and how columns sort."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from client.records import (
+    CONTEXT,
+    OPERATION,
+    ORGANIZATION,
+    TENANT,
+    UNKNOWN,
+    Kind,
+    age,
+    cells,
+    columns,
+    quantity,
+    time_text,
+)
+
+WEB_SHOP = {
+    "id": "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5",
+    "displayName": "Web Shop",
+    "slug": "web-shop",
+    "status": "active",
+    "organizationName": "Aurora Labs",
+    "organizationId": "21b19d01-a6e8-4950-818c-144893bd4e01",
+    "role": "owner",
+    "defaultTagCount": 0,
+    "createdAt": "2026-11-21T10:05:59.814Z",
+    "updatedAt": None,
+    "tightestQuota": {"resourceType": "ram", "used": 1536, "limit": 4096, "unit": "mb"},
+}
+
+
+def column(kind: Kind, key: str):  # type: ignore[no-untyped-def]
+    return next(column for column in kind.columns if column.key == key)
+
+
+@pytest.mark.parametrize("kind", [TENANT, ORGANIZATION, CONTEXT, OPERATION])
+def test_wide_keeps_every_column_and_adds_some(kind: Kind) -> None:
+    assert set(columns(kind)) < set(columns(kind, wide=True))
+    assert len({column.title for column in kind.columns}) == len(kind.columns)
+
+
+@pytest.mark.parametrize("kind", [TENANT, ORGANIZATION, CONTEXT, OPERATION])
+def test_a_record_that_says_nothing_shows_only_unknown(kind: Kind) -> None:
+    assert set(cells(kind, {}, wide=True)) == {UNKNOWN}
+    assert all(column.sort_value({}) is None for column in kind.columns)
+
+
+def test_a_tenant_reads_as_its_columns_say() -> None:
+    assert cells(TENANT, WEB_SHOP) == ["Web Shop", "active", "web-shop", WEB_SHOP["id"], "Aurora Labs"]
+    wide = dict(zip([c.title for c in columns(TENANT, wide=True)], cells(TENANT, WEB_SHOP, wide=True), strict=True))
+    assert wide["Created"] == "2026-11-21 10:05Z"
+    assert wide["Updated"] == UNKNOWN
+    assert wide["Tags"] == "0"
+    assert wide["Tightest quota"] == "ram 1.5 GB of 4 GB"
+
+
+def test_an_unknown_status_is_printed_as_sent() -> None:
+    assert cells(TENANT, {"status": "hibernating"})[1] == "hibernating"
+
+
+def test_unknown_use_is_no_zero_and_sorts_nowhere() -> None:
+    record = {"tightestQuota": {"resourceType": "volume", "used": None, "limit": 10, "unit": "count"}}
+    tightest = column(TENANT, "tightestQuota")
+    assert tightest.text(record) == f"volume {UNKNOWN} of 10"
+    assert tightest.sort_value(record) is None
+    assert tightest.sort_value({"tightestQuota": {"used": 1, "limit": 0}}) is None
+
+
+def test_text_sorts_without_letter_case_numbers_and_times_by_size() -> None:
+    name = column(TENANT, "displayName")
+    assert name.sort_value({"displayName": "alpha"}) < name.sort_value({"displayName": "Beta"})
+    tags = column(TENANT, "defaultTagCount")
+    assert tags.sort_value({"defaultTagCount": 9}) < tags.sort_value({"defaultTagCount": 10})
+    created = column(TENANT, "createdAt")
+    assert created.sort_value({"createdAt": "2026-11-21T10:00:00+02:00"}) < created.sort_value(
+        {"createdAt": "2026-11-21T09:00:00Z"}
+    )
+
+
+def test_odd_values_of_an_answer_never_break_a_cell() -> None:
+    for value in ([], {}, 7, True, "x" * 10_000, "\x1b"):
+        record = {column.key: value for kind in (TENANT, OPERATION) for column in kind.columns}
+        for kind in (TENANT, OPERATION, CONTEXT, ORGANIZATION):
+            assert all(isinstance(text, str) for text in cells(kind, record, wide=True))
+            for one in kind.columns:
+                one.sort_value(record)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("2026-11-21T10:05:00Z", "2026-11-21 10:05Z"),
+        ("2026-11-21T12:05:00+02:00", "2026-11-21 10:05Z"),
+        ("soon", "soon"),
+        ("2026-11-21T10:05:00", "2026-11-21T10:05:00"),
+        ("", UNKNOWN),
+        (None, UNKNOWN),
+    ],
+)
+def test_times_are_shown_in_utc_or_as_sent(value: object, text: str) -> None:
+    assert time_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("instant", "text"),
+    [
+        ("2026-11-21T11:59:58Z", "now"),
+        ("2026-11-21T11:59:20Z", "40s"),
+        ("2026-11-21T11:00:01Z", "59m"),
+        ("2026-11-20T12:00:01Z", "23h"),
+        ("2026-11-09T11:00:00Z", "12d"),
+        ("2024-11-21T11:00:00Z", "2y"),
+        ("2026-11-21T13:00:00Z", "now"),
+        ("never", UNKNOWN),
+    ],
+)
+def test_an_age_is_one_whole_unit(instant: str, text: str) -> None:
+    assert age(instant, datetime(2026, 11, 21, 12, tzinfo=UTC)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (7, "count", "7"),
+        (4096, "mb", "4 GB"),
+        (1536, "mb", "1.5 GB"),
+        (1000, "mb", "1.0 GB"),
+        (1600, "mb", "1.6 GB"),
+        (256, "mb", "0.3 GB"),
+        (100, "gb", "100 GB"),
+        (None, "mb", UNKNOWN),
+    ],
+)
+def test_quota_figures_read_in_their_unit(value: int | None, unit: str, text: str) -> None:
+    assert quantity(value, unit) == text

@@ -1,0 +1,200 @@
+"""The audit log: one entry for each change and each refused one, in the change's own transaction. checklist N12"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import select, text
+
+from service.db.engine import Database
+from service.db.tables import audit_log, operations, tenants
+from tests.service.conftest import KINDS
+from tests.service.running import (
+    AURORA,
+    MEMBER,
+    NEWSROOM,
+    NOBODY,
+    OUTSIDER,
+    OWNER,
+    STAGING,
+    WEB_SHOP,
+    Running,
+)
+
+CREATE = f"/api/v1/organizations/{AURORA}/tenants"
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+@pytest.fixture
+def seen(platform: Running) -> Iterator[Database]:
+    opened = Database(platform.database_url)
+    yield opened
+    opened.close()
+
+
+def entries(database: Database, request_id: str) -> list[Any]:
+    with database.read() as connection:
+        query = select(audit_log).where(audit_log.c.request_id == request_id).order_by(audit_log.c.id)
+        return list(connection.execute(query))
+
+
+def trace() -> tuple[str, dict[str, str]]:
+    request_id = str(uuid4())
+    return request_id, {"X-Request-Id": request_id}
+
+
+def test_a_creation_is_one_entry_with_who_what_and_where(platform: Running, seen: Database) -> None:
+    request_id, headers = trace()
+    made = platform.ask("POST", CREATE, as_=OWNER, body={"displayName": "Audited\u00e9"}, headers=headers).json()
+    me = platform.get("/api/v1/me", as_=OWNER).json()
+    (entry,) = entries(seen, request_id)
+    assert (entry.operation, entry.outcome, entry.target) == ("tenant.create", "done", f"tenant:{made['id']}")
+    assert (entry.actor_kind, entry.actor_id) == ("session", me["id"])
+    assert entry.credential_id == me["credential"]["id"]
+    assert (entry.organization_id, entry.tenant_id) == (AURORA, made["id"])
+    assert entry.details == {"displayName": "Auditedé", "slug": made["slug"]}
+
+
+def test_a_rename_with_a_key_names_the_key_and_both_names(platform: Running, seen: Database) -> None:
+    request_id, headers = trace()
+    body = {"displayName": "Web Shop 2"}
+    answer = platform.ask("PATCH", f"/api/v1/tenants/{WEB_SHOP}", key="terraform", body=body, headers=headers)
+    assert answer.status == 200
+    (entry,) = entries(seen, request_id)
+    assert (entry.operation, entry.outcome, entry.actor_kind) == ("tenant.rename", "done", "api_key")
+    assert entry.credential_id == "f08db22f-d293-456a-b170-fab23d90fbac"
+    assert entry.details == {"from": "Web Shop", "to": "Web Shop 2"}
+
+
+@pytest.mark.parametrize(
+    ("email", "method", "path", "body", "code", "operation"),
+    [
+        (MEMBER, "PATCH", f"/api/v1/tenants/{STAGING}", {"displayName": "x"}, "PERMISSION_DENIED", "tenant.rename"),
+        (
+            OUTSIDER,
+            "PATCH",
+            f"/api/v1/tenants/{STAGING}",
+            {"displayName": "x"},
+            "TENANT_ACCESS_DENIED",
+            "tenant.rename",
+        ),
+        (MEMBER, "PATCH", f"/api/v1/tenants/{NEWSROOM}", {"displayName": "x"}, "TENANT_ACCESS_DENIED", "tenant.rename"),
+        (OWNER, "PATCH", f"/api/v1/tenants/{NOBODY}", {"displayName": "x"}, "TENANT_ACCESS_DENIED", "tenant.rename"),
+        (OWNER, "PATCH", "/api/v1/tenants/no-id", {"displayName": "x"}, "INVALID_INPUT", "tenant.rename"),
+        (OWNER, "PATCH", f"/api/v1/tenants/{STAGING}", {"displayName": ""}, "INVALID_INPUT", "tenant.rename"),
+        (OWNER, "PATCH", f"/api/v1/tenants/{STAGING}", {"name": "x"}, "INVALID_INPUT", "tenant.rename"),
+        (MEMBER, "POST", CREATE, {"displayName": "x"}, "PERMISSION_DENIED", "tenant.create"),
+        (OUTSIDER, "POST", CREATE, {"displayName": "x"}, "PERMISSION_DENIED", "tenant.create"),
+    ],
+)
+def test_a_refused_change_is_one_entry_too(
+    platform: Running, seen: Database, email: str, method: str, path: str, body: Any, code: str, operation: str
+) -> None:
+    request_id, headers = trace()
+    answer = platform.ask(method, path, as_=email, body=body, headers=headers)
+    assert answer.json()["error"]["code"] == code
+    (entry,) = entries(seen, request_id)
+    assert (entry.operation, entry.outcome, entry.target) == (operation, "refused", path)
+    assert entry.details == {"status": answer.status, "code": code}
+    assert entry.actor_kind == "session"
+
+
+def test_a_refusal_by_scope_is_an_entry_of_the_key(platform: Running, seen: Database) -> None:
+    request_id, headers = trace()
+    platform.ask("POST", CREATE, key="compute-all", body={"displayName": "x"}, headers=headers)
+    (entry,) = entries(seen, request_id)
+    assert (entry.actor_kind, entry.outcome, entry.details["code"]) == ("api_key", "refused", "INSUFFICIENT_SCOPE")
+
+
+def test_strangers_and_readers_write_nothing(platform: Running, seen: Database) -> None:
+    request_id, headers = trace()
+    platform.ask("PATCH", f"/api/v1/tenants/{STAGING}", body={"displayName": "x"}, headers=headers)
+    platform.get("/api/v1/tenants", as_=OWNER, headers=headers)
+    platform.get(f"/api/v1/tenants/{NEWSROOM}", as_=MEMBER, headers=headers)
+    assert entries(seen, request_id) == []
+
+
+def test_a_repeated_creation_is_one_entry(platform: Running, seen: Database) -> None:
+    request_id, headers = trace()
+    headers["Idempotency-Key"] = str(uuid4())
+    for _ in range(3):
+        platform.ask("POST", CREATE, as_=OWNER, body={"displayName": "Repeated"}, headers=headers)
+    assert len(entries(seen, request_id)) == 1
+
+
+def test_no_entry_holds_a_secret(platform: Running, seen: Database) -> None:
+    token, key = platform.token(OWNER), platform.key("terraform")
+    platform.ask("PATCH", f"/api/v1/tenants/{WEB_SHOP}", key="terraform", body={"displayName": "Web Shop"})
+    with seen.read() as connection:
+        everything = repr(connection.execute(select(audit_log)).all())
+    assert token not in everything
+    assert key not in everything
+    assert key not in platform.log
+    assert token not in platform.log
+
+
+FAIL = {
+    "sqlite": [
+        "CREATE TRIGGER full BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'the log is full'); END",
+        "DROP TRIGGER full",
+    ],
+    "postgresql": [
+        "ALTER TABLE audit_log ADD CONSTRAINT log_full CHECK (false) NOT VALID",
+        "ALTER TABLE audit_log DROP CONSTRAINT log_full",
+    ],
+}
+
+
+@pytest.fixture
+def full_log(platform: Running, seen: Database) -> Iterator[None]:
+    """An audit log that takes no entry."""
+    platform.token(OWNER)
+    fill, clear = FAIL[seen.kind]
+    with seen.write() as connection:
+        connection.execute(text(fill))
+    yield
+    with seen.write() as connection:
+        connection.execute(text(clear))
+
+
+@pytest.mark.usefixtures("full_log")
+def test_a_change_that_cannot_be_logged_does_not_happen(platform: Running, seen: Database) -> None:
+    def state() -> tuple[Any, ...]:
+        with seen.read() as connection:
+            rows = connection.execute(select(tenants.c.id, tenants.c.display_name).order_by(tenants.c.id)).all()
+            return rows, connection.execute(select(operations.c.run_id).order_by(operations.c.run_id)).all()
+
+    before = state()
+    key = {"Idempotency-Key": str(uuid4())}
+    created = platform.ask("POST", CREATE, as_=OWNER, body={"displayName": "Unlogged"}, headers=key)
+    renamed = platform.ask("PATCH", f"/api/v1/tenants/{STAGING}", as_=OWNER, body={"displayName": "Unlogged"})
+    assert (created.status, renamed.status) == (500, 500)
+    assert state() == before
+    assert platform.get("/api/v1/tenants", as_=OWNER).status == 200
+
+
+@pytest.mark.usefixtures("full_log")
+def test_a_refusal_that_cannot_be_logged_stays_a_refusal(platform: Running) -> None:
+    answer = platform.ask("PATCH", f"/api/v1/tenants/{STAGING}", as_=OWNER, body={})
+    assert (answer.status, answer.json()["error"]["code"]) == (400, "INVALID_INPUT")
+
+
+def test_a_creation_that_could_not_be_logged_can_be_repeated_under_its_key(platform: Running, seen: Database) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    fill, clear = FAIL[seen.kind]
+    with seen.write() as connection:
+        connection.execute(text(fill))
+    try:
+        first = platform.ask("POST", CREATE, as_=OWNER, body={"displayName": "Later"}, headers=key)
+    finally:
+        with seen.write() as connection:
+            connection.execute(text(clear))
+    again = platform.ask("POST", CREATE, as_=OWNER, body={"displayName": "Later"}, headers=key)
+    assert (first.status, again.status) == (500, 201)

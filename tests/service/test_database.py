@@ -1,0 +1,170 @@
+"""The database layer: transactions, writers, and how each kind is set up. design: Choices"""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, select, text, update
+from sqlalchemy.exc import OperationalError
+
+from service.db.engine import Database
+from service.db.tables import platform_state, users
+from service.platform import secret_of
+
+
+@pytest.fixture
+def counter(database: Database) -> Database:
+    """A database with one number in it."""
+    with database.write() as connection:
+        connection.execute(insert(platform_state).values(name="counter", value="0"))
+    return database
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Database]:
+    opened = Database(f"sqlite:///{tmp_path / 'platform.db'}")
+    yield opened
+    opened.close()
+
+
+def count(database: Database) -> int:
+    with database.read() as connection:
+        return int(connection.scalar(select(platform_state.c.value)) or 0)
+
+
+def test_what_is_written_is_kept_and_what_fails_is_not(counter: Database) -> None:
+    with counter.write() as connection:
+        connection.execute(update(platform_state).values(value="1"))
+
+    def fail() -> None:
+        with counter.write() as connection:
+            connection.execute(update(platform_state).values(value="2"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert count(counter) == 1
+
+
+def test_a_read_keeps_nothing(counter: Database) -> None:
+    with counter.read() as connection:
+        connection.execute(update(platform_state).values(value="7"))
+    assert count(counter) == 0
+
+
+def test_writers_that_read_first_never_lose_an_update(counter: Database) -> None:
+    def add_one(_: int) -> None:
+        with counter.write() as connection:
+            value = connection.scalar(select(platform_state.c.value).with_for_update())
+            connection.execute(update(platform_state).values(value=str(int(value or 0) + 1)))
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(add_one, range(100)))
+    assert count(counter) == 100
+
+
+def test_a_reader_does_not_wait_for_a_writer(counter: Database) -> None:
+    with counter.write() as connection:
+        connection.execute(update(platform_state).values(value="1"))
+        with ThreadPoolExecutor(1) as thread:
+            began = time.monotonic()
+            assert thread.submit(count, counter).result(5) == 0
+            assert time.monotonic() - began < 2
+    assert count(counter) == 1
+
+
+def test_instants_come_back_to_the_microsecond_in_utc(database: Database) -> None:
+    instant = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
+    with database.write() as connection:
+        connection.execute(insert(users).values(id="u", email="e", name="n", created_at=instant))
+        assert connection.scalar(select(users.c.created_at)) == instant
+        assert connection.scalar(select(users.c.id).where(users.c.created_at < instant + timedelta(microseconds=1)))
+
+
+def test_the_database_is_writable(database: Database) -> None:
+    assert database.writable()
+
+
+def test_sqlite_is_set_up_for_a_server(sqlite: Database) -> None:
+    with sqlite.read() as connection:
+        settings = {
+            name: connection.execute(text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    assert settings == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_timeout": 10_000}
+
+
+def test_a_write_takes_the_lock_at_once_and_a_read_takes_none(sqlite: Database, tmp_path: Path) -> None:
+    import sqlite3
+
+    other = sqlite3.connect(tmp_path / "platform.db", timeout=0, isolation_level=None)
+    with sqlite.read():
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+    with sqlite.write(), pytest.raises(sqlite3.OperationalError, match="locked"):
+        # Nothing has been written yet: the lock is there all the same.
+        other.execute("BEGIN IMMEDIATE")
+    other.close()
+
+
+def test_schema_changes_are_part_of_the_transaction(sqlite: Database) -> None:
+    def fail() -> None:
+        with sqlite.write() as connection:
+            connection.exec_driver_sql("CREATE TABLE half (x)")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with sqlite.read() as connection, pytest.raises(OperationalError, match="no such table"):
+        connection.exec_driver_sql("SELECT * FROM half")
+
+
+def test_two_processes_write_to_one_file_without_a_busy_error(sqlite: Database, tmp_path: Path) -> None:
+    """Two engines stand in for two processes: each has its own in-process lock, so only SQLite's own lock is left."""
+    other = Database(f"sqlite:///{tmp_path / 'platform.db'}")
+    with sqlite.write() as connection:
+        platform_state.create(connection)
+        connection.execute(insert(platform_state).values(name="counter", value="0"))
+    failures: list[Exception] = []
+
+    def add(database: Database) -> None:
+        for _ in range(50):
+            try:
+                with database.write() as connection:
+                    value = connection.scalar(select(platform_state.c.value))
+                    connection.execute(update(platform_state).values(value=str(int(value or 0) + 1)))
+            except OperationalError as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=add, args=(database,)) for database in (sqlite, other) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other.close()
+    assert not failures
+    assert count(sqlite) == 200
+
+
+@pytest.mark.parametrize("url", ["mysql://localhost/x", "oracle://x", "mssql://x"])
+def test_another_kind_of_database_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="must be sqlite or postgresql"):
+        Database(url)
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:p@h/d", "postgresql+psycopg2://u:p@h/d"])
+def test_postgresql_is_always_driven_by_psycopg_3(url: str) -> None:
+    database = Database(url)
+    assert (database.kind, database.engine.dialect.driver) == ("postgresql", "psycopg")
+    database.close()
+
+
+def test_the_secret_is_made_once_and_read_after(tmp_path: Path) -> None:
+    first = secret_of(tmp_path)
+    assert len(first) == 32
+    assert secret_of(tmp_path) == first
+    assert (tmp_path / "secret.key").stat().st_mode & 0o777 == 0o600

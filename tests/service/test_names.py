@@ -1,0 +1,108 @@
+"""Display names and slugs. checklist T05, T06; hostile B11"""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.errors import Refusal
+from service.names import NAME_MAX, SLUG_MAX, display_name, free_slug, slug
+
+SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Web Shop", "web-shop"),
+        ("  Data__Lake!! ", "data-lake"),
+        ("Crème Brûlée", "creme-brulee"),
+        ("Straße nach Łódź", "strasse-nach-lodz"),
+        ("ﬁne ①②", "fine-12"),
+        ("İstanbul", "istanbul"),
+        ("東京", "tenant"),
+        ("-", "tenant"),
+        ("../etc/passwd", "etc-passwd"),
+        ("'; DROP TABLE tenants --", "drop-table-tenants"),
+        ("x" * 60, "x" * 48),
+        ("a" * 47 + " b", "a" * 47),
+    ],
+)
+def test_the_slug_of_a_name(name: str, expected: str) -> None:
+    assert slug(name) == expected
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_every_name_has_a_plain_slug(name: str) -> None:
+    made = slug(name)
+    assert SLUG.fullmatch(made)
+    assert len(made) <= SLUG_MAX
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_a_slug_is_its_own_slug(name: str) -> None:
+    assert slug(slug(name)) == slug(name)
+
+
+@given(st.text("ab-", min_size=1, max_size=60), st.integers(0, 120))
+def test_a_taken_slug_gets_the_first_free_number_within_the_length(name: str, already: int) -> None:
+    wanted, taken = slug(name), set[str]()
+    for number in range(1, already + 2):
+        made = free_slug(wanted, frozenset(taken))
+        assert made not in taken
+        assert SLUG.fullmatch(made)
+        assert len(made) <= SLUG_MAX
+        assert made == wanted if number == 1 else made.endswith(f"-{number}")
+        taken.add(made)
+
+
+@pytest.mark.parametrize(
+    ("given_name", "kept"),
+    [
+        ("Web Shop", "Web Shop"),
+        ("  trimmed\u3000", "trimmed"),
+        ("Cafe\u0301", "Café"),
+        ("[/red] 'quoted' <b>", "[/red] 'quoted' <b>"),
+        ("東京 🌙", "東京 🌙"),
+        ("x" * NAME_MAX, "x" * NAME_MAX),
+    ],
+)
+def test_a_name_is_kept_in_one_normal_form(given_name: str, kept: str) -> None:
+    assert display_name(given_name) == kept
+
+
+@pytest.mark.parametrize(
+    ("given_name", "reason"),
+    [
+        ("", "too_short"),
+        (" \u3000 ", "too_short"),
+        ("x" * (NAME_MAX + 1), "too_long"),
+        ("bell\a", "character"),
+        ("\x1b[31mred", "character"),
+        ("two\nlines", "character"),
+        ("left\u202eright", "character"),
+        ("zero\u200bwidth", "character"),
+        ("line\u2028separator", "character"),
+        ("half\ud800", "character"),
+        ("c1\x9bcontrol", "character"),
+    ],
+)
+def test_a_name_that_cannot_be_shown_is_refused_with_the_reason(given_name: str, reason: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        display_name(given_name)
+    assert refused.value.body["code"] == "INVALID_INPUT"
+    assert refused.value.body["details"] == {"member": "displayName", "reason": reason, "min": 1, "max": NAME_MAX}
+
+
+@given(st.text(max_size=300))
+def test_a_name_is_kept_as_it_will_always_be_read_or_refused(name: str) -> None:
+    try:
+        kept = display_name(name)
+    except Refusal:
+        return
+    assert display_name(kept) == kept
+    assert unicodedata.is_normalized("NFC", kept)
+    assert 1 <= len(kept) <= NAME_MAX
+    assert kept.isprintable() or all(c.isprintable() or unicodedata.category(c) in ("Zs", "Co") for c in kept)

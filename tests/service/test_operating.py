@@ -1,0 +1,121 @@
+"""For who operates the platform: health, readiness, status, the log and the description of the API."""
+
+import json
+import logging
+import re
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from service.access.authority import RULES
+from service.db.engine import Database
+from service.logs import JsonLines
+from tests.service.running import MEMBER, OWNER, Running
+
+
+def test_a_healthy_platform_says_so_to_anyone(demo: Running) -> None:
+    assert demo.get("/healthz").json() == {"status": "ok"}
+    answer = demo.get("/readyz")
+    assert answer.status == 200
+    assert answer.json() == {"status": "ok", "checks": {"database": "ok", "migrations": "ok", "operations": "ok"}}
+
+
+def test_a_database_of_another_schema_is_not_ready(own: Running) -> None:
+    opened = Database(own.database_url)
+    with opened.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0000'"))
+    opened.close()
+    answer = own.get("/readyz")
+    assert (answer.status, answer.json()["status"]) == (503, "degraded")
+    assert answer.json()["checks"]["migrations"] == "behind"
+    assert own.get("/healthz").status == 200
+
+
+def test_the_status_tells_what_runs_here(demo: Running) -> None:
+    status = demo.get("/api/v1/platform/status").json()
+    assert (status["world"], status["tenants"], status["resources"]) == ("demo", 6, 3000)
+    assert status["openOperations"] == 1
+    assert status["schemaRevision"] == "0001"
+    assert status["socket"] == str(demo.socket)
+    assert demo.process is not None
+    assert status["pid"] == demo.process.pid
+    assert ":" not in status["database"].partition("//")[2].partition("@")[0] or "***" in status["database"]
+
+
+def test_staff_needs_no_sign_in_and_a_sign_in_is_no_staff_credential(demo: Running) -> None:
+    """The socket's peer decides: the same user id as the service's own."""
+    assert demo.get("/api/v1/platform/status", as_=MEMBER).status == 200
+
+
+def test_where_to_sign_in_is_told_to_anyone(demo: Running) -> None:
+    config = demo.get("/api/v1/auth/cli-config").json()
+    assert config["issuer"] == "http://localhost/issuer"
+    assert config["clientId"] == "frost-cli"
+
+
+def test_the_log_is_one_json_object_a_line_with_who_asked_what(demo: Running) -> None:
+    request_id = "log-test-0001"
+    demo.get("/api/v1/tenants?include=usage", as_=OWNER, headers={"X-Request-Id": request_id})
+    lines = [json.loads(line) for line in demo.log.splitlines()]
+    (line,) = [line for line in lines if line.get("request_id") == request_id]
+    me = demo.get("/api/v1/me", as_=OWNER).json()
+    assert (line["method"], line["path"], line["status"]) == ("GET", "/api/v1/tenants", 200)
+    assert (line["actor"], line["credential"]) == (me["id"], me["credential"]["id"])
+    assert line["milliseconds"] >= 0
+
+
+@pytest.mark.parametrize("forged", ['x\n{"level": "info"}', "x\r\ny", "x\u2028y", "x\x1b[2Jy", "x\x85y"])
+def test_a_line_break_in_a_value_is_escaped(forged: str) -> None:
+    record = logging.LogRecord("service", logging.INFO, __file__, 1, "name %s", (forged,), None)
+    record.path = forged
+    line = JsonLines().format(record)
+    assert len(line.splitlines()) == 1
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.loads(line)["path"] == forged
+
+
+@pytest.fixture(scope="session")
+def description(demo: Running) -> Any:
+    answer = demo.get("/api/openapi.json")
+    assert answer.status == 200
+    return answer.json()
+
+
+def test_the_description_has_every_route(description: Any) -> None:
+    described = {(method.upper(), path) for path, operations in description["paths"].items() for method in operations}
+    assert described == set(RULES)
+
+
+def test_operation_ids_are_plain_and_unique(description: Any) -> None:
+    ids = [operation["operationId"] for path in description["paths"].values() for operation in path.values()]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z][A-Za-z0-9]+", operation_id) for operation_id in ids)
+    assert {"listTenants", "createTenant", "renameTenant", "getMe", "streamEvents"} <= set(ids)
+
+
+def test_every_operation_of_the_api_describes_its_refusals_and_its_answer(description: Any) -> None:
+    for path, operations in description["paths"].items():
+        if path.startswith("/api/v1/"):
+            for operation in operations.values():
+                refused = operation["responses"]["default"]["content"]["application/json"]["schema"]["oneOf"]
+                assert {one["$ref"] for one in refused} == {"#/components/schemas/Error", "#/components/schemas/Gone"}
+                assert "422" not in operation["responses"]
+
+
+def test_every_reference_leads_somewhere_and_every_path_parameter_is_described(description: Any) -> None:
+    for reference in re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(description)):
+        assert reference in description["components"]["schemas"]
+    for path, operations in description["paths"].items():
+        for operation in operations.values():
+            named = {one["name"] for one in operation.get("parameters", []) if one["in"] == "path"}
+            assert named == set(re.findall(r"{(\w+)}", path))
+
+
+def test_answers_are_described_by_what_is_answered(demo: Running, description: Any) -> None:
+    tenant = description["components"]["schemas"]["Tenant"]
+    answered = demo.get("/api/v1/tenants?include=usage", as_=OWNER).json()["tenants"]
+    for one in answered:
+        assert set(one) <= set(tenant["properties"])
+        assert set(tenant["required"]) <= set(one)

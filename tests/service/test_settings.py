@@ -1,0 +1,94 @@
+"""What the platform is told at start, and what time it thinks it is."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from service.clock import FixedClock, SystemClock, clock_from_environment, wire_time
+from service.settings import Settings, from_arguments
+
+
+def settings(*arguments: str, **environ: str) -> Settings:
+    return from_arguments(["--data-dir", "/data", *arguments], environ)
+
+
+def test_the_defaults_of_a_platform_on_its_own_socket() -> None:
+    assert settings() == Settings(
+        data_dir=Path("/data"),
+        socket=Path("/data/api.sock"),
+        listen=None,
+        database_url="sqlite:////data/platform.db",
+        issuer="local",
+        world="demo",
+        idle_minutes=30,
+        provisioning_pace=0.6,
+    )
+
+
+def test_a_platform_that_listens_starts_empty_and_never_stops_by_itself() -> None:
+    served = settings("--listen", "0.0.0.0:8443")
+    assert (served.listen, served.world, served.idle_minutes) == (("0.0.0.0", 8443), "empty", 0)
+    assert settings("--listen", "[::1]:80").listen == ("::1", 80)
+
+
+def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> None:
+    assert settings(FROST_PLATFORM_WORLD="large").world == "large"
+    assert settings("--world", "empty", FROST_PLATFORM_WORLD="large").world == "empty"
+    assert settings(FROST_PLATFORM_WORLD="").world == "demo"
+    assert settings(FROST_PLATFORM_IDLE_MINUTES="1.5").idle_minutes == 1.5
+    assert settings(FROST_PLATFORM_PROVISIONING_PACE="0").provisioning_pace == 0
+    assert from_arguments([], {"FROST_PLATFORM_DATA_DIR": "/elsewhere"}).data_dir == Path("/elsewhere")
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"FROST_PLATFORM_PROVISIONING_PACE": "quick"},
+        {"FROST_PLATFORM_PROVISIONING_PACE": "nan"},
+        {"FROST_PLATFORM_IDLE_MINUTES": "inf"},
+        {"FROST_PLATFORM_LISTEN": "localhost:99999"},
+        {"FROST_PLATFORM_LISTEN": ":80"},
+        {"FROST_PLATFORM_ISSUER": "ftp://idp.example"},
+    ],
+)
+def test_a_variable_that_makes_no_sense_is_refused(environ: dict[str, str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        settings(**environ)
+    assert stopped.value.code == 2
+
+
+def test_the_clock_stands_still_when_told_to() -> None:
+    clock = clock_from_environment({"FROST_CLOCK": "2026-03-01T12:00:00+02:00"})
+    assert clock.now() == clock.now() == datetime(2026, 3, 1, 10, tzinfo=UTC)
+    assert isinstance(clock, FixedClock)
+    assert isinstance(clock_from_environment({}), SystemClock)
+    assert SystemClock().now().utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize("text", ["tomorrow", "2026-03-01T12:00:00", "2026-03-01"])
+def test_a_clock_that_names_no_instant_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="FROST_CLOCK"):
+        clock_from_environment({"FROST_CLOCK": text})
+
+
+@pytest.mark.parametrize(
+    ("instant", "text"),
+    [
+        (datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC), "2026-03-01T12:00:05Z"),
+        (datetime(2026, 3, 1, 12, 0, 5, 250_999, tzinfo=UTC), "2026-03-01T12:00:05.250Z"),
+        (datetime(2026, 3, 1, 12, 0, 5, 999, tzinfo=UTC), "2026-03-01T12:00:05Z"),
+        (datetime(2026, 3, 1, 1, tzinfo=timezone(timedelta(hours=2))), "2026-02-28T23:00:00Z"),
+    ],
+)
+def test_instants_on_the_wire(instant: datetime, text: str) -> None:
+    assert wire_time(instant) == text
+
+
+@pytest.mark.parametrize(
+    "issuer", ["http://127.0.0.1.evil.example", "http://localhost/issuer", "ftp://x.example", "https://"]
+)
+def test_an_issuer_that_is_neither_https_nor_this_machine_is_refused(issuer: str) -> None:
+    with pytest.raises(SystemExit):
+        settings("--issuer", issuer)
+    assert settings("--issuer", "http://127.0.0.1:9000").issuer == "http://127.0.0.1:9000"

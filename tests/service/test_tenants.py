@@ -1,0 +1,416 @@
+"""Tenants over the wire, on the running platform. checklist T01, T03, T05 to T07, T10, T11, T13 to T16; hostile J05"""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import func, insert, select, update
+
+from service.db import tables
+from service.db.engine import Database
+from service.tenants.rules import Tightest, tightest
+from service.world.quotas import QuotaType
+from tests.homes import Answer
+from tests.service.conftest import KINDS
+from tests.service.inside import Inside
+from tests.service.running import (
+    ADMIN,
+    AURORA,
+    BOREALIS_OWNER,
+    DATA_LAKE,
+    MEMBER,
+    NEWSROOM,
+    OUTSIDER,
+    OWNER,
+    SANDBOX,
+    STAGING,
+    WEB_SHOP,
+    Running,
+)
+
+CREATE = f"/api/v1/organizations/{AURORA}/tenants"
+FIELDS = {
+    "id",
+    "displayName",
+    "slug",
+    "status",
+    "organizationId",
+    "organizationName",
+    "role",
+    "defaultTagCount",
+    "createdAt",
+    "updatedAt",
+}
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def changed(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    """A platform of this module's own, whose world the tests change."""
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+def create(platform: Running, name: str, as_: str = OWNER, **headers: str) -> Answer:
+    return platform.ask("POST", CREATE, as_=as_, body={"displayName": name}, headers=headers)
+
+
+def test_a_tenant_is_created_at_once_and_still_provisioning(changed: Running) -> None:
+    before = datetime.now(UTC)
+    answer = create(changed, "Fresh One")
+    assert answer.status == 201
+    tenant = answer.json()
+    assert set(tenant) == FIELDS | {"operationId", "runId"}
+    assert (tenant["displayName"], tenant["slug"], tenant["status"]) == ("Fresh One", "fresh-one", "provisioning")
+    assert (tenant["organizationId"], tenant["organizationName"], tenant["role"]) == (AURORA, "Aurora Labs", "owner")
+    assert tenant["defaultTagCount"] == 0
+    assert tenant["operationId"] == f"provision-tenant-{tenant['id']}"
+    assert INSTANT.fullmatch(tenant["createdAt"])
+    assert tenant["createdAt"] == tenant["updatedAt"]
+    assert abs(datetime.fromisoformat(tenant["createdAt"]) - before) < timedelta(seconds=30)
+    operation = changed.get(f"/api/v1/tenants/{tenant['id']}/operations/{tenant['runId']}", as_=OWNER).json()
+    assert operation["operationId"] == tenant["operationId"]
+    assert operation["status"] in ("pending", "running")
+    assert changed.get(f"/api/v1/tenants/{tenant['id']}", as_=OWNER).json() == tenant
+
+
+def test_equal_names_get_numbered_slugs(changed: Running) -> None:
+    made = [create(changed, name).json() for name in ("Twin", "Twin", "TWIN", "twin")]
+    assert [tenant["slug"] for tenant in made] == ["twin", "twin-2", "twin-3", "twin-4"]
+    assert len({tenant["id"] for tenant in made}) == 4
+
+
+def test_slugs_are_unique_in_the_organization_only(changed: Running) -> None:
+    newsrooms = create(changed, "Newsroom").json()
+    assert newsrooms["slug"] == "newsroom"
+    assert newsrooms["organizationId"] == AURORA
+
+
+def test_creations_at_once_never_share_a_slug(changed: Running) -> None:
+    changed.token(OWNER)
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: create(changed, "Rush"), range(8)))
+    assert [answer.status for answer in answers] == [201] * 8
+    assert sorted(answer.json()["slug"] for answer in answers) == ["rush", *(f"rush-{n}" for n in range(2, 9))]
+
+
+def test_a_key_of_an_admin_may_create_in_its_organization(changed: Running) -> None:
+    answer = changed.ask("POST", CREATE, key="terraform", body={"displayName": "By Key"})
+    # The key enters its one tenant only, so it is told of the new one and cannot enter it.
+    assert answer.status == 201
+    assert changed.get(f"/api/v1/tenants/{answer.json()['id']}", key="terraform").status == 403
+    assert changed.get(f"/api/v1/tenants/{answer.json()['id']}", as_=ADMIN).status == 200
+
+
+def test_the_same_key_and_body_answer_with_the_same_tenant(changed: Running) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    first, again = create(changed, "Once", **key), create(changed, "Once", **key)
+    assert first.status == again.status == 201
+    assert first.json() == again.json()
+    listed = changed.get(CREATE, as_=OWNER).json()["tenants"]
+    assert [tenant["displayName"] for tenant in listed].count("Once") == 1
+
+
+def test_another_body_under_the_same_key_is_a_conflict_and_makes_nothing(changed: Running) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    create(changed, "Intended", **key)
+    answer = create(changed, "Different", **key)
+    assert (answer.status, answer.json()["error"]["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+    assert "Different" not in [tenant["displayName"] for tenant in changed.get(CREATE, as_=OWNER).json()["tenants"]]
+
+
+def test_an_idempotency_key_belongs_to_who_used_it(changed: Running) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    mine, theirs = create(changed, "Shared", **key), create(changed, "Shared", as_=ADMIN, **key)
+    assert mine.json()["id"] != theirs.json()["id"]
+
+
+def test_one_idempotency_key_used_at_once_makes_one_tenant(changed: Running) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: create(changed, "Parallel", **key), range(8)))
+    assert {answer.status for answer in answers} == {201}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("key", ["short", "x" * 129, "with space inside", "line"])
+def test_an_idempotency_key_of_the_wrong_form_is_refused(changed: Running, key: str) -> None:
+    answer = create(changed, "Never", **{"Idempotency-Key": key})
+    assert (answer.status, answer.json()["error"]["code"]) == (400, "INVALID_INPUT")
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 129, "a\u202eb", "a\x1b[2J"])
+def test_a_name_that_cannot_be_one_is_refused_with_the_bounds(changed: Running, name: str) -> None:
+    error = create(changed, name).json()["error"]
+    assert error["code"] == "INVALID_INPUT"
+    assert (error["details"]["min"], error["details"]["max"]) == (1, 128)
+
+
+@pytest.mark.parametrize("name", ["'; DROP TABLE tenants; --", "../../etc/passwd", "%00", "[/x] {markup}", "=1+1"])
+def test_a_name_is_text_and_nothing_else(changed: Running, name: str) -> None:
+    made = create(changed, name).json()
+    assert changed.get(f"/api/v1/tenants/{made['id']}", as_=OWNER).json()["displayName"] == name
+
+
+def test_a_rename_changes_the_name_and_the_time_and_nothing_else(changed: Running) -> None:
+    before = create(changed, "Old Name").json()
+    time.sleep(0.01)
+    answer = changed.ask("PATCH", f"/api/v1/tenants/{before['id']}", as_=ADMIN, body={"displayName": " Ne\u0301w "})
+    after = answer.json()
+    assert answer.status == 200
+    assert after["displayName"] == "Néw"
+    assert after["updatedAt"] > before["updatedAt"]
+    unchanged = FIELDS - {"displayName", "updatedAt", "role"}
+    assert {name: after[name] for name in unchanged} == {name: before[name] for name in unchanged}
+
+
+def test_a_name_another_tenant_has_is_accepted(changed: Running) -> None:
+    made = create(changed, "Unique").json()
+    answer = changed.ask("PATCH", f"/api/v1/tenants/{made['id']}", as_=OWNER, body={"displayName": "Web Shop"})
+    assert (answer.status, answer.json()["slug"]) == (200, "unique")
+
+
+def test_the_role_is_the_callers_own(changed: Running) -> None:
+    path = f"/api/v1/tenants/{WEB_SHOP}"
+    assert [changed.get(path, as_=who).json()["role"] for who in (OWNER, ADMIN, MEMBER)] == ["owner", "admin", "member"]
+
+
+def test_the_list_over_all_is_sorted_by_organization_then_name_then_id(demo: Running) -> None:
+    listed = demo.get("/api/v1/tenants", as_=OWNER).json()
+    assert [(tenant["organizationName"], tenant["displayName"]) for tenant in listed["tenants"]] == [
+        ("Aurora Labs", "Data Lake"),
+        ("Aurora Labs", "Sandbox"),
+        ("Aurora Labs", "Staging"),
+        ("Aurora Labs", "Web Shop"),
+        ("Borealis Media", "Newsroom"),
+        ("Borealis Media", "Staging"),
+    ]
+    assert listed["defaultTenantId"] == WEB_SHOP
+    by_id = {tenant["id"]: tenant for tenant in listed["tenants"]}
+    assert by_id[WEB_SHOP]["defaultTagCount"] == 4
+    assert by_id[SANDBOX]["status"] == "provisioning"
+    assert by_id[SANDBOX]["runId"]
+    assert "runId" not in by_id[STAGING]
+    assert "tightestQuota" not in by_id[STAGING]
+
+
+def test_who_belongs_nowhere_has_an_empty_list_and_no_default(demo: Running) -> None:
+    assert demo.get("/api/v1/tenants", as_=OUTSIDER).json() == {"tenants": [], "defaultTenantId": ""}
+    me = demo.get("/api/v1/me", as_=OUTSIDER).json()
+    assert (me["tenantId"], me["organizations"]) == ("", [])
+
+
+def test_the_list_of_an_organization_has_its_tenants_only(demo: Running) -> None:
+    listed = demo.get(CREATE, as_=OWNER).json()["tenants"]
+    assert [tenant["id"] for tenant in listed] == [DATA_LAKE, SANDBOX, STAGING, WEB_SHOP]
+    assert [tenant["id"] for tenant in demo.get(CREATE, as_=MEMBER).json()["tenants"]] == [SANDBOX, STAGING, WEB_SHOP]
+
+
+def test_the_tightest_quota_is_what_the_database_says(demo: Running, demo_database: Database) -> None:
+    listed = demo.get("/api/v1/tenants?include=usage", as_=BOREALIS_OWNER).json()["tenants"]
+    quotas = {tenant["id"]: tenant["tightestQuota"] for tenant in listed}
+    assert set(quotas[NEWSROOM]) == {"resourceType", "used", "limit", "unit"}
+    quota = quotas[NEWSROOM]
+    with demo_database.read() as connection:
+        limit = connection.scalar(
+            select(tables.tenant_quotas.c.limit).where(
+                tables.tenant_quotas.c.tenant_id == NEWSROOM,
+                tables.tenant_quotas.c.resource_type == quota["resourceType"],
+            )
+        )
+        instances = connection.scalar(
+            select(func.count()).where(tables.resources.c.tenant_id == NEWSROOM, tables.resources.c.kind == "instance")
+        )
+        instance_limit = connection.scalar(
+            select(tables.tenant_quotas.c.limit).where(
+                tables.tenant_quotas.c.tenant_id == NEWSROOM, tables.tenant_quotas.c.resource_type == "instance"
+            )
+        )
+    assert quota["limit"] == limit
+    assert quota["used"] / quota["limit"] >= instances / instance_limit
+
+
+def test_a_list_with_usage_is_the_list_plus_usage(demo: Running) -> None:
+    plain = demo.get("/api/v1/tenants", as_=OWNER).json()["tenants"]
+    with_usage = demo.get("/api/v1/tenants?include=usage", as_=OWNER).json()["tenants"]
+    assert [{k: v for k, v in tenant.items() if k != "tightestQuota"} for tenant in with_usage] == plain
+    # Nothing is limited before provisioning has set the quotas up.
+    assert {tenant["id"]: tenant["tightestQuota"] for tenant in with_usage}[SANDBOX] is None
+
+
+# Usage by resource type, decided without a database
+
+
+def quota_type(name: str, kind: str, attribute: str | None = None, unit: str = "count") -> QuotaType:
+    return QuotaType(name, name, unit, 10, 20, kind, attribute)
+
+
+TYPES = {
+    quota.resource_type: quota
+    for quota in (
+        quota_type("instance", "instance"),
+        quota_type("vcpu", "instance", "vcpu"),
+        quota_type("ram", "instance", "ram", "mb"),
+        quota_type("image", "image"),
+    )
+}
+COUNTED: dict[tuple[str, str | None], int] = {
+    ("instance", None): 5,
+    ("instance", "vcpu"): 18,
+    ("instance", "ram"): 1024,
+}
+
+
+@pytest.mark.parametrize(
+    ("limits", "counted", "unknown", "expected"),
+    [
+        ({"instance": 10, "vcpu": 20, "ram": 4096}, COUNTED, (), Tightest("vcpu", 18, 20, "count")),
+        ({"instance": 5, "vcpu": 18, "ram": 4096}, COUNTED, (), Tightest("instance", 5, 5, "count")),
+        ({"instance": 10, "vcpu": 20, "ram": 512}, COUNTED, (), Tightest("ram", 1024, 512, "mb")),
+        ({"instance": 10, "vcpu": 20, "ram": 4096}, {("image", None): 1}, (), Tightest("image", 1, 0, "count")),
+        ({"instance": 10, "image": 0}, {}, (), Tightest("instance", 0, 10, "count")),
+        ({"image": 0}, {}, (), None),
+        ({}, {}, (), None),
+        ({"instance": 10, "image": 4}, {("image", None): 1}, ("instance",), Tightest("image", 1, 4, "count")),
+        ({"instance": 10}, {}, ("instance",), Tightest("instance", None, 10, "count")),
+    ],
+)
+def test_the_tightest_quota_of_a_tenant(
+    limits: dict[str, int],
+    counted: dict[tuple[str, str | None], int],
+    unknown: tuple[str, ...],
+    expected: Tightest | None,
+) -> None:
+    assert tightest(limits, counted, TYPES, unknown) == expected
+
+
+# How much is asked of the database
+
+
+def populate(inside: Inside, tenants: int) -> dict[str, str]:
+    """An organization with so many tenants, ten instances in each, and a session of its owner; the header of that."""
+    now = datetime.now(UTC)
+    ids = [str(uuid4()) for _ in range(tenants)]
+    rows: list[tuple[Any, list[dict[str, Any]]]] = [
+        (
+            tables.users,
+            [{"id": "u", "email": "u@example.com", "name": "U", "created_at": now, "default_tenant_id": ids[0]}],
+        ),
+        (tables.organizations, [{"id": "o", "name": "O", "slug": "o", "created_at": now}]),
+        (tables.memberships, [{"user_id": "u", "organization_id": "o", "role": "owner", "created_at": now}]),
+        (
+            tables.tenants,
+            [
+                {
+                    "id": id,
+                    "organization_id": "o",
+                    "display_name": f"Tenant {number}",
+                    "slug": f"tenant-{number}",
+                    "status": "active",
+                    "default_tags": {},
+                    "created_at": now,
+                    "updated_at": now,
+                }
+                for number, id in enumerate(ids)
+            ],
+        ),
+        (
+            tables.tenant_quotas,
+            [
+                {"tenant_id": id, "resource_type": name, "limit": limit}
+                for id in ids
+                for name, limit in (("instance", 20), ("vcpu", 25), ("ram", 20480))
+            ],
+        ),
+        (
+            tables.sessions,
+            [
+                {
+                    "id": "s",
+                    "issuer": "http://localhost/issuer",
+                    "subject": "s",
+                    "user_id": "u",
+                    "device": "",
+                    "place": "",
+                    "started_at": now,
+                    "last_seen_at": now,
+                    "expires_at": now + timedelta(days=1),
+                }
+            ],
+        ),
+    ]
+    with inside.platform.database.write() as connection:
+        for table, values in rows:
+            connection.execute(insert(table), values)
+        connection.execute(
+            insert(tables.resources),
+            [
+                {
+                    "id": str(uuid4()),
+                    "tenant_id": id,
+                    "kind": "instance",
+                    "name": "i",
+                    "region": "north-1",
+                    "state": "running",
+                    "tags": {},
+                    "relations": {},
+                    "attributes": {"vcpu": 2, "ram": 1024},
+                    "created_at": now,
+                    "updated_at": now,
+                }
+                for id in ids
+                for _ in range(10)
+            ],
+        )
+    return {"Authorization": f"Bearer {access_token(inside, now)}"}
+
+
+def access_token(inside: Inside, now: datetime) -> str:
+    from service.issuer.local import LocalIssuer
+
+    issuer = inside.platform.issuer
+    assert isinstance(issuer, LocalIssuer)
+    seconds = int(now.timestamp())
+    claims = {"iss": issuer.issuer, "sub": "u", "aud": "frost", "sid": "s", "iat": seconds, "exp": seconds + 600}
+    return issuer.sign(claims)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/tenants", "/api/v1/tenants?include=usage", "/api/v1/me"])
+def test_a_request_asks_as_many_statements_for_two_hundred_tenants_as_for_one(
+    path: str, new_database_url: Callable[[str, bool], str], tmp_path: Path
+) -> None:
+    asked: dict[tuple[str, int], int] = {}
+    for kind in KINDS:
+        for number in (1, 200):
+            folder = tmp_path / f"{kind}-{number}"
+            folder.mkdir()
+            inside = Inside(folder, new_database_url(kind, True), "empty")
+            headers = populate(inside, number)
+            inside.forget()
+            answer = inside.get(path, headers)
+            assert answer.status_code == 200, answer.text
+            if "tenants" in path:
+                assert len(answer.json()["tenants"]) == number
+            if "usage" in path:
+                quota = {"resourceType": "vcpu", "used": 20, "limit": 25, "unit": "count"}
+                assert all(tenant["tightestQuota"] == quota for tenant in answer.json()["tenants"])
+            asked[kind, number] = len(inside.statements)
+            inside.close()
+    assert len(set(asked.values())) == 1, asked
+    assert max(asked.values()) <= 6
+
+
+def test_a_tenant_that_became_active_no_longer_names_its_operation(changed: Running) -> None:
+    made = create(changed, "Ready").json()
+    opened = Database(changed.database_url)
+    with opened.write() as connection:
+        connection.execute(update(tables.tenants).where(tables.tenants.c.id == made["id"]).values(status="active"))
+    opened.close()
+    assert "runId" not in changed.get(f"/api/v1/tenants/{made['id']}", as_=OWNER).json()

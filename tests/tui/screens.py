@@ -1,0 +1,123 @@
+"""A small language for tests of the screens: open, press, expect. The platform behind them is the real one."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from textual.pilot import Pilot
+
+from client.connection import resolve
+from tests.homes import Home
+from tui import state
+from tui.app import FrostApp
+from tui.launch import Launch
+from tui.widgets.record_table import RecordTable
+
+PATIENCE = 20.0
+
+
+class Ui:
+    """What a person sees and does."""
+
+    def __init__(self, app: FrostApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def text(self) -> str:
+        """The screen as text."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+    @property
+    def head(self) -> str:
+        """The two lines of the header."""
+        return "\n".join(self.text.splitlines()[:2])
+
+    @property
+    def under_cursor(self) -> str:
+        """Name of the record under the cursor of the place."""
+        place = self.app.frame.place
+        assert place is not None
+        return str((place.record or {}).get(place.KIND.name_key, ""))
+
+    @property
+    def toasts(self) -> list[str]:
+        """Everything that was told so far and is still known."""
+        return [notification.message for notification in self.app._notifications]
+
+    async def press(self, *keys: str) -> "Ui":
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+        return self
+
+    async def type(self, words: str) -> "Ui":
+        names = {" ": "space", "-": "minus", ":": "colon", "[": "left_square_bracket", "]": "right_square_bracket"}
+        return await self.press(*(names.get(letter, letter) for letter in words))
+
+    async def until(self, holds: Callable[[], bool], what: str) -> "Ui":
+        deadline = time.monotonic() + PATIENCE
+        while not holds():
+            assert time.monotonic() < deadline, f"{what} never came; toasts {self.toasts}; the screen was:\n{self.text}"
+            await asyncio.sleep(0.02)
+        return self
+
+    async def expect(self, *words: str) -> "Ui":
+        for word in words:
+            await self.until(lambda word=word: word in self.text, repr(word))  # type: ignore[misc]
+        return self
+
+    async def expect_head(self, words: str) -> "Ui":
+        return await self.until(lambda: words in self.head, f"{words!r} in the header")
+
+    async def expect_toast(self, words: str) -> "Ui":
+        return await self.until(lambda: any(words in toast for toast in self.toasts), f"toast {words!r}")
+
+    def absent(self, words: str) -> "Ui":
+        assert words not in self.text, self.text
+        return self
+
+    async def cursor_on(self, name: str) -> "Ui":
+        """Move the cursor to a record by keys."""
+        await self.press("g")
+        for _ in range(self.app.frame.place.table.view.total):  # type: ignore[union-attr]
+            if self.under_cursor == name:
+                return self
+            await self.press("j")
+        raise AssertionError(f"{name} is not in the list:\n{self.text}")
+
+    def row(self, name: str) -> str:
+        """The line of the list that shows a name."""
+        return next(line for line in self.text.splitlines() if name in line)
+
+
+@asynccontextmanager
+async def opened(
+    home: Home,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    size: tuple[int, int] = (120, 36),
+    launch: Launch | None = None,
+) -> AsyncIterator[Ui]:
+    """The application in this process, on the platform of a home, remembering nothing of an earlier test."""
+    for name, value in home.environment().items():
+        monkeypatch.setenv(name, value)
+    for name in ("FROST_TENANT", "FROST_CONTEXT", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    memory = state.path_of(os.environ)
+    memory.unlink(missing_ok=True)
+    connection = await asyncio.to_thread(resolve, None, os.environ)
+    app = FrostApp(connection, launch or Launch(), memory)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        ui = Ui(app, pilot)
+        await ui.until(lambda: app.focused is not None, "the first frame")
+        yield ui
+
+
+def shown(ui: Ui) -> list[str]:
+    """The names of the list, in its order."""
+    view = ui.app.screen.query_one(RecordTable).view
+    return [str(view[place]["displayName"]) for place in range(len(view))]

@@ -1,0 +1,254 @@
+"""The frame on the real platform: keys, help, palette, prompt, history, copying, sizes, loss of the connection."""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.homes import Home
+from tests.tui.screens import opened
+from tui import actions
+
+ENTER = "enter"
+
+
+async def test_the_help_lists_what_works_here_and_can_be_searched(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch, size=(120, 50)) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("question_mark")
+        await ui.expect(*(action.title for action in actions.of_scope("tenants", "list")))
+        ui.absent("Sign out")
+        await ui.type("retries")
+        await ui.expect("Ask the platform again")
+        ui.absent("Create tenant")
+        await ui.press("escape", "2", "question_mark")
+        await ui.expect("Sign out")
+
+
+async def test_the_palette_names_everything_with_its_key_or_the_reason(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("ctrl+p")
+        await ui.expect("Create tenant", "Go to contexts")
+        await ui.type("undo")
+        await ui.expect("there is nothing to take back")
+        await ui.press("backspace", "backspace", "backspace", "backspace")
+        await ui.type("go to con")
+        await ui.press(ENTER)
+        await ui.expect("Endpoint", "Credential")
+
+
+async def test_an_action_chosen_quickly_is_the_one_that_was_typed(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await ui.pilot.press("ctrl+p", *"light", ENTER)
+        await ui.until(lambda: ui.app.theme == "frost-light", "the light theme")
+        await ui.expect_head("Web Shop")
+
+
+async def test_the_prompt_runs_what_was_typed_completes_and_remembers(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await ui.press("colon")
+        await ui.type("use newsr")
+        await ui.expect("use Newsroom")
+        await ui.press("tab", ENTER)
+        await ui.expect_head("Newsroom")
+        await ui.press("colon", "up")
+        await ui.expect(":use Newsroom")
+        await ui.press("escape")
+        await ui.press("colon")
+        await ui.type("contexts loc")
+        await ui.press(ENTER)
+        await ui.expect("Contexts", "1 of 1")
+        await ui.press("colon")
+        await ui.type("use Staging")
+        await ui.press(ENTER)
+        await ui.expect_toast("is the name or slug of 2 tenants")
+        await ui.expect_head("Newsroom")
+
+
+async def test_history_goes_through_the_views_with_their_filters(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("slash")
+        await ui.type("lake")
+        await ui.press(ENTER, "2")
+        await ui.expect("Credential")
+        await ui.press("left_square_bracket")
+        await ui.expect("1 of 6")
+        await ui.press("right_square_bracket")
+        await ui.expect("Credential")
+        await ui.press("right_square_bracket")
+        await ui.expect_toast("this is the latest view")
+
+
+async def test_copying_gives_the_id_and_the_equal_command(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.cursor_on("Data Lake")
+        lake = str(ui.app.frame.place.record["id"])  # type: ignore[union-attr, index]
+        await ui.press("y", "i")
+        await ui.until(lambda: ui.app.clipboard == lake, "the id")
+        await ui.press("y", "1")
+        await ui.until(lambda: ui.app.clipboard == f"frost tenant use {lake}", "the command")
+
+
+async def test_keys_of_ones_own_win_and_conflicts_are_told_at_the_start(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo_slow.sign_in()
+    demo_slow.config.write_text(
+        demo_slow.config.read_text() + "keys:\n  tenants.create: a\n  app.copy: s\n  app.no: w\n"
+    )
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect("Data Lake", "a new")
+        await ui.expect_toast("s now runs app.copy, no longer list.sort")
+        await ui.expect_toast("no action is called app.no")
+        await ui.press("a")
+        await ui.expect("Create a tenant")
+        await ui.press("escape", "n")
+        await ui.pilot.pause(0.3)
+        ui.absent("Create a tenant")
+        await ui.press("s")
+        await ui.expect("JSON")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 16), (100, 30), (200, 60)])
+async def test_I03_everything_needed_fits(shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
+    async with opened(shared, monkeypatch, size=size) as ui:
+        await ui.expect("Data Lake", "Newsroom", "? help")
+        await ui.expect_head("Web Shop")
+        await ui.expect_head("owner@aurora.example")
+        await ui.expect_head("connected")
+        assert max(map(len, ui.text.splitlines())) <= size[0]
+        await ui.press("ctrl+t")
+        await ui.expect("Switch tenant", "Newsroom")
+
+
+@pytest.mark.parametrize("size", [(59, 24), (80, 15), (1, 1), (3, 2)])
+async def test_I03_a_screen_too_small_says_so(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with opened(shared, monkeypatch, size=size) as ui:
+        if size[0] > 20:
+            await ui.expect("frost needs 60 × 16", f"this is {size[0]} × {size[1]}")
+        await ui.pilot.resize_terminal(120, 36)
+        await ui.expect("Data Lake")
+
+
+async def test_a_lost_connection_leaves_the_rows_says_since_when_and_comes_back(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = Line(demo_slow.path / "line.sock", demo_slow.socket)
+    demo_slow.start()
+    await line.open()
+    endpoint = f"unix:{line.path}"
+    login = await asyncio.to_thread(demo_slow.frost, "login", "--context", "far", "--endpoint", endpoint)
+    assert login.code == 0, login
+    assert (await asyncio.to_thread(demo_slow.frost, "config", "use-context", "far")).code == 0
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.expect_head("far ›")
+        await line.cut()
+        await ui.press("r")
+        await ui.expect_head("no answer since")
+        await ui.expect("Data Lake", "not refreshed, r tries again")
+        await ui.cursor_on("Newsroom")
+        await line.open()
+        await ui.press("r")
+        await ui.expect_head("connected")
+        await ui.until(lambda: "not refreshed" not in ui.text, "fresh rows")
+        assert ui.under_cursor == "Newsroom"
+    await line.cut()
+
+
+class Line:
+    """A connection that can be cut: a socket that hands everything on to the platform's own (a broken network)."""
+
+    def __init__(self, path: Path, target: Path) -> None:
+        self.path = path
+        self.target = target
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_unix_server(self._connected, str(self.path))
+        self.path.chmod(0o600)
+
+    async def cut(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for writer in self._writers:
+                writer.transport.abort()
+            self._server = None
+            self.path.unlink(missing_ok=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_unix_connection(str(self.target))
+        self._writers |= {writer, far_writer}
+        await asyncio.gather(self._pipe(reader, far_writer), self._pipe(far_reader, writer))
+        self._writers -= {writer, far_writer}
+
+    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+
+async def test_a_lost_session_asks_once_and_the_view_comes_back(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("slash")
+        await ui.type("lake")
+        await ui.press(ENTER)
+        assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
+        await ui.press("r")
+        await ui.expect("You are not signed in")
+        assert sum(type(screen).__name__ == "Confirm" for screen in ui.app.screen_stack) == 1
+        await asyncio.sleep(0.3)
+        await ui.press(ENTER)
+        await ui.expect_toast("Signed in to local")
+        await ui.expect_head("owner@aurora.example · session")
+        await ui.expect("1 of 6")
+
+
+async def test_signing_out_asks_first_and_no_is_the_answer_of_enter(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("2", "o")
+        await ui.expect("Sign out?", "the session ends")
+        await asyncio.sleep(0.3)
+        await ui.press(ENTER)
+        await ui.until(lambda: "Sign out?" not in ui.text, "closed dialog")
+        assert (await asyncio.to_thread(demo_slow.frost, "tenant", "list")).code == 0
+
+
+async def test_esc_never_leaves_and_q_leaves_only_at_the_root(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("escape", "escape")
+        assert ui.app.is_running
+        await ui.press("d")
+        await ui.expect("Tightest quota", "Created")
+        await ui.press("q")
+        await ui.expect("Data Lake", "Newsroom")
+        await ui.press("ctrl+c")
+        await ui.expect_toast("q quits.")
+        await ui.press("q")
+        await ui.until(lambda: not ui.app.is_running, "the end")

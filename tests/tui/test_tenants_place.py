@@ -1,0 +1,149 @@
+"""The tenants place on the real platform: create, rename, use, and lists that do not jump."""
+
+import asyncio
+
+import pytest
+
+from tests.homes import Home
+from tests.tui.screens import opened
+from tui.launch import Launch
+
+ENTER = "enter"
+
+
+async def test_provisioning_is_shown_step_by_step_and_its_end_is_told_wherever_one_is(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.variables["FROST_PLATFORM_PROVISIONING_PACE"] = "0.3"
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("n")
+        await ui.expect("Create a tenant")
+        await ui.type("Night Shift")
+        await ui.press(ENTER)
+        await ui.expect("night-shift", "Provisioning", "billing account")
+        await ui.until(lambda: "◐ provisioning" in ui.row("night-shift") or "◐ provisioning" in ui.text, "its status")
+        await ui.press("2")
+        await ui.expect("Endpoint")
+        await ui.expect_toast("Night Shift is ready")
+        await ui.press("1")
+        await ui.until(lambda: "◐" not in ui.text, "no more running")
+
+
+async def test_a_rename_acts_at_once_and_undo_puts_the_former_name_back(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.cursor_on("Data Lake")
+        await ui.press("e")
+        await ui.expect("Rename tenant")
+        await ui.press("ctrl+a", "ctrl+k")
+        await ui.type("Data Ocean")
+        await ui.press(ENTER)
+        await ui.expect_toast("Renamed Data Lake to Data Ocean · z takes it back")
+        await ui.expect("Data Ocean")
+        assert ui.under_cursor == "Data Ocean"
+        await ui.press("z")
+        await ui.expect_toast("Taken back")
+        await ui.until(lambda: ui.under_cursor == "Data Lake", "the former name")
+        assert demo.json("tenant", "list")["items"][0]["displayName"] == "Data Lake"
+
+
+async def test_a_change_from_elsewhere_appears_and_moves_neither_cursor_nor_marks(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.cursor_on("Staging")
+        await ui.press("space", "k")
+        web = next(t for t in ui.app.workspace.tenants if t["displayName"] == "Web Shop")
+        result = await asyncio.to_thread(demo_slow.frost, "tenant", "rename", web["id"], "--name", "A Shop")
+        assert result.code == 0, result
+        await ui.press("r")
+        await ui.expect("A Shop", "1 marked")
+        assert ui.under_cursor == "Staging"
+
+
+async def test_a_name_the_platform_refuses_is_told_with_its_reason(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("n", ENTER)
+        await ui.expect("a name is needed")
+        await ui.press("escape")
+        await ui.until(lambda: "Create a tenant" not in ui.text, "closed dialog")
+
+
+async def test_a_member_cannot_rename_and_is_told_who_can(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.cursor_on("Newsroom")
+        await ui.press("e")
+        await ui.expect_toast("only an owner or admin of Borealis Media renames it")
+
+
+async def test_the_filter_counts_highlights_and_is_left_in_steps(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("slash")
+        await ui.type("organization:borealis !news")
+        await ui.expect("1 of 6")
+        assert ui.under_cursor == "Staging"
+        await ui.press(ENTER)
+        await ui.press("escape")
+        await ui.expect("6 tenants")
+
+
+async def test_the_switcher_and_the_tenant_before_keep_the_view(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.expect_head("Web Shop")
+        await ui.press("slash")
+        await ui.type("lake")
+        await ui.press(ENTER, "ctrl+t")
+        await ui.expect("Switch tenant")
+        await ui.type("newsroom")
+        await ui.press(ENTER)
+        await ui.expect_head("Borealis Media › Newsroom")
+        await ui.expect("1 of 6")
+        await ui.press("minus")
+        await ui.expect_head("Aurora Labs › Web Shop")
+        await ui.press("minus")
+        await ui.expect_head("Newsroom")
+        current = await asyncio.to_thread(demo.json, "tenant", "current")
+        assert current["displayName"] == "Newsroom"
+
+
+async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
+        await ui.expect("Data Lake", "READ-ONLY", "n new")
+        for key, title in (("n", "Create tenant"), ("e", "Rename tenant")):
+            await ui.press(key)
+            await ui.expect_toast(f"{title}: frost was started with --read-only")
+        await ui.press("colon")
+        await ui.type("create Something")
+        await ui.press(ENTER)
+        await ui.until(lambda: sum("Create tenant" in toast for toast in ui.toasts) == 2, "the reason again")
+
+
+async def test_names_full_of_markup_stand_everywhere_as_they_are(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    evil = "[/x][@click=app.exit]Web[/]"
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        web = next(t for t in ui.app.workspace.tenants if t["displayName"] == "Web Shop")
+        await asyncio.to_thread(demo.frost, "tenant", "rename", web["id"], "--name", evil)
+        await ui.press("r")
+        await ui.expect_head(evil)
+        await ui.cursor_on(evil)
+        await ui.press("e")
+        await ui.expect("Rename tenant")
+        await ui.press("escape", "ctrl+p")
+        await ui.type("click")
+        await ui.expect("Use tenant [/x]")
+        await ui.press("escape", "y")
+        await ui.expect("Copy")
+        await ui.press("n")
+        await ui.until(lambda: ui.app.clipboard == evil, "the name in the clipboard")
+        assert ui.app.is_running
