@@ -188,8 +188,9 @@ def compile_policies(connection: Connection, tenant_id: str, policies: Sequence[
 @cache
 def role_document(role: str) -> Document:
     """The rules of a role of this platform."""
-    text = json_text(roles()[role].document)
-    return read(text, Catalogue(operation.name for operation in shipped.operations())).document
+    return read(
+        json.dumps(roles()[role].document), Catalogue(operation.name for operation in shipped.operations())
+    ).document
 
 
 @cache
@@ -203,8 +204,3 @@ def role_rules(role: str | None) -> list[GrantedRule]:
     if role is None or role not in roles():
         return []
     return grants(role_document(role), f"role:{role}", roles()[role].title)
-
-
-def json_text(value: object) -> str:
-    """Compact JSON, members in their order."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

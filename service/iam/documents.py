@@ -3,11 +3,10 @@
 from typing import Any
 
 from service import errors
-from service.access.decisions import Known, json_text
+from service.access.decisions import Known
 from service.errors import Refusal
 from service.platform import Platform
-from service.policy.document import DocumentRefused, Problem, Reading, canonical, read
-from service.policy.rules import Document
+from service.policy.document import DocumentRefused, Problem, Reading, read
 
 
 def read_document(platform: Platform, known: Known, text: str) -> Reading:
@@ -26,11 +25,6 @@ def read_document(platform: Platform, known: Known, text: str) -> Reading:
             details={"problems": [problem(one) for one in refused.problems]},
             hint="mend the document at the place that is named and send it again",
         ) from None
-
-
-def canonical_text(document: Document) -> str:
-    """The stored form: compact, members in their fixed order."""
-    return json_text(canonical(document))
 
 
 def problem(found: Problem) -> dict[str, Any]:

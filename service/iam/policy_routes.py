@@ -17,9 +17,10 @@ from service.iam import authorship, grants, group_store, policy_store, principal
 from service.iam.answering import found, nothing, record, require_principal, versioned
 from service.iam.authorship import Author
 from service.iam.bodies import PolicyBody, policy_body
-from service.iam.documents import canonical_text, read_document, required
+from service.iam.documents import read_document, required
 from service.iam.paging import Asked, asked, page_of
 from service.platform import Platform, platform_of
+from service.policy.document import canonical_text
 
 router = area("policies")
 POLICIES = "/api/v1/tenants/{tenant_id}/iam/policies"

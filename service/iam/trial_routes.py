@@ -14,10 +14,10 @@ from service.access.guard import area
 from service.iam import authorship, policy_store, rules, wire
 from service.iam.answering import found
 from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, operation_of, target_of
-from service.iam.documents import canonical_text, problem, read_document
+from service.iam.documents import problem, read_document
 from service.platform import Platform, platform_of
 from service.policy.coverage import Coverage, cover
-from service.policy.document import Reading
+from service.policy.document import Reading, canonical_text
 from service.policy.engine import Engine, compile_document, grants
 from service.policy.explain import RuleTrace, explain, flag_for
 from service.policy.facts import Question

@@ -14,9 +14,10 @@ from service.access.guard import area
 from service.iam import effects, group_store, policy_store, preview, principal_store, principals, rules
 from service.iam.answering import found, require_principal
 from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, full_target, operation_of, target_of
-from service.iam.documents import canonical_text, read_document
+from service.iam.documents import read_document
 from service.iam.preview import Change
 from service.platform import Platform, platform_of
+from service.policy.document import canonical_text
 
 router = area("access")
 IAM = "/api/v1/tenants/{tenant_id}/iam"

@@ -180,6 +180,10 @@ class Space:
         ]
         return {(a, b, c, d) for a, b, c, d in _merged(found)}
 
+    def unnamed(self, place: int) -> str:
+        """The value that stands for all those of a part of the target that no rule names."""
+        return str(self.coordinates[place].atoms[-2])
+
     def operations_in(self, box: Box, names: "_Names") -> Iterator[OperationPattern]:
         """The operations of today's catalogue in the box."""
         for number in _bits(names.within(box)):
@@ -366,6 +370,9 @@ def _example(space: Space, box: Box, names: _Names, draft: Engine, author: Engin
     known = next(space.operations_in(box, names), None)
     operation = known or OperationPattern(chosen[SERVICE], chosen[RESOURCE], chosen[ACTION])
     region, kind, name = (STAR if atom is UNKNOWN_ATOM else atom for atom in chosen[REGION : ID + 1])
+    if kind == space.unnamed(TYPE) and operation.resource not in space.coordinates[TYPE].atoms:
+        # Any type that no rule names will do: that of the operation is the one a person expects.
+        kind = operation.resource
     target = Target(operation.service, region, space.tenant, kind, name)
     facts = facts_of(dict(zip(space.keys, chosen[6:], strict=True)))
     question = Question(str(operation), str(target), facts)

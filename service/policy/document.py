@@ -4,6 +4,7 @@ Nothing in a document is ever ignored: a constraint that is not understood must 
 met. policy language: The document; checklist O14 to O37.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -95,6 +96,11 @@ def read(text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTarge
 def canonical(document: Document) -> dict[str, Any]:
     """The stored form: members in a fixed order, `name` always, no empty `constraints`; arrays as they were."""
     return {"schemaVersion": "1", "rules": [_canonical_rule(rule) for rule in document.rules]}
+
+
+def canonical_text(document: Document) -> str:
+    """The stored form as compact JSON."""
+    return json.dumps(canonical(document), ensure_ascii=False, separators=(",", ":"))
 
 
 def _canonical_rule(rule: Rule) -> dict[str, Any]:

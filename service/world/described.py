@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -11,6 +12,7 @@ from service.clock import wire_time
 from service.db import tables
 from service.issuer.local import ISSUER
 from service.operations.provisioning import KIND, operation_id, pending_steps
+from service.world import access
 from service.world.files import document, table
 from service.world.filling import Minting, Row, add, set_up
 from service.world.offsets import offset
@@ -53,6 +55,12 @@ def fill(connection: Connection, name: str, now: datetime, minting: Minting) -> 
     add(connection, tables.operations, provisioning(world))
     add(connection, tables.resources, resources(world))
     add(connection, tables.api_keys, api_keys(world, minting))
+    add(connection, tables.workload_identities, access.identities(world))
+    add(connection, tables.groups, access.groups(world))
+    add(connection, tables.group_members, access.members(world))
+    add(connection, tables.policies, access.policies(world))
+    add(connection, tables.policy_versions, access.versions(world))
+    add(connection, tables.policy_attachments, access.attachments(world))
     add(connection, tables.sessions, sessions(world))
     add(connection, tables.audit_log, audit(world))
 
@@ -251,4 +259,17 @@ def audit(world: World) -> Iterator[Row]:
         tell(entry["created"], entry["by"], "api_key.create", entry["tenant"], target, {"name": key})
         if "revoked" in entry:
             tell(entry["revoked"], entry["by"], "api_key.revoke", entry["tenant"], target, {"name": key})
+    for entry in world.file.get("identities", {}).values():
+        target = f"workload_identity:{entry['id']}"
+        details = {"namespace": entry["namespace"], "serviceAccount": entry["service_account"]}
+        tell(entry["created"], entry["by"], "workload_identity.create", entry["tenant"], target, details)
+    for entry in world.file.get("groups", {}).values():
+        target = f"group:{entry['id']}"
+        tell(entry["created"], entry["by"], "group.create", entry["tenant"], target, {"name": entry["name"]})
+    for entry in world.file.get("policies", {}).values():
+        target = f"policy:{entry['id']}"
+        tell(entry["created"], entry["by"], "policy.create", entry["tenant"], target, {"name": entry["name"]})
+        for kind, identifier in map(partial(access.principal, world), entry.get("attached", ())):
+            details = {"attacheeType": kind, "attacheeId": identifier}
+            tell(entry["created"], entry["by"], "policy.attach", entry["tenant"], target, details)
     yield from sorted(told, key=lambda row: row["at"])
