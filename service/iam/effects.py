@@ -32,10 +32,12 @@ class Parts:
         found = everything(masks)
         if self.scopes is not None:
             found = found.within(only(scope_mask(self.scopes, known)))
-        for rules in (self.role, self.policies):
-            if rules is not None:
-                found = found.within(reach(masks, rules, tenant))
-        return replace(found, shut=masks.all, possible=0, sure=0) if self.unreadable else found
+        if self.role is not None:
+            found = found.within(reach(masks, self.role, tenant))
+        if self.unreadable:
+            # What it would give is not known, so all of it is shown as taken away.
+            return replace(found, shut=masks.all, possible=0, sure=0)
+        return found if self.policies is None else found.within(reach(masks, self.policies, tenant))
 
 
 def parts_of(compiled: Compiled) -> Parts:

@@ -109,3 +109,16 @@ def inside(database_url: str, tmp_path: Path) -> Iterator[Inside]:
     opened.forget()
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def cluster_pair(new_database_url: Callable[[str, bool], str]) -> Iterator[tuple[Running, Running]]:
+    """Two processes of the platform on one PostgreSQL database; the keys' secrets are those of the first."""
+    url = new_database_url("postgresql", True)
+    with Running(url) as one:
+        other = Running(url)
+        other.folder.mkdir(mode=0o700)
+        for name in ("secret.key", "world-keys.json"):
+            shutil.copy(one.folder / name, other.folder / name)
+        with other:
+            yield one, other
