@@ -75,10 +75,9 @@ def split(text: str) -> tuple[dict[str, Any], str | None]:
         document = None
     else:
         begin, end = found
-        if end is None:
-            return {}, text[begin:]
-        members = strict_json.loads(f"{text[:begin]}null{text[end:]}")
-        document = text[begin:end]
+        # Of a document that is not JSON the end is not known: what stands before it still counts.
+        rest, document = ("}", text[begin:]) if end is None else (text[end:], text[begin:end])
+        members = strict_json.loads(f"{text[:begin]}null{rest}")
     if not isinstance(members, dict):
         raise StrictJsonError("a JSON object is required")
     if document is not None:
