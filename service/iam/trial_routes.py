@@ -1,5 +1,6 @@
 """Trying a document: decided, mapped and checked, never stored. contract: iam simulate; checklist S"""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends
@@ -20,8 +21,8 @@ from service.policy.coverage import Coverage, cover
 from service.policy.document import Reading, canonical_text
 from service.policy.engine import Engine, compile_document, grants
 from service.policy.explain import RuleTrace, explain, flag_for
-from service.policy.facts import Question
-from service.policy.matching import STAR, OperationPattern
+from service.policy.facts import Facts, Question
+from service.policy.matching import STAR, OperationPattern, Target
 
 router = area("trials")
 IAM = "/api/v1/tenants/{tenant_id}/iam"
@@ -105,11 +106,10 @@ def map_coverage(access: Granted, platform: Here, body: Mapping) -> JSONResponse
     targets = [target_of(text, "targets") for text in body.targets]
     facts = facts_of(body.facts, platform.clock)
     masks = known.catalogue.masks
-    covered = cover(masks, grants(reading.document), targets, facts)
+    covered = _covered(known, reading, targets, facts)
     others: list[Coverage] | None = None
     if body.compare is not None:
-        other = _read(platform, _compared(access, platform, body.compare))[1]
-        others = cover(masks, grants(other.document), targets, facts)
+        others = _covered(known, _read(platform, _compared(access, platform, body.compare))[1], targets, facts)
     maps = []
     for place, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
         shown = {"target": text, **_counts(coverage, masks.all), "services": _services(known, coverage)}
@@ -147,6 +147,16 @@ def _read(platform: Platform, text: str) -> tuple[Known, Reading]:
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
     return known, read_document(platform, known, text)
+
+
+def _covered(known: Known, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
+    """The map of a document; on the targets of one service only operations of that service are done."""
+    masks = known.catalogue.masks
+    found = []
+    for one in cover(masks, grants(reading.document), targets, facts):
+        within = masks.of(OperationPattern(one.target.service, STAR, STAR))
+        found.append(Coverage(one.target, one.allowed & within, one.denied & within))
+    return found
 
 
 def _compared(access: Access, platform: Platform, body: Compared) -> str:

@@ -1,0 +1,299 @@
+"""Trying documents: simulate, coverage, check, and that a trial agrees with the real thing. checklist S"""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from service.db import tables
+from service.db.engine import Database
+from tests.service.access import KEYS, Iam, allow, code, deny, details, document
+from tests.service.running import MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
+
+READ = "compute:instances:read"
+
+
+@pytest.fixture
+def iam(demo: Running) -> Iam:
+    return Iam(demo)
+
+
+def simulate(
+    iam: Iam, *rules: dict[str, Any], operation: str = READ, target: str = "*", **facts: Any
+) -> dict[str, Any]:
+    body = {"documentText": json.dumps(document(*rules)), "operation": operation, "target": target, "facts": facts}
+    answer = iam.ask("POST", "/iam/simulate", body)
+    assert answer.status == 200, answer
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_s01_s11_s12_the_deciding_rule_is_named(iam: Iam) -> None:
+    allowed = simulate(iam, deny("storage:*"), allow("compute:*"))
+    assert (allowed["decision"], allowed["reason"], allowed["decidingRule"]) == (
+        "allowed",
+        "allowed",
+        {"index": 1, "name": ""},
+    )
+    denied = simulate(iam, allow("compute:*"), deny("*:*:read") | {"name": "no reading"})
+    assert (denied["decision"], denied["reason"], denied["decidingRule"]) == (
+        "denied",
+        "explicit_deny",
+        {"index": 1, "name": "no reading"},
+    )
+
+
+def test_s10_s13_on_a_refusal_every_rule_is_traced_and_the_nearest_named_with_what_failed(iam: Iam) -> None:
+    found = simulate(
+        iam,
+        allow("storage:*"),
+        allow("compute:*", targets=("frn:compute:*:*:volumes/*",), equals={"frn:region": "fi-hel-1"}),
+        target="frn:compute:*:t:instances/i-1",
+        region="se-sto-1",
+    )
+    assert (found["decision"], found["reason"], found["decidingRule"]) == ("denied", "no_match", None)
+    assert found["nearestRule"] == {"index": 1, "name": "", "failed": "targets"}
+    assert found["rules"][1] == {
+        "index": 1,
+        "name": "",
+        "access": "allow",
+        "operation": "true",
+        "target": "false",
+        "constraints": [{"operator": "equals", "key": "frn:region", "values": ["fi-hel-1"], "result": "false"}],
+        "withinAuthor": None,
+        "result": "false",
+        "fires": False,
+    }
+
+
+@pytest.mark.parametrize("operation", ["compute:read", "compute:*:read", "*", "compute:instances", "a:b:c:d", ""])
+def test_s06_only_a_single_operation_is_tried(iam: Iam, operation: str) -> None:
+    body = {"documentText": json.dumps(document(allow("*"))), "operation": operation, "target": "*"}
+    answer = iam.ask("POST", "/iam/simulate", body)
+    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "operation")
+
+
+def test_s07_an_operation_that_is_not_in_the_catalogue_is_refused_with_suggestions(iam: Iam) -> None:
+    body = {"documentText": json.dumps(document(allow("*"))), "operation": "compute:instance:read", "target": "*"}
+    answer = iam.ask("POST", "/iam/simulate", body)
+    assert code(answer) == (400, "UNKNOWN_OPERATION")
+    assert READ in details(answer)["suggestions"]
+
+
+@pytest.mark.parametrize("target", ["instances/i-1", "frn:compute", "frn:c*:*:*:instances/1", "frn:a:b:c:d", ""])
+def test_s08_a_target_is_a_star_or_a_whole_name(iam: Iam, target: str) -> None:
+    body = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": target}
+    answer = iam.ask("POST", "/iam/simulate", body)
+    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "target")
+
+
+def test_s14_s15_an_address_decides_and_when_it_is_missing_its_flag_is_named(iam: Iam) -> None:
+    office = allow("compute:*", ipInRange={"frn:sourceIp": ["203.0.113.0/24"]})
+    assert simulate(iam, office, sourceIp="203.0.113.7")["decision"] == "allowed"
+    assert simulate(iam, office, sourceIp="198.51.100.1")["reason"] == "no_match"
+    unknown = simulate(iam, office)
+    assert (unknown["decision"], unknown["reason"]) == ("denied", "unknown_context")
+    assert unknown["missing"] == [{"key": "frn:sourceIp", "flag": "--source-ip"}]
+    shut = simulate(iam, allow("*"), deny("*", ipInRange={"frn:sourceIp": ["203.0.113.0/24"]}))
+    assert (shut["reason"], shut["missing"]) == ("explicit_deny", [{"key": "frn:sourceIp", "flag": "--source-ip"}])
+
+
+def test_s17_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam) -> None:
+    for rule in (
+        allow("compute:*", equals={"frn:region": "fi-hel-1"}),
+        allow("compute:*", targets=("frn:compute:fi-hel-1:*:*/*",)),
+    ):
+        target = "frn:compute:*:t:instances/i-1"
+        assert simulate(iam, rule, target=target, region="fi-hel-1")["decision"] == "allowed"
+        assert simulate(iam, rule, target=target, region="se-sto-1")["decision"] == "denied"
+        assert simulate(iam, rule, target=target)["decision"] == "denied"
+
+
+def test_s18_to_s25_three_values_of_tags_types_and_text(iam: Iam) -> None:
+    tagged = allow("compute:*", equals={"frn:requestTag/env": "prod"})
+    assert simulate(iam, tagged, requestTags={"env": "prod", "team": "a"})["decision"] == "allowed"
+    assert simulate(iam, tagged, requestTags={})["reason"] == "no_match"
+    assert simulate(iam, tagged)["reason"] == "unknown_context"
+    kept = deny("compute:*", equals={"frn:resourceTag/env": "prod"})
+    assert simulate(iam, allow("*"), kept)["decision"] == "denied"
+    assert simulate(iam, allow("*"), kept, resourceTags={})["decision"] == "allowed"
+    other = allow("compute:*", notEquals={"frn:resourceTag/env": "prod"})
+    assert simulate(iam, other, resourceTags={})["decision"] == "allowed"
+    assert simulate(iam, other)["reason"] == "unknown_context"
+    like = allow("compute:*", like={"frn:resourceTag/env": "pr*"})
+    for value, decision in (("prod", "allowed"), ("Prod", "denied"), ("xprod", "denied"), ("pr", "allowed")):
+        assert simulate(iam, like, resourceTags={"env": value})["decision"] == decision
+    typed = allow("compute:*", equals={"frn:principalType": "api_key"})
+    assert simulate(iam, typed, principalType="api_key")["decision"] == "allowed"
+    assert simulate(iam, typed, principalType="user")["decision"] == "denied"
+    body = {"documentText": json.dumps(document(typed)), "operation": READ, "target": "*"}
+    answer = iam.ask("POST", "/iam/simulate", body | {"facts": {"principalType": "robot"}})
+    assert code(answer) == (400, "INVALID_INPUT")
+
+
+def test_s26_the_time_is_now_unless_another_or_none_is_given(iam: Iam) -> None:
+    rule = allow("compute:*", after={"frn:currentTime": "2020-01-01T00:00:00Z"})
+    assert simulate(iam, rule)["decision"] == "allowed"
+    assert simulate(iam, rule, currentTime="2019-12-31T23:59:59+00:00")["decision"] == "denied"
+    assert simulate(iam, rule, currentTime="2020-01-01T02:00:00+02:00")["decision"] == "denied"
+    assert simulate(iam, rule, currentTime=None)["reason"] == "unknown_context"
+    for bad in ("2027-W01-1", "20270101", "tomorrow", "2020-01-01T00:00:00"):
+        body = {"documentText": json.dumps(document(rule)), "operation": READ, "target": "*"}
+        answer = iam.ask("POST", "/iam/simulate", body | {"facts": {"currentTime": bad}})
+        assert details(answer)["member"] == "facts.currentTime"
+
+
+def test_an_open_target_must_be_covered_whole_and_says_whether_some_would_be(iam: Iam) -> None:
+    narrow = allow("compute:*", targets=("frn:compute:*:*:instances/web-*",))
+    found = simulate(iam, narrow)
+    assert (found["decision"], found["someTarget"]) == ("denied", True)
+    assert simulate(iam, allow("compute:*"), target="frn:compute:*:t:instances/1")["someTarget"] is True
+    assert simulate(iam, allow("*"), target="frn:compute:eu:t:instances/1")["someTarget"] is None
+
+
+def test_s30_the_authors_cap_is_applied_when_asked_for_and_said(iam: Iam) -> None:
+    body = {"documentText": json.dumps(document(allow("*"))), "operation": "storage:buckets:read", "target": "*"}
+    plain = iam.as_(VIEWER).ask("POST", "/iam/simulate", body).json()
+    capped = iam.as_(VIEWER).ask("POST", "/iam/simulate", body | {"asAuthor": True}).json()
+    assert (plain["decision"], plain["asAuthor"], plain["rules"][0]["withinAuthor"]) == ("allowed", False, None)
+    assert (capped["decision"], capped["asAuthor"], capped["rules"][0]["withinAuthor"]) == ("denied", True, False)
+
+
+def test_s05_trying_is_not_kept(iam: Iam) -> None:
+    before = iam.get("/iam/policies?limit=200")
+    for _ in range(100):
+        simulate(iam, allow("*"))
+    assert iam.get("/iam/policies?limit=200") == before
+
+
+def test_s28_only_people_try(iam: Iam) -> None:
+    body = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": "*"}
+    for path in ("simulate", "coverage", "check", "who", "preview"):
+        answer = iam.platform.ask("POST", f"/api/v1/tenants/{WEB_SHOP}/iam/{path}", key="terraform", body=body)
+        assert code(answer) == (403, "SESSION_REQUIRED")
+
+
+# Coverage
+
+
+def test_the_map_counts_by_service_and_tells_what_changes(iam: Iam) -> None:
+    policy = iam.policy("p", allow("compute:*"), deny("*:*:delete"))
+    body = {
+        "documentText": json.dumps(document(allow("compute:*", "dns:*"), deny("compute:*:delete"))),
+        "targets": ["*", "frn:compute:*:*:instances/i-1"],
+        "compare": {"policyId": policy},
+        "operations": True,
+    }
+    found = iam.ask("POST", "/iam/coverage", body).json()
+    everywhere, instance = found["targets"]
+    services = {one["service"]: one for one in everywhere["services"]}
+    assert found["total"] == 528
+    assert services["compute"]["allowed"] == services["compute"]["total"] == 60
+    assert services["compute"]["denied"] > 0
+    assert services["compute"]["effective"] == 60 - services["compute"]["denied"]
+    assert services["storage"]["effective"] == 0
+    assert everywhere["gained"]
+    assert all(name.startswith("dns:") for name in everywhere["gained"])
+    assert everywhere["lost"] == []
+    assert len(everywhere["operations"]) == everywhere["effective"]
+    assert {name.partition(":")[0] for name in instance["operations"]} == {"compute"}
+
+
+def test_the_map_compares_with_a_text_and_with_an_earlier_version(iam: Iam) -> None:
+    policy = iam.policy("p", allow("compute:*"))
+    iam.edit(policy, allow("dns:*"))
+    text = json.dumps(document(allow("dns:*")))
+    for compare, gained in (
+        ({"policyId": policy}, 0),
+        ({"policyId": policy, "version": 1}, 12),
+        ({"documentText": json.dumps(document(allow("compute:*")))}, 12),
+    ):
+        found = iam.ask("POST", "/iam/coverage", {"documentText": text, "compare": compare}).json()
+        assert len(found["targets"][0]["gained"]) == gained
+    for compare in ({}, {"policyId": policy, "documentText": text}):
+        answer = iam.ask("POST", "/iam/coverage", {"documentText": text, "compare": compare})
+        assert code(answer) == (400, "INVALID_INPUT")
+    missing = iam.ask("POST", "/iam/coverage", {"documentText": text, "compare": {"policyId": policy, "version": 9}})
+    assert code(missing) == (404, "NOT_FOUND")
+
+
+# Check
+
+
+def test_the_check_answers_for_the_one_who_asks(iam: Iam) -> None:
+    dev = allow("compute:instances:read", equals={"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"})
+    for person, rule, answer in (
+        (VIEWER, allow("compute:*:read"), "within"),
+        (VIEWER, allow("compute:*:delete"), "beyond"),
+        (REGIONAL, dev, "within"),
+        (REGIONAL, allow("compute:instances:read"), "beyond"),
+        (MEMBER, deny("*"), "within"),
+    ):
+        found = iam.as_(person).ask("POST", "/iam/check", {"documentText": json.dumps(document(rule))}).json()
+        assert found["answer"] == answer
+        assert bool(found["counterexamples"]) is (answer == "beyond")
+
+
+# A trial and the real thing
+
+
+@pytest.mark.parametrize("rounds", [40, pytest.param(2_500, marks=pytest.mark.slow)])
+def test_s29_what_is_tried_is_what_a_key_gets(own: Running, rounds: int) -> None:
+    """Random documents on a key; the four questions its routes ask, tried and really asked: 10,000 in the long run."""
+    iam = Iam(own)
+    policy = iam.policy("p", allow("*"))
+    assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
+    database = Database(own.database_url)
+    chance = random.Random(29)
+    organization = "21b19d01-a6e8-4950-818c-144893bd4e01"
+    tenant = f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP}"
+    asked = [
+        ("organizations:tenants:read", tenant, "GET", f"/api/v1/tenants/{WEB_SHOP}", None),
+        ("organizations:tenants:list", tenant, "GET", "/api/v1/tenants", None),
+        (
+            "organizations:organizations:list",
+            f"frn:organizations:*:{WEB_SHOP}:organizations/{organization}",
+            "GET",
+            "/api/v1/organizations",
+            None,
+        ),
+        ("organizations:tenants:update", tenant, "PATCH", f"/api/v1/tenants/{WEB_SHOP}", {"displayName": "Web Shop"}),
+    ]
+    facts = {"principalType": "api_key", "tenant": WEB_SHOP, "requestTags": {}, "resourceTags": {}}
+    verdicts = set()
+    for version in range(2, 2 + rounds):
+        rules = [random_rule(chance) for _ in range(chance.randint(1, 4))]
+        text = json.dumps(document(*rules))
+        with database.write() as connection:
+            connection.execute(
+                tables.policies.update().where(tables.policies.c.id == policy).values(document=text, version=version)
+            )
+        for operation, target, method, path, body in asked:
+            tried = iam.ask(
+                "POST",
+                "/iam/simulate",
+                {"documentText": text, "operation": operation, "target": target, "facts": facts},
+            ).json()["decision"]
+            got = own.ask(method, path, key="terraform", body=body)
+            assert (got.status == 200) is (tried == "allowed"), (rules, operation, got)
+            verdicts.add((operation, tried))
+    assert len(verdicts) == 8
+    database.close()
+
+
+def random_rule(chance: random.Random) -> dict[str, Any]:
+    operations = ["organizations:*", "*", "organizations:tenants:*", "*:tenants:read", "*:*:list", "compute:*"]
+    operations += ["organizations:tenants:update", "organizations:organizations:list"]
+    targets = ["*", "*", f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP[:4]}*", "frn:*:*:*:organizations/*"]
+    targets += ["frn:organizations:fi-hel-1:*:*/*", "frn:compute:*:*:*/*"]
+    constraints: list[dict[str, Any]] = [{}, {}, {"equals": {"frn:principalType": "api_key"}}]
+    constraints += [{"equals": {"frn:tenant": "x"}}, {"notEquals": {"frn:resourceTag/env": "prod"}}]
+    constraints += [{"ipInRange": {"frn:sourceIp": ["0.0.0.0/0"]}}, {"like": {"frn:region": "fi*"}}]
+    constraints += [{"after": {"frn:currentTime": "2020-01-01T00:00:00Z"}}]
+    make = chance.choice([allow, allow, allow, deny])
+    return make(
+        *chance.sample(operations, chance.randint(1, 3)),
+        targets=(chance.choice(targets),),
+        **chance.choice(constraints),
+    )

@@ -1,0 +1,204 @@
+"""Everything a principal may do, who may do something, and what a change would do. checklist R16, O12"""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, deny, details, document
+from tests.service.running import NEWSROOM, OWNER, VIEWER, WEB_SHOP, Running
+
+OWNER_ID = "dfb359ee-cc3a-4c40-8c3e-0826d45751a4"
+
+
+@pytest.fixture
+def iam(demo: Running) -> Iam:
+    return Iam(demo)
+
+
+def access(iam: Iam, kind: str, identifier: str) -> dict[str, Any]:
+    found: dict[str, Any] = iam.get(f"/iam/access?principalType={kind}&principalId={identifier}")
+    return found
+
+
+def by_operation(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["operation"]: one for one in found["operations"]}
+
+
+def test_a_persons_access_is_their_role(iam: Iam) -> None:
+    found = access(iam, "user", OWNER_ID)
+    assert found["principal"]["name"] == f"Astrid Lindqvist <{OWNER}>"
+    assert found["limits"] == [{"kind": "role", "detail": "owner"}]
+    assert len(found["operations"]) == 528
+    assert {one["access"] for one in found["operations"]} == {"allowed"}
+    # The same person is a plain member in the other organization.
+    there = access(Iam(iam.platform, OWNER, NEWSROOM), "user", OWNER_ID)
+    assert there["limits"] == [{"kind": "role", "detail": "member"}]
+    assert "organizations:tenants:update" not in by_operation(there)
+
+
+def test_a_keys_access_is_named_by_scope_role_and_policy_with_the_path(own: Running) -> None:
+    iam = Iam(own)
+    policy = iam.policy("p", allow("organizations:*:read"), deny("compute:*"))
+    group = iam.group("g")
+    iam.add(group, "api_key", KEYS["terraform"])
+    iam.attach(policy, "group", group)
+    found = access(iam, "api_key", KEYS["terraform"])
+    operations = by_operation(found)
+    assert set(operations) == {name for name in operations if name.startswith("organizations:")}
+    reading = operations["organizations:tenants:read"]
+    assert reading["access"] == "allowed"
+    assert [one["kind"] for one in reading["by"]] == ["scope", "role", "policy"]
+    assert reading["by"][2]["paths"] == [{"type": "group", "id": group, "name": "g"}]
+    assert (reading["by"][2]["policyName"], reading["by"][2]["ruleIndex"]) == ("p", 0)
+
+
+def test_conditions_and_denies_are_told_apart(own: Running) -> None:
+    iam = Iam(own)
+    policy = iam.policy(
+        "p",
+        allow("compute:instances:read"),
+        allow("compute:instances:start", equals={"frn:resourceTag/env": "dev"}),
+        allow("compute:instances:stop"),
+        deny("compute:instances:stop", equals={"frn:resourceTag/env": "prod"}),
+        allow("compute:instances:delete"),
+        deny("*:*:delete"),
+        allow("compute:images:read", targets=("frn:compute:*:*:images/web-*",)),
+        allow("storage:buckets:read", targets=("frn:compute:*:*:*/*",)),
+    )
+    iam.attach(policy, "api_key", KEYS["terraform"])
+    operations = by_operation(access(iam, "api_key", KEYS["terraform"]))
+    assert {name: one["access"] for name, one in operations.items()} == {
+        "compute:instances:read": "allowed",
+        "compute:instances:start": "conditional",
+        "compute:instances:stop": "conditional",
+        "compute:instances:delete": "denied",
+        "compute:images:read": "conditional",
+    }
+    assert operations["compute:instances:delete"]["deniedBy"][0]["ruleIndex"] == 5
+    assert operations["compute:images:read"]["by"][2]["targets"] == ["frn:compute:*:*:images/web-*"]
+
+
+def test_an_identity_without_any_grant_may_nothing_and_an_orphans_policy_gives_nothing(iam: Iam) -> None:
+    assert access(iam, "workload_identity", IDENTITIES["not-granted-yet"])["operations"] == []
+    orphaned = access(iam, "api_key", KEYS["contractor-2025"])
+    assert orphaned["principal"]["works"] is False
+    assert [(one["policyName"], one["orphaned"]) for one in orphaned["policies"]] == [("contractor access", True)]
+    assert orphaned["operations"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        (f"principalType=api_key&principalId={IDENTITIES['checkout']}", (404, "NOT_FOUND")),
+        ("principalType=user&principalId=d5684a3f-b4aa-4f12-89ca-24cd6f2c1076", (404, "NOT_FOUND")),
+        (f"principalType=api_key&principalId={KEYS['cms']}", (404, "NOT_FOUND")),
+        (f"principalType=group&principalId={KEYS['cms']}", (400, "INVALID_INPUT")),
+        ("principalType=api_key", (400, "INVALID_INPUT")),
+    ],
+)
+def test_who_is_not_of_the_tenant_is_not_found(iam: Iam, query: str, answer: tuple[int, str]) -> None:
+    assert code(iam.ask("GET", f"/iam/access?{query}")) == answer
+
+
+def test_who_may_names_people_keys_and_identities_with_what_gives_it(iam: Iam) -> None:
+    body = {"operation": "compute:instances:delete", "target": f"frn:compute:se-sto-1:{WEB_SHOP}:instances/i-1"}
+    found = iam.ask("POST", "/iam/who", body | {"facts": {"resourceTags": {"env": "prod"}}}).json()
+    people = {one["name"].rpartition("<")[2][:-1] for one in found["principals"] if one["type"] == "user"}
+    assert people == {"owner@aurora.example", "admin@aurora.example", "member@aurora.example"}
+    keys = {one["name"] for one in found["principals"] if one["type"] == "api_key"}
+    assert {"terraform", "compute-all", "compute-writer"} <= keys
+    # Its policy keeps production; expired, revoked and read-only keys are no question.
+    assert not keys & {"deploy-pipeline", "old-deploy", "contractor-2025", "monitoring-agent", "tenant-writer"}
+    dev = iam.ask("POST", "/iam/who", body | {"facts": {"resourceTags": {"env": "dev"}}}).json()
+    pipeline = next(one for one in dev["principals"] if one["name"] == "deploy-pipeline")
+    assert [(one["kind"], one.get("policyName")) for one in pipeline["by"]] == [
+        ("scope", None),
+        ("role", None),
+        ("policy", "deployments"),
+    ]
+    assert pipeline["by"][2]["paths"][0]["name"] == "deployers"
+    assert any(one["name"] == "shop/checkout" for one in dev["principals"])
+
+
+def test_who_agrees_with_the_decision_about_each_of_them(iam: Iam) -> None:
+    for operation in ("compute:instances:read", "secrets:secrets:read", "organizations:tenants:update"):
+        body = {"operation": operation, "target": f"frn:{operation.split(':')[0]}:se-sto-1:{WEB_SHOP}:x/checkout-1"}
+        found = iam.ask("POST", "/iam/who", body).json()
+        allowed = {(one["type"], one["id"]) for one in found["principals"]}
+        for kind, identifier in [*(("api_key", KEYS[k]) for k in ("terraform", "tenant-reader", "backup-runner"))] + [
+            ("workload_identity", one) for one in IDENTITIES.values()
+        ]:
+            if (kind, identifier) in allowed:
+                assert by_operation(access(iam, kind, identifier))[operation]["access"] in ("allowed", "conditional")
+
+
+# What a change would do
+
+
+def preview(iam: Iam, change: str, **named: Any) -> list[dict[str, Any]]:
+    answer = iam.ask("POST", "/iam/preview", {"change": change, **named})
+    assert answer.status == 200, answer
+    found: list[dict[str, Any]] = answer.json()["principals"]
+    return found
+
+
+def test_r16_o12_a_preview_tells_what_deleting_would_open_and_take_and_changes_nothing(own: Running) -> None:
+    iam = Iam(own)
+    policy, group = iam.policy("p", allow("organizations:tenants:read")), iam.group("g")
+    key, identity = KEYS["tenant-writer"], iam.binding("only-here")
+    iam.add(group, "api_key", key)
+    iam.add(group, "workload_identity", identity)
+    iam.attach(policy, "group", group)
+    before = {one["type"]: one for one in preview(iam, "deleteGroup", groupId=group)}
+    assert before["workload_identity"]["lost"] == ["organizations:tenants:read"]
+    assert before["workload_identity"]["inert"] is True
+    # The key had nothing left: a policy of reading, a scope of writing. Without it, it is wide again.
+    assert "organizations:tenants:update" in before["api_key"]["gained"]
+    assert before["api_key"]["inert"] is False
+    assert iam.get(f"/iam/groups/{group}")["memberCount"] == 2
+    for change in (
+        preview(iam, "deletePolicy", policyId=policy),
+        preview(iam, "detach", policyId=policy, principalType="group", principalId=group),
+    ):
+        assert {one["type"]: one["lost"] for one in change} == {
+            "workload_identity": ["organizations:tenants:read"],
+            "api_key": [],
+        }
+    (one,) = preview(iam, "removeMember", groupId=group, principalType="workload_identity", principalId=identity)
+    assert one["inert"] is True
+
+
+def test_a_preview_of_more_is_within_the_author(own: Running) -> None:
+    iam = Iam(own)
+    policy, identity = iam.policy("p", allow("compute:*", "dns:*")), iam.binding("b")
+    (given,) = preview(iam, "attach", policyId=policy, principalType="workload_identity", principalId=identity)
+    assert given["gainedCount"] == 72
+    iam.attach(policy, "workload_identity", identity)
+    text = json.dumps(document(allow("compute:*:read", equals={"frn:region": "fi-hel-1"}), allow("dns:*")))
+    (changed,) = preview(iam, "updatePolicy", policyId=policy, documentText=text)
+    assert changed["lostCount"] == 60 - changed["narrowedCount"]
+    assert all(name.endswith(":read") for name in changed["narrowed"])
+    # By a viewer the same text gives only what a viewer holds.
+    (weaker,) = preview(iam.as_(VIEWER), "updatePolicy", policyId=policy, documentText=text)
+    assert {name for name in weaker["lost"] if name.startswith("dns:")}
+    group = iam.group("g")
+    iam.attach(policy, "group", group)
+    (added,) = preview(
+        iam, "addMember", groupId=group, principalType="workload_identity", principalId=iam.binding("other")
+    )
+    assert added["gainedCount"] == 72
+
+
+@pytest.mark.parametrize(
+    ("body", "member"),
+    [
+        ({"change": "attach", "policyId": "P"}, "principalType"),
+        ({"change": "deleteGroup"}, "groupId"),
+        ({"change": "deletePolicy", "policyId": "P", "groupId": "x"}, "groupId"),
+        ({"change": "nothing"}, "change"),
+    ],
+)
+def test_a_change_that_is_not_told_whole_is_refused(iam: Iam, body: dict[str, Any], member: str) -> None:
+    answer = iam.ask("POST", "/iam/preview", body)
+    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), member)
