@@ -52,8 +52,9 @@ class GrantedRule(NamedTuple):
 
 @dataclass(slots=True)
 class Head:
-    """Rules whose target fields match; `ids` are kept only where one of them names ids or has a cap."""
+    """Rules whose target fields match, kept where one of them names ids or has a cap; `target` is without its id."""
 
+    target: Target
     rules: tuple["Candidate", ...]
     leaves: dict[str, Leaf]
 
@@ -79,12 +80,17 @@ class Engine:
         self._leaves = 0
 
     def decide(self, operation: str, target: str, facts: Facts) -> Verdict:
-        """The verdict on one request. `target` is a full name; its `*` parts are unknown. Malformed: no match."""
+        """The verdict on one request. `target` is a full name; its `*` parts are unknown. Malformed: no match.
+
+        Malformed is a name without an id or with fields that are none; an id may be any text.
+        """
         head, _, name = target.partition("/")
+        if not name:
+            return NO_MATCH
         try:
             leaf = self._table[operation][head]
         except KeyError:
-            found = self._head(operation, target)
+            found = self._head(operation, head, name)
             if found is None:
                 return NO_MATCH
             leaf = found
@@ -92,7 +98,7 @@ class Engine:
             try:
                 leaf = leaf.leaves[name]
             except KeyError:
-                leaf = self._named(operation, target, leaf)  # type: ignore[arg-type]
+                leaf = self._named(operation, head, name, leaf)  # type: ignore[arg-type]
         if leaf.__class__ is int:
             return leaf
         denies, allows = leaf  # type: ignore[misc]
@@ -117,10 +123,11 @@ class Engine:
                     found.update(self._by_pattern.get(OperationPattern(service, resource, action), ()))
         return sorted(found)
 
-    def _head(self, operation: str, text: str) -> Leaf | Head | None:
+    def _head(self, operation: str, head: str, name: str) -> Leaf | Head | None:
         """Build what stands behind an operation and a target's fields; None for a request that is not well-formed."""
         try:
-            asked, target = read_operation(operation), read_target(text)
+            # Whether the fields are well-formed must not depend on the id that came with them first.
+            asked, target = read_operation(operation), read_target(f"{head}/{STAR}")
         except PatternRefused:
             # Not kept: a table filled with nonsense would push out what is asked for every second.
             return None
@@ -132,20 +139,17 @@ class Engine:
         self._make_room()
         entry: Leaf | Head
         if any(candidate.ids is not None or candidate.granted.cap is not None for candidate in rules):
-            entry = Head(tuple(rules), {})
+            entry = Head(target, tuple(rules), {})
         else:
-            entry = self._leaf(operation, text, rules)
-        self._table.setdefault(operation, {})[text.partition("/")[0]] = entry
+            entry = self._leaf(operation, f"{head}/{name}", rules)
+        self._table.setdefault(operation, {})[head] = entry
         return entry
 
-    def _named(self, operation: str, text: str, head: Head) -> Leaf:
-        try:
-            target = read_target(text)
-        except PatternRefused:
-            return NO_MATCH
-        rules = [candidate for candidate in head.rules if _holds_for(candidate, target)]
+    def _named(self, operation: str, head: str, name: str, entry: Head) -> Leaf:
+        target = entry.target._replace(id=name)
+        rules = [candidate for candidate in entry.rules if _holds_for(candidate, target)]
         self._make_room()
-        leaf = head.leaves[text.partition("/")[2]] = self._leaf(operation, text, rules)
+        leaf = entry.leaves[name] = self._leaf(operation, f"{head}/{name}", rules)
         return leaf
 
     def _make_room(self) -> None:

@@ -1,0 +1,185 @@
+"""The author check against trying everything, and what is easily got wrong. policy language: The author's cap"""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from service.policy.catalogue import Catalogue
+from service.policy.containment import Answer, Check, check
+from service.policy.document import read
+from service.policy.engine import grants
+from service.policy.rules import Document, Rule
+from tests.policy import enumeration, reference, worlds
+
+CATALOGUE = Catalogue(worlds.CATALOGUE)
+
+
+def pair(chance: random.Random, keys: int) -> tuple[list[Rule], list[Rule]]:
+    """A draft and an author over at most so many constraint keys, often close to each other."""
+    allowed = set(
+        chance.sample(["frn:sourceIp", "frn:currentTime", "frn:region", "frn:principalType", TAG, OTHER], keys)
+    )
+
+    def plain(rule: Rule) -> Rule:
+        kept = tuple(one for one in rule.constraints if one.key in allowed)
+        return Rule(**{name: getattr(rule, name) for name in FIELDS} | {"constraints": kept})
+
+    draft = [plain(worlds.rule(chance)) for _ in range(chance.randint(1, 3))]
+    author = [plain(worlds.rule(chance, deny=0.25)) for _ in range(chance.randint(1, 6))]
+    # The draft's own rules among the author's: without them almost every draft would escape.
+    author += [
+        rule if chance.random() < 0.5 else plain(worlds.rule(chance, deny=0))
+        for rule in draft
+        if not rule.denies and chance.random() < 0.7
+    ]
+    chance.shuffle(author)
+    return draft, author
+
+
+FIELDS = ("name", "access", "operations", "operation_texts", "targets", "target_texts", "constraints")
+TAG, OTHER = "frn:resourceTag/env", "frn:resourceTag/team"
+
+
+def asked(draft: list[Rule], author: list[Rule]) -> Check:
+    return check(Document(tuple(draft)), grants(Document(tuple(author))), tenant="t1", catalogue=worlds.CATALOGUE)
+
+
+def disagreement(seed: int, pairs: int) -> str | None:
+    """The first of some random pairs on which the check and the enumeration differ."""
+    chance = random.Random(seed)
+    for _ in range(pairs):
+        draft, author = pair(chance, chance.choice((0, 0, 1, 1, 2)))
+        escape = enumeration.escapes(draft, author, "t1")
+        found = asked(draft, author)
+        if found.answer is Answer.WITHIN and escape is not None:
+            return f"passed, but {escape} escapes {draft} {author}"
+        if found.answer is Answer.UNDECIDED:
+            return f"undecided: {draft} {author}"
+        if found.answer is Answer.BEYOND and escape is None and not confirmed(found, draft, author):
+            return f"refused without reason: {found} {draft} {author}"
+    return None
+
+
+def confirmed(found: Check, draft: list[Rule], author: list[Rule]) -> bool:
+    """Whether every counterexample is one, in the reference's judgement."""
+    return bool(found.examples) and all(
+        reference.decide(draft, one.question) > 0 >= reference.decide(author, one.question) for one in found.examples
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_check_agrees_with_trying_every_request_of_a_small_universe(seed: int) -> None:
+    assert disagreement(seed, 40) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_the_same_at_length(seed: int) -> None:
+    assert disagreement(seed, 250) is None
+
+
+def test_both_answers_are_met_often_enough_to_mean_something() -> None:
+    chance = random.Random(0)
+    answers = [asked(*pair(chance, 1)).answer for _ in range(200)]
+    assert min(answers.count(Answer.WITHIN), answers.count(Answer.BEYOND)) > 40
+
+
+# Traps
+
+
+def rules(*given: dict[str, Any]) -> list[Rule]:
+    text = json.dumps({"schemaVersion": "1", "rules": [{"targets": ["*"], **rule} for rule in given]})
+    return list(read(text, CATALOGUE).document.rules)
+
+
+def allow(*operations: str, **rest: Any) -> dict[str, Any]:
+    return {"access": "allow", "operations": list(operations), **rest}
+
+
+def deny(*operations: str, **rest: Any) -> dict[str, Any]:
+    return {"access": "deny", "operations": list(operations), **rest}
+
+
+def ranges(*blocks: str) -> dict[str, Any]:
+    return {"constraints": {"ipInRange": {"frn:sourceIp": list(blocks)}}}
+
+
+def answer(draft: list[Rule], author: list[Rule]) -> Answer:
+    return asked(draft, author).answer
+
+
+def test_todays_operations_one_by_one_do_not_hold_a_star() -> None:
+    found = asked(rules(allow("*")), rules(allow(*worlds.CATALOGUE)))
+    assert found.answer is Answer.BEYOND
+    assert all(example.future for example in found.examples)
+    assert answer(rules(allow(*worlds.CATALOGUE)), rules(allow("*"))) is Answer.WITHIN
+
+
+def test_two_ranges_together_hold_one() -> None:
+    halves = rules(allow("*", **ranges("10.0.0.0/9")), allow("*", **ranges("10.128.0.0/9")))
+    assert answer(rules(allow("*", **ranges("10.0.0.0/8"))), halves) is Answer.WITHIN
+    assert answer(rules(allow("*", **ranges("10.0.0.0/7"))), halves) is Answer.BEYOND
+
+
+def test_every_address_of_version_6_holds_none_of_version_4() -> None:
+    assert answer(rules(allow("*", **ranges("10.0.0.0/8"))), rules(allow("*", **ranges("::/0")))) is Answer.BEYOND
+    both = rules(allow("*", **ranges("::/0", "0.0.0.0/0")))
+    assert answer(rules(allow("*", **ranges("10.0.0.0/8", "2001:db8::/32"))), both) is Answer.WITHIN
+    # A draft without the constraint also allows a request whose address nobody knows.
+    assert answer(rules(allow("*")), both) is Answer.BEYOND
+
+
+def test_a_mapped_block_is_one_of_version_4() -> None:
+    mapped, plain = rules(allow("*", **ranges("::ffff:10.0.0.0/104"))), rules(allow("*", **ranges("10.0.0.0/8")))
+    assert answer(mapped, plain) is answer(plain, mapped) is Answer.WITHIN
+
+
+def test_a_deny_of_the_draft_makes_up_for_one_of_the_author() -> None:
+    author = rules(allow("*"), deny("*:*:delete", targets=["frn:compute:*:*:*/*"]))
+    assert answer(rules(allow("*")), author) is Answer.BEYOND
+    assert answer(rules(allow("*"), deny("compute:*")), author) is Answer.WITHIN
+    assert answer(rules(allow("*"), deny("compute:instances:*")), author) is Answer.BEYOND
+
+
+def test_a_counterexample_of_a_deny_names_it() -> None:
+    (example, *_) = asked(rules(allow("*")), rules(allow("*"), deny("*:*:delete"))).examples
+    assert example.author_deny is not None
+    assert (example.author_deny.index, example.question.operation.split(":")[2]) == (1, "delete")
+
+
+def test_the_documents_tenant_is_the_only_one() -> None:
+    here = rules(allow("*", targets=["frn:*:*:t1:*/*"]))
+    assert answer(rules(allow("*")), here) is Answer.WITHIN
+    assert answer(rules(allow("*")), rules(allow("*", targets=["frn:*:*:t2:*/*"]))) is Answer.BEYOND
+
+
+def test_tags_are_unknown_only_together() -> None:
+    def tagged(operator: str, key: str, value: str) -> dict[str, Any]:
+        return {"constraints": {operator: {f"frn:resourceTag/{key}": value}}}
+
+    # Whoever knows that one tag is there knows of every other whether it is.
+    author = rules(allow("*", **tagged("equals", "env", "dev")), allow("*", **tagged("notEquals", "env", "dev")))
+    assert answer(rules(allow("*", **tagged("equals", "team", "web"))), author) is Answer.WITHIN
+    assert answer(rules(allow("*")), author) is Answer.BEYOND
+
+
+def test_what_cannot_be_told_apart_within_the_budget_is_undecided() -> None:
+    tangled = [f"frn:*:*:*:*/{'*'.join('abcab'[i:] + 'cab'[:i])}*{i}" for i in range(5)]
+    draft = rules(*[allow("*", targets=[target]) for target in tangled])
+    author = rules(*[allow("*", targets=[target + "x*"]) for target in tangled])
+    found = check(Document(tuple(draft)), grants(Document(tuple(author))), tenant="t", catalogue=(), budget=3)
+    assert (found.answer, found.examples) == (Answer.UNDECIDED, ())
+
+
+def test_a_bounded_time_has_bounds_on_both_sides() -> None:
+    """Instants before the first and after the last that can be written are no requests."""
+
+    def times(**operators: str) -> dict[str, Any]:
+        return {"constraints": {operator: {"frn:currentTime": value} for operator, value in operators.items()}}
+
+    whole = rules(allow("*", **times(after="0001-01-01T00:00:00Z", before="9999-12-31T23:59:59Z")))
+    part = rules(allow("*", **times(after="2026-01-01T00:00:00Z", before="2027-01-01T00:00:00Z")))
+    assert answer(part, whole) is Answer.WITHIN
+    assert answer(whole, part) is Answer.BEYOND

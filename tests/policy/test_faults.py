@@ -1,0 +1,369 @@
+"""Each fault an engine like this could have, planted and caught: the comparisons of the other tests see it.
+
+A comparison is a function that says what differs, None when nothing does. Unharmed, every comparison finds nothing;
+with its fault planted it must find something. policy language: Traps
+"""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import pytest
+
+from service.policy import atoms, conditions, containment, coverage, document, engine, facts, matching
+from service.policy.catalogue import Catalogue
+from service.policy.containment import Answer
+from service.policy.coverage import CatalogueMasks, cover
+from service.policy.document import DocumentRefused, read
+from service.policy.engine import Engine, compile_document, grants
+from service.policy.facts import Facts, Question
+from service.policy.matching import OperationPattern, read_target
+from service.policy.rules import Document, Rule
+from tests.policy import reference, worlds
+from tests.policy.test_containment import allow, asked, deny, disagreement, ranges, rules
+
+CATALOGUE = Catalogue(worlds.CATALOGUE)
+Comparison = Callable[[], object]
+GLOB, BLOCK = matching.glob, conditions.read_block
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> Any:
+    """Globs and blocks are remembered between tests; a fault must not be, nor be hidden by what was."""
+    forget()
+    yield
+    forget()
+
+
+def forget() -> None:
+    GLOB.cache_clear()
+    BLOCK.cache_clear()
+
+
+# Comparisons
+
+
+def decisions() -> object:
+    """The engine against the reference, first touch and warm, with malformed requests in between."""
+    chance = random.Random(11)
+    for _ in range(600):
+        found = worlds.document(chance)
+        compiled = compile_document(found)
+        for _ in range(8):
+            question = worlds.question(chance)
+            head = question.target.partition("/")[0]
+            for malformed in (head, f"{head}/", head.rpartition(":")[0]):
+                if compiled.decide(question.operation, malformed, question.facts) != 0:
+                    return malformed
+            for _ in ("first touch", "warm"):
+                if compiled.decide(question.operation, question.target, question.facts) != reference.decide(
+                    list(found.rules), question
+                ):
+                    return question
+    return None
+
+
+def capped() -> object:
+    """What a policy gives against what its author holds."""
+    chance = random.Random(12)
+    for _ in range(300):
+        own, author = worlds.document(chance), worlds.document(chance)
+        compiled = Engine(grants(own, cap=compile_document(author)))
+        question = worlds.question(chance)
+        both = reference.decide(list(own.rules), question) > 0 < reference.decide(list(author.rules), question)
+        if (compiled.decide(question.operation, question.target, question.facts) > 0) is not both:
+            return question
+    return None
+
+
+def maps() -> object:
+    """The coverage map against one decision after another."""
+    chance = random.Random(13)
+    masks = CatalogueMasks(worlds.CATALOGUE)
+    for _ in range(150):
+        found, known = worlds.document(chance), worlds.facts(chance)
+        target = read_target(worlds.target_text(chance, ("a", "ab", "*")))
+        given = masks.names(cover(masks, grants(found), [target], known)[0].effective)
+        for operation in worlds.CATALOGUE:
+            service = operation.partition(":")[0] if target.service == "*" else target.service
+            region = known.region if target.region == "*" and known.region else target.region
+            asked_for = Question(operation, str(target._replace(service=service, region=region)), known)
+            if (operation in given) is not (reference.decide(list(found.rules), asked_for) > 0):
+                return asked_for
+    return None
+
+
+def containments() -> object:
+    """The author check against trying everything, and the traps."""
+    return traps() or next((found for seed in range(3) if (found := disagreement(seed, 40))), None)
+
+
+def traps() -> object:
+    """Single cases that random ones seldom hold."""
+    halves = rules(allow("*", **ranges("10.0.0.0/9")), allow("*", **ranges("10.128.0.0/9")))
+    stops = rules(allow("*"), deny("*:*:delete", targets=["frn:compute:*:*:*/*"]))
+    cases = {
+        "a star outgrows": (rules(allow("*")), rules(allow(*worlds.CATALOGUE)), Answer.BEYOND),
+        "two ranges": (rules(allow("*", **ranges("10.0.0.0/8"))), halves, Answer.WITHIN),
+        "version 4 in ::/0": (
+            rules(allow("*", **ranges("10.0.0.0/8"))),
+            rules(allow("*", **ranges("::/0"))),
+            Answer.BEYOND,
+        ),
+        "own deny": (rules(allow("*"), deny("compute:*")), stops, Answer.WITHIN),
+        "author's deny": (rules(allow("*")), stops, Answer.BEYOND),
+        "tenant": (rules(allow("*")), rules(allow("*", targets=["frn:*:*:t1:*/*"])), Answer.WITHIN),
+        "another tenant": (rules(allow("*")), rules(allow("*", targets=["frn:*:*:t2:*/*"])), Answer.BEYOND),
+        "unknown address": (rules(allow("*")), rules(allow("*", **ranges("::/0", "0.0.0.0/0"))), Answer.BEYOND),
+        "tags go together": (
+            rules(allow("*", constraints={"equals": {"frn:resourceTag/team": "web"}})),
+            rules(
+                allow("*", constraints={"equals": {"frn:resourceTag/env": "dev"}}),
+                allow("*", constraints={"notEquals": {"frn:resourceTag/env": "dev"}}),
+            ),
+            Answer.WITHIN,
+        ),
+    }
+    for name, (draft, author, expected) in cases.items():
+        if asked(draft, author).answer is not expected:
+            return name
+    return None
+
+
+def addresses() -> object:
+    """Addresses as they are written, mapped ones too, against the standard library's own judgement."""
+    for block in ("10.0.0.0/8", "::/0", "0.0.0.0/0", "2001:db8::/32", "::ffff:10.0.0.0/104"):
+        compiled = compile_document(Document(tuple(rules(allow("*", **ranges(block))))))
+        for text in ("10.1.2.3", "::ffff:10.1.2.3", "::ffff:192.0.2.1", "2001:db8::1", "::1"):
+            address, network = ip_address(text), ip_network(block)
+            address = getattr(address, "ipv4_mapped", None) or address
+            if block.startswith("::ffff:"):
+                network = ip_network("10.0.0.0/8")
+            known = Facts(source_ip=facts.read_address(text))
+            if (compiled.decide(worlds.CATALOGUE[0], "frn:compute:*:*:*/*", known) > 0) is not (address in network):
+                return text, block
+    return None
+
+
+def letters() -> object:
+    """Texts that differ in case only, and a star that is a text, against the reference."""
+    for operator in ("equals", "notEquals", "like"):
+        for value in ("dev", "Dev", "d*", "*"):
+            found = rules(allow("*", constraints={operator: {"frn:resourceTag/env": value}}))
+            compiled = compile_document(Document(tuple(found)))
+            for held in ("dev", "DEV", "Dev", "d*", "*", ""):
+                question = Question(worlds.CATALOGUE[0], "frn:compute:*:*:*/*", Facts(resource_tags={"env": held}))
+                expected = reference.decide(found, question)
+                if compiled.decide(question.operation, question.target, question.facts) != expected:
+                    return question
+    return None
+
+
+def readings() -> object:
+    """Documents that must be refused."""
+    rule = '{"access":"allow","operations":["*"],"targets":["*"]%s}'
+    whole = '{"schemaVersion":"1","rules":[' + rule + "]}"
+    for text in (
+        whole % ',"constraints":{"Equals":{"frn:region":"eu"}}',
+        whole % ',"constraints":{"equals":{"frn:regoin":"eu"}}',
+        whole % ',"constraint":{}',
+        whole.replace('"allow"', '"deny","access":"allow"') % "",
+        whole.replace('"operations":["*"]', '"operations":["compute:instance:read"]') % "",
+        whole % ',"constraints":{"ipInRange":{"frn:sourceIp":["10.0.0.1/8"]}}',
+        whole % ',"constraints":{"before":{"frn:currentTime":"2026-01-01"}}',
+        '{"schemaVersion":"1","rules":[' + ",".join([rule % ""] * 501) + "]}",
+    ):
+        try:
+            read(text, CATALOGUE)
+        except DocumentRefused:
+            continue
+        return text
+    return None
+
+
+COMPARISONS: tuple[Comparison, ...] = (decisions, addresses, letters, capped, maps, containments, readings)
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS)
+def test_unharmed_every_comparison_finds_nothing(comparison: Comparison) -> None:
+    assert comparison() is None
+
+
+# Faults
+
+Patch = tuple[Any, str, Any]
+BOXES, RUN, TARGETS = containment._Search._boxes, containment._Search.run, containment.Space._targets
+GRANTED, HEAD, FACT = engine.GrantedRule, Engine._head, containment.fact
+DECIDE = Engine.decide
+CONSTRAINTS, CONSTRAINT = document._Reader._constraints, document._Reader._constraint
+
+
+def unknown_counts_as(value: bool) -> Any:
+    return lambda constraint: conditions._test(constraint, value)
+
+
+def one_answer_for_the_head(self: Engine, operation: str, head: str, name: str) -> Any:
+    """What the first id of a head got is kept for all the ids of that head."""
+    found = HEAD(self, operation, head, name)
+    if isinstance(found, engine.Head):
+        found = self._table[operation][head] = self._named(operation, head, name, found)
+    return found
+
+
+def answers_without_an_id(self: Engine, operation: str, target: str, known: Facts) -> int:
+    """A name without an id is answered from what a well-formed one has left in the table."""
+    return DECIDE(self, operation, target if "/" in target else f"{target}/*", known)
+
+
+def first_rule_wins(self: Engine, operation: str, target: str, candidates: Any) -> Any:
+    tests = []
+    for candidate in candidates:
+        denies = candidate.granted.rule.denies
+        test = self._test(denies, candidate.granted.rule.constraints)
+        tests.append((test or (lambda known: True), -candidate.number if denies else candidate.number))
+    return (tuple(tests), ())
+
+
+def begins(pattern: str) -> Any:
+    return lambda text: text.startswith(pattern.partition("*")[0])
+
+
+def whatever_the_case(operator: str, value: str) -> Any:
+    same = conditions.glob(value.casefold()) if operator == "like" else value.casefold().__eq__
+    return lambda text: same(text.casefold()) is not (operator == "notEquals")
+
+
+def of_any_version(blocks: Any, unknown: bool) -> Any:
+    def test(known: Facts) -> bool:
+        if known.source_ip is None:
+            return unknown
+        return any(first <= known.source_ip[1] <= last for _, first, last in blocks)
+
+    return test
+
+
+def unmapped(text: str) -> Any:
+    address = ip_address(text)
+    return address.version, int(address)
+
+
+def inclusive(before: bool, text: str, unknown: bool) -> Any:
+    limit = facts.read_instant(text)
+    assert limit is not None
+
+    def test(known: Facts) -> bool:
+        now = known.current_time
+        return unknown if now is None else now <= limit if before else now >= limit
+
+    return test
+
+
+def absent_is_unknown(tags: str, name: str, operator: str, value: str, unknown: bool) -> Any:
+    same = conditions._sameness(operator, value)
+
+    def test(known: Facts) -> bool:
+        held = getattr(known, tags)
+        return unknown if held is None or name not in held else same(held[name])
+
+    return test
+
+
+def any_of_them(tests: Any) -> Any:
+    return (lambda known: any(test(known) for test in tests)) if tests else None
+
+
+def only_the_very_pattern(self: Engine, operation: OperationPattern) -> list[int]:
+    return sorted(self._by_pattern.get(operation, ()))
+
+
+def without_cap(rule: Any, source: Any, cap: Any = None) -> Any:
+    return GRANTED(rule, source, None)
+
+
+def only_named(literals: Any) -> Any:
+    return atoms.Coordinate([literal for literal in dict.fromkeys(literals) if literal != "*"] or ["any-other"])
+
+
+def without_the_authors_denies(self: Any, draft: Any, author: Any) -> Any:
+    return RUN(self, draft, [rule for rule in author if not rule.denies])
+
+
+def without_the_drafts_denies(self: Any, draft: Any, author: Any) -> Any:
+    return RUN(self, [rule for rule in draft if not rule.denies], author)
+
+
+def one_must_hold_all(self: Any, box: Any, covers: Any) -> Any:
+    return [] if covers.holding(box, covers.all) else [box]
+
+
+def known_only(key: str, given: Any) -> Any:
+    return atoms.Coordinate([atom for atom in FACT(key, given).atoms if atom is not atoms.UNKNOWN])
+
+
+def of_every_tenant(self: Any, rule: Rule) -> Any:
+    return TARGETS(self, replace(rule, targets=tuple(target._replace(tenant="*") for target in rule.targets)))
+
+
+def skips_unknown_operators(self: Any, path: Any, value: Any) -> Any:
+    return CONSTRAINTS(self, path, {name: keys for name, keys in value.items() if name in document.OPERATORS})
+
+
+def skips_unknown_keys(self: Any, path: Any, operator: Any, key: str, value: object) -> Any:
+    return CONSTRAINT(self, path, operator, key, value) if document._known_key(key) else None
+
+
+FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
+    "an unknown fact lets an allow grant": (decisions, [(conditions, "surely", unknown_counts_as(True))]),
+    "an unknown fact keeps a deny from firing": (decisions, [(conditions, "possibly", unknown_counts_as(False))]),
+    "the first rule that matches decides": (decisions, [(Engine, "_leaf", first_rule_wins)]),
+    "an open target is covered by any pattern": (decisions, [(engine, "surely_covers", matching.may_cover)]),
+    "the map covers an open target with any pattern": (maps, [(coverage, "surely_covers", matching.may_cover)]),
+    "a deny needs the whole of an open target": (decisions, [(engine, "may_cover", matching.surely_covers)]),
+    "the first id of a head speaks for all": (decisions, [(Engine, "_head", one_answer_for_the_head)]),
+    "a malformed target is answered from the table": (decisions, [(Engine, "decide", answers_without_an_id)]),
+    "a pattern matches by its first characters": (decisions, [(matching, "glob", begins)]),
+    "letter case does not count": (letters, [(conditions, "_sameness", whatever_the_case)]),
+    "addresses of both versions are one number line": (addresses, [(conditions, "_in_blocks", of_any_version)]),
+    "a mapped address stays of version 6": (addresses, [(facts, "read_address", unmapped)]),
+    "before and after hold at the instant itself": (decisions, [(conditions, "_at", inclusive)]),
+    "a tag that is not there is unknown": (decisions, [(conditions, "_tag", absent_is_unknown)]),
+    "one of the constraints is enough": (decisions, [(conditions, "every", any_of_them)]),
+    "a star in an operation is a name": (decisions, [(Engine, "candidates", only_the_very_pattern)]),
+    "the author's cap is left out": (capped, [(engine, "GrantedRule", without_cap)]),
+    "a deny is no part of the map": (maps, [(coverage.Coverage, "effective", property(lambda self: self.allowed))]),
+    "the catalogue never grows": (containments, [(containment, "operation_part", only_named)]),
+    "the author's denies are forgotten": (
+        containments,
+        [(containment._Search, "run", without_the_authors_denies)],
+    ),
+    "the draft's own denies do not count": (containments, [(containment._Search, "run", without_the_drafts_denies)]),
+    "one rule of the author must hold all": (containments, [(containment._Search, "_minus", one_must_hold_all)]),
+    "a tag is unknown on its own": (traps, [(containment.Space, "worlds", lambda self: [self.full])]),
+    "unknown is no value of a fact": (traps, [(containment, "fact", known_only)]),
+    "the targets of other tenants count": (containments, [(containment.Space, "_targets", of_every_tenant)]),
+    "an unknown operator is one that is not met": (
+        readings,
+        [(document._Reader, "_constraints", skips_unknown_operators)],
+    ),
+    "an unknown key is one that is not met": (readings, [(document._Reader, "_constraint", skips_unknown_keys)]),
+    "an unknown member is ignored": (readings, [(document._Reader, "_members", lambda self, path, value, known: None)]),
+    "of a member given twice the last counts": (readings, [(document, "loads", lambda text, **_: json.loads(text))]),
+    "a pattern may match nothing": (readings, [(Catalogue, "has", lambda self, pattern: True)]),
+    "host bits are cut off": (readings, [(document, "read_block", lambda text: (4, 0, 1))]),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_caught(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    comparison, patches = FAULTS[fault]
+    for owner, name, replacement in patches:
+        monkeypatch.setattr(owner, name, replacement)
+    try:
+        found = comparison()
+    except AssertionError as raised:
+        # The check puts its counterexamples to the engine, and says so when that disagrees.
+        found = raised
+    assert found is not None
