@@ -35,6 +35,10 @@ class CatalogueMasks:
                 mask &= masks.get(value, 0)
         return mask
 
+    def of_service(self, service: str) -> int:
+        """The operations of a service."""
+        return self._parts[0].get(service, 0)
+
     def of_rule(self, rule: Rule) -> int:
         """The operations of all patterns of a rule."""
         mask = 0
@@ -76,25 +80,40 @@ def cover(
     masks: CatalogueMasks, rules: Sequence[GrantedRule], targets: Sequence[Target], facts: Facts
 ) -> list[Coverage]:
     """The map for each target. Caps are left out: the author's rights are shown by the author check."""
-    prepared = [(masks.of_rule(granted.rule), granted.rule, _holds(granted.rule, facts)) for granted in rules]
-    prepared = [(mask, rule, holds) for mask, rule, holds in prepared if mask and holds]
-    # A target whose service is open takes its service from each operation, so each service is asked for itself.
-    services = {name.partition(":")[0] for name in masks.operations}
+    prepared = [_Prepared(masks, granted.rule) for granted in rules if _holds(granted.rule, facts)]
     found = []
     for target in targets:
-        asked = [asked_target(target, service, facts.region) for service in sorted(services)]
-        if target.service != STAR:
-            asked = [asked_target(target, target.service, facts.region)]
+        open_service = target.service == STAR
+        asked = asked_target(target, STAR, facts.region)
         allowed = denied = 0
-        for one in asked:
-            within = masks.of(OperationPattern(one.service, STAR, STAR)) if target.service == STAR else masks.all
-            for mask, rule, _ in prepared:
-                if rule.denies and mask & within & ~denied and any(may_cover(p, one) for p in rule.targets):
-                    denied |= mask & within
-                elif not rule.denies and mask & within & ~allowed and any(surely_covers(p, one) for p in rule.targets):
-                    allowed |= mask & within
+        for rule in prepared:
+            if not rule.mask & ~(denied if rule.denies else allowed):
+                continue
+            covers = may_cover if rule.denies else surely_covers
+            within = 0
+            for service, pattern in rule.patterns:
+                # A target whose service is open takes its service from each operation.
+                if service not in (STAR, target.service) and not open_service:
+                    continue
+                if covers(pattern, asked):
+                    within |= masks.all if service == STAR or not open_service else masks.of_service(service)
+            if rule.denies:
+                denied |= rule.mask & within
+            else:
+                allowed |= rule.mask & within
         found.append(Coverage(target, allowed, denied))
     return found
+
+
+class _Prepared:
+    """A rule as a mask of operations and target patterns with their service apart."""
+
+    __slots__ = ("denies", "mask", "patterns")
+
+    def __init__(self, masks: CatalogueMasks, rule: Rule) -> None:
+        self.denies = rule.denies
+        self.mask = masks.of_rule(rule)
+        self.patterns = [(pattern.service, pattern._replace(service=STAR)) for pattern in rule.targets]
 
 
 def _holds(rule: Rule, facts: Facts) -> bool:

@@ -1,0 +1,73 @@
+"""A second, independent judge: Cedar on the same documents and requests, wherever nothing is unknown. hostile E19"""
+
+import random
+from dataclasses import replace
+
+import cedarpy
+import pytest
+
+from service.policy.engine import compile_document
+from service.policy.facts import Question, read_address, read_instant
+from tests.policy import cedar, worlds
+
+
+def known_question(chance: random.Random) -> Question:
+    """A request without anything unknown: no open part of the target, every fact said, tags there or absent."""
+    operation = chance.choice(worlds.CATALOGUE)
+    region, kind = chance.choice((*worlds.REGIONS, "elsewhere")), chance.choice((*worlds.RESOURCES, "other"))
+    name = chance.choice(("a", "ab", "abc", "b", "axb", "zz"))
+    address = read_address(chance.choice([one for one in worlds.ADDRESSES if one != "nonsense"]))
+    instant = read_instant(chance.choice(worlds.TIMES))
+    assert instant is not None
+    facts = worlds.facts(chance)
+    return Question(
+        operation,
+        f"frn:{operation.partition(':')[0]}:{region}:{chance.choice(worlds.TENANTS)}:{kind}/{name}",
+        replace(
+            facts,
+            source_ip=address,
+            current_time=instant + chance.choice((-1, 0, 1)),
+            region=facts.region or chance.choice(worlds.REGIONS),
+            principal_type=facts.principal_type or "user",
+            tenant=facts.tenant or chance.choice(worlds.TENANTS),
+            request_tags=facts.request_tags or {},
+            resource_tags=facts.resource_tags or {},
+        ),
+    )
+
+
+def compared(seed: int, documents: int, each: int) -> tuple[int, int]:
+    """How many requests were decided alike, and how many of them allowed."""
+    chance = random.Random(seed)
+    alike = allowed = 0
+    for _ in range(documents):
+        document = worlds.document(chance, most=6)
+        engine = compile_document(document)
+        questions = [known_question(chance) for _ in range(each)]
+        answers = cedarpy.is_authorized_batch(list(map(cedar.request, questions)), cedar.policies(document), [])
+        for question, answer in zip(questions, answers, strict=True):
+            assert not answer.diagnostics.errors, (answer.diagnostics.errors, document)
+            ours = engine.decide(question.operation, question.target, question.facts) > 0
+            assert ours is answer.allowed, (document, question)
+            alike, allowed = alike + 1, allowed + ours
+    return alike, allowed
+
+
+def test_both_engines_decide_alike() -> None:
+    alike, allowed = compared(1, 40, 50)
+    assert alike == 2_000
+    assert 200 < allowed < 1_800
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_both_engines_decide_100_000_requests_alike(seed: int) -> None:
+    assert compared(100 + seed, 100, 50)[0] == 5_000
+
+
+def test_the_comparison_sees_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    from service.policy import conditions
+
+    monkeypatch.setattr(conditions, "possibly", lambda constraint: lambda known: False)
+    with pytest.raises(AssertionError):
+        compared(1, 40, 50)
