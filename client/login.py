@@ -164,11 +164,14 @@ def sign_out(connection: Connection) -> bool:
     except FrostError as error:
         if error.exit_code != Exit.NOT_SIGNED_IN:
             connection.notices.append(f"the platform could not end the session ({error.message}); here it is forgotten")
-    _revoke(connection, session)
     with alone(connection):
+        connection.reload()
+        # Ending it may have renewed it: what is revoked is the pair that counts now.
+        now = credentials.load_session(connection.config, connection.context)
         connection.notices += credentials.forget(connection.config, connection.context.name, ended=True)
         connection.reload()
         connection.adopt(None)
+    _revoke(connection, session if now.kind == "none" else now)
     return True
 
 
