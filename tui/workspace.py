@@ -16,6 +16,7 @@ from client.records import Record
 from tui import contexts
 from tui.link import Link
 from tui.state import RECENT, State, remembered
+from tui.watching import COALESCE_SECONDS, FINAL, REREAD_SECONDS, watched
 
 if TYPE_CHECKING:
     from client.api.client import Client
@@ -24,12 +25,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 Severity = Literal["information", "warning", "error"]
 
-REREAD_SECONDS = 30.0
-"""Everything shown is read again at least this often (design: Durable operations)."""
-COALESCE_SECONDS = 0.1
-"""Signals that come closer together than this cause one reading (10 Hz)."""
 MAY_CREATE = ("owner", "admin")
-FINAL = ("completed", "failed", "cancelled", "succeeded")
 
 
 class Spawn(Protocol):
@@ -248,43 +244,28 @@ class Workspace:
             if tenant.get("status") == "provisioning" and operation_id and not open_already:
                 self._spawn(f"watch {tenant['id']}", self._watch(str(tenant["id"]), str(operation_id)))
 
-    async def _watch(self, tenant_id: str, operation_id: str) -> None:
-        """Keep an operation current until it is over; its signals are coalesced, and it is read now and then anyway."""
-        signal = asyncio.Event()
-        listening = asyncio.create_task(self._listen(tenant_id, signal))
-        try:
-            while True:
-                try:
-                    operation = (await self.ask(lambda client: client.operations.get(tenant_id, operation_id))).wire()
-                except FrostError:
-                    # What to do about it is decided in one place (_note); loading again starts to watch again.
-                    self.operations.pop(tenant_id, None)
-                    return
-                self.operations[tenant_id] = operation
-                self._changed("operations")
-                if operation.get("status") in FINAL:
-                    break
-                await _wait(signal, REREAD_SECONDS)
-                await asyncio.sleep(COALESCE_SECONDS)
-        finally:
-            listening.cancel()
-        self._tell_end(tenant_id, operation)
-        self.refresh()
-
-    async def _listen(self, tenant_id: str, signal: asyncio.Event) -> None:
-        client = await self.client()
-        try:
-            async for _ in client.events(tenant_id):
-                signal.set()
-        except FrostError:
-            return  # reading now and then goes on without signals
-
     def _tell_end(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
         name = (self.find(tenant_id) or {}).get("displayName", tenant_id)
         if operation.get("status") == "failed":
             self._notice(f"{name} could not be provisioned: {operation.get('error') or 'no reason given'}", "error")
         else:
             self._notice(f"{name} is ready", "information")
+        self.refresh()
+
+    def _take_operation(self, tenant_id: str, operation: dict[str, Any]) -> None:
+        self.operations[tenant_id] = operation
+        self._changed("operations")
+
+    async def _watch(self, tenant_id: str, operation_id: str) -> None:
+        """Keep an operation current until it is over."""
+        try:
+            async for operation in watched(await self.client(), self.ask, tenant_id, operation_id):
+                self._take_operation(tenant_id, operation)
+        except FrostError:
+            # What to do about it was decided in one place (_note); loading again starts to watch again.
+            self.operations.pop(tenant_id, None)
+            return
+        self._tell_end(tenant_id, self.operations[tenant_id])
 
     # Changing
 
@@ -343,14 +324,3 @@ class Workspace:
 async def _identity_and_tenants(client: "Client") -> tuple[dict[str, Any], Any]:
     me, found = await asyncio.gather(client.account.me(), client.tenants.list(usage=True))
     return me.wire(), found
-
-
-async def _wait(signal: asyncio.Event, seconds: float) -> None:
-    """Until the signal or the time has come."""
-    try:
-        async with asyncio.timeout(seconds):
-            await signal.wait()
-    except TimeoutError:
-        return
-    finally:
-        signal.clear()

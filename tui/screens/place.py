@@ -47,7 +47,7 @@ class Place(Horizontal):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="place--list"):
-            yield Heading(self.TITLE)
+            yield Heading(self.TITLE, self.focus_list)
             yield RecordTable(self.KIND, self.columns(), tones=self.tones(), empty=self.empty())
         detail = Detail()
         detail.can_focus = True
@@ -163,16 +163,13 @@ class Place(Horizontal):
         return self.KIND.name if number == 1 else self.KIND.plural
 
     @on(RecordTable.Opened)
-    def _opened(self) -> None:
-        self.post_message(Perform(self.PRIMARY))
+    def _opened(self, event: RecordTable.Opened) -> None:
+        if event.record is not None:
+            self.post_message(Perform(self.PRIMARY, str(event.record[self.KIND.id_key])))
 
     @on(Heading.Filtered)
     def _filtered(self, event: Heading.Filtered) -> None:
         self.table.set_filter(event.line)
-
-    @on(Heading.Left)
-    def _left(self) -> None:
-        self.focus_list()
 
     # Actions of a list
 
