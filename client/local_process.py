@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from client import __version__
 from client.errors import Exit, FrostError, usage
-from client.local import answers, data_dir, default_endpoint, home, log_path, socket_path, stop
+from client.local import answers, data_dir, default_endpoint, home, log_path, socket_path, socket_path_in, stop
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -134,14 +134,18 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def service_command(environ: Mapping[str, str] = os.environ, *arguments: str) -> list[str]:
-    """The command line of the local platform. `-P`: what it runs never comes from the folder it is called in."""
+def service_command(environ: Mapping[str, str], *arguments: str, folder: str = "") -> list[str]:
+    """The command line of a platform with its data in `folder`, by default the local one's.
+
+    `-P`: what it runs never comes from the folder it is called in.
+    """
     import sys
 
+    data = os.path.abspath(folder) if folder else data_dir(environ)  # noqa: PTH100
     return [
         sys.executable, "-P", "-m", "service",
-        "--data-dir", data_dir(environ),
-        "--socket", socket_path(home(environ), environ),
+        "--data-dir", data,
+        "--socket", socket_path_in(data, environ),
         *arguments,
     ]  # fmt: skip
 

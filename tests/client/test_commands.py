@@ -257,6 +257,37 @@ def test_serve_refuses_what_it_cannot_use(run: Run, words: list[str]) -> None:
     assert run("platform", "serve", *words) == 2
 
 
+def test_serve_runs_the_platform_and_not_what_the_callers_folder_calls_service(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service" / "__init__.py").touch()
+    (tmp_path / "service" / "__main__.py").write_text("print('PWNED')")
+    done = home.frost("platform", "serve", "--issuer", "http://idp.example", "--data-dir", "data", cwd=tmp_path)
+    assert "--issuer must be" in done.err
+    assert "PWNED" not in done.out
+
+
+def test_serve_on_tcp_takes_the_short_socket_of_a_long_home_as_well(
+    monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
+) -> None:
+    """The process that `serve` becomes is not started here: the fake stands for the kernel's execv."""
+    started: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda program, words: started.append(words))
+    monkeypatch.setenv("HOME", str(tmp_path / ("h" * 120)))
+    run("platform", "serve", "--listen", "127.0.0.1:0")
+    socket = started[0][started[0].index("--socket") + 1]
+    assert len(socket) < 100
+    assert started[0][-2:] == ["--listen", "127.0.0.1:0"]
+
+
+def test_a_folder_that_was_removed_under_the_caller_is_no_failure(home: Home, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    script = f"cd {gone} && rmdir {gone} && exec {sys.executable} -m tui config get-contexts -o json"
+    gone.mkdir()
+    environ = {**home.environment(), "PYTHONPATH": str(Path(__file__).parent.parent.parent)}
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, env=environ)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_signing_in_to_a_new_context_refuses_what_it_cannot_use_and_writes_nothing(run: Run, tmp_path: Path) -> None:
     for name, endpoint in (
         ("x", "http://host.example/api"),
