@@ -248,6 +248,23 @@ def test_a_socket_of_another_user_gets_no_credential(driver: str) -> None:
     assert service.connections == 0
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_socket_that_somebody_else_could_exchange_gets_no_credential(
+    driver: str, tmp_path: Path, linked: bool
+) -> None:
+    with Service(answer(200, ME)) as service:
+        folder = Path(service.endpoint.path).parent
+        path = service.endpoint.path
+        if linked:
+            path = str(tmp_path / "api.sock")
+            Path(path).symlink_to(service.endpoint.path)
+        folder.chmod(0o777)
+        error = failure(driver, Context(Endpoint.parse(f"unix:{path}")), account.me())
+        assert (error.code, service.connections) == ("ENDPOINT_REFUSED", 0)
+        folder.chmod(0o1777)  # as /tmp: only the owner of a name may exchange it
+        assert ask(driver, Context(Endpoint.parse(f"unix:{path}")), account.me())
+
+
 # Redirects (hostile H01, H02)
 
 
