@@ -104,7 +104,7 @@ def rename(run: Invocation, tenant_id: str, name: str, organization: str | None)
     It needs the role admin or owner in the tenant's organization.
     """
     name = _given("--name", name)
-    tenancy.check_id(tenant_id, "TENANT_ID")
+    tenant_id = tenancy.check_id(tenant_id, "TENANT_ID")
     if organization is not None:
         _within(run, tenant_id, organization)
     run.output.record(records.TENANT, run.call(tenants.rename(tenant_id, name)))
