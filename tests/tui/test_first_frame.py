@@ -14,7 +14,6 @@ HEAVY = {
     "segno",
     "ruamel.yaml",
     "keyring",
-    "difflib",
 }
 
 
@@ -35,7 +34,7 @@ def test_the_first_frame_loads_nothing_it_does_not_show() -> None:
     later = {
         f"tui.widgets.{name}" for name in ("form", "confirm", "menu", "device_code", "command_prompt", "line_input")
     }
-    assert not modules & (later | {"tui.palette", "tui.screens.help", "tui.screens.contexts", "textual.widgets._input"})
+    assert not modules & (later | {"tui.palette", "tui.screens.help", "tui.screens.contexts"})
 
 
 def test_a_command_loads_nothing_of_the_screens() -> None:
