@@ -141,8 +141,13 @@ def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -
         config: The file whose contexts are looked through.
         world: `demo`, `empty` or `large`.
         environ: Names `HOME`.
+
+    Raises:
+        FrostError: Somebody else, an open screen perhaps, started it first, with the world it has by default (exit 6).
     """
+    from client.api import platform
     from client.local_process import ensure_running
+    from client.oneshot import OneShot
 
     stop(environ)
     with _lock(environ):
@@ -152,6 +157,8 @@ def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -
         _remove(f"{data_dir(environ)}/{_KEYS}")
     _forget_sessions(config, environ)
     ensure_running(environ, arguments=("--world", world))
+    if OneShot(staff_connection(environ)).call(platform.status())["world"] != world:
+        raise _busy()
 
 
 def _forget_sessions(config: Config, environ: Mapping[str, str]) -> None:
@@ -202,14 +209,18 @@ def _lock(environ: Mapping[str, str]) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise FrostError(
-            "the local platform was started again while it was being reset",
-            code="PLATFORM_BUSY",
-            hint="close what uses it and try again",
-            exit_code=Exit.CONFLICT,
-        ) from None
+        raise _busy() from None
     finally:
         os.close(descriptor)
+
+
+def _busy() -> FrostError:
+    return FrostError(
+        "the local platform was started again while it was being reset",
+        code="PLATFORM_BUSY",
+        hint="close what uses it and try again",
+        exit_code=Exit.CONFLICT,
+    )
 
 
 def _pid(environ: Mapping[str, str]) -> int:

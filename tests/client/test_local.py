@@ -287,6 +287,20 @@ def test_nobody_can_start_it_in_the_middle_of_a_reset(demo: Home) -> None:
     assert who(demo)
 
 
+def test_a_world_that_somebody_else_was_quicker_to_start_is_not_said_to_be_the_one_wanted(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = demo.environment()
+    forget = local._forget_sessions
+
+    def quicker(config: Config, environ: dict[str, str]) -> None:
+        forget(config, environ)
+        local_process.ensure_running(environ)  # what an open screen does when it has lost its connection
+
+    monkeypatch.setattr(local, "_forget_sessions", quicker)
+    assert _reset(load(str(demo.config), environ=environ), environ) == Exit.CONFLICT
+
+
 def _reset(config: Config, environ: dict[str, str]) -> Exit | None:
     try:
         local.reset(config, "empty", environ)
