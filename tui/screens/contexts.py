@@ -34,7 +34,7 @@ class Contexts(Place):
                 cell=lambda record: ("► " if record["inUse"] else "  ") + str(record["name"]),
                 sort=lambda record: str(record["name"]).casefold(),
             ),
-            by_key["api_endpoint"],
+            by_key["api_endpoint"]._replace(cell=self._endpoint),
             by_key["credential"]._replace(cell=_credential),
             by_key["region"],
             by_key["read_only"],
@@ -57,7 +57,7 @@ class Contexts(Place):
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         here = bool(record["inUse"])
         facts = [
-            ("Endpoint", str(record["api_endpoint"])),
+            ("Endpoint", self._endpoint(record)),
             ("Region", str(record["region"] or "—")),
             ("Read-only", "yes" if record["read_only"] else "no"),
             ("Credential", _credential(record)),
@@ -69,6 +69,9 @@ class Contexts(Place):
         if here:
             sections.append(("", [("", "This is the context in use.")]))
         return str(record["name"]), sections
+
+    def _endpoint(self, record: Record) -> str:
+        return contexts.homely(record["api_endpoint"], self.workspace.connection.environ)
 
     # Actions
 
