@@ -28,6 +28,7 @@ POLL_SECONDS = 0.01
 TAKEN = 75
 """The service's exit code when another one holds the data folder's lock."""
 _TAKEN_PAUSE = 0.2
+_LONG_LOG = 8 * 1024 * 1024  # bytes
 _LOG_LINES = 5
 
 _children: dict[str, subprocess.Popen[bytes]] = {}
@@ -155,6 +156,7 @@ def _spawn(socket: str, environ: Mapping[str, str], arguments: tuple[str, ...]) 
 
     for folder in (data_dir(environ), os.path.dirname(socket)):
         _make_private(folder)
+    _keep_short(log_path(environ))
     log = os.open(log_path(environ), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         return subprocess.Popen(  # noqa: S603  (our own interpreter and module)
@@ -168,6 +170,13 @@ def _spawn(socket: str, environ: Mapping[str, str], arguments: tuple[str, ...]) 
         )
     finally:
         os.close(log)
+
+
+def _keep_short(log: str) -> None:
+    """Begin a new log when the last one has grown long; the one before it goes."""
+    with contextlib.suppress(OSError):
+        if os.lstat(log).st_size > _LONG_LOG:
+            os.replace(log, f"{log}.1")  # noqa: PTH105  (pathlib is not paid for at a start)
 
 
 def _make_private(folder: str) -> None:
