@@ -113,12 +113,14 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
 
     if not _held(environ):
         return False
+    stopped = _pid(environ)
     try:
         OneShot(staff_connection(environ)).call(platform.stop())
     except FrostError:
         _terminate(environ)  # it holds the lock but does not answer: still starting, or stuck
     end = time.monotonic() + STOP_SECONDS
-    while _held(environ):
+    # One that starts meanwhile is somebody else's wish: only the one that was there is waited for.
+    while _held(environ) and _pid(environ) == stopped:
         if time.monotonic() >= end:
             raise FrostError(
                 f"the local platform (process {_pid(environ) or 'unknown'}) has not stopped within {STOP_SECONDS:g} s",
