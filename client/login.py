@@ -40,6 +40,7 @@ def sign_in_device(
     email: str | None = None,
     on_code: Callable[[DeviceCode], None] = lambda code: None,
     cancelled: threading.Event | None = None,
+    before_keeping: Callable[[], None] = lambda: None,
 ) -> None:
     """Signs in by device code and keeps the session; where it is kept may add to `connection.notices`.
 
@@ -50,6 +51,7 @@ def sign_in_device(
         email: Another person than the socket's owner; only on the local platform.
         on_code: Shows the code; called in this thread.
         cancelled: Ends the waiting when it is set.
+        before_keeping: Called when the session has begun, before it is kept: writes the context, when it is new.
 
     Raises:
         FrostError: Refused, expired or cancelled (exit 3, 130), or somebody does not answer (exit 7).
@@ -58,6 +60,7 @@ def sign_in_device(
 
     session = _by_device(connection, email, on_code, cancelled or threading.Event())
     with alone(connection):
+        before_keeping()
         _keep(connection, session)
 
 
@@ -92,6 +95,7 @@ def sign_in_browser(
     email: str | None = None,
     open_url: Callable[[str], None] = lambda url: None,
     cancelled: threading.Event | None = None,
+    before_keeping: Callable[[], None] = lambda: None,
 ) -> None:
     """Signs in with code and PKCE over a loopback redirect, and keeps the session.
 
@@ -103,6 +107,7 @@ def sign_in_browser(
         email: Another person than the socket's owner; only on the local platform.
         open_url: Opens the authorization page; called in this thread.
         cancelled: Ends the waiting when it is set.
+        before_keeping: Called when the session has begun, before it is kept: writes the context, when it is new.
 
     Raises:
         FrostError: Refused, cancelled, or not answered within 5 minutes (exit 3, 130, 7).
@@ -130,6 +135,7 @@ def sign_in_browser(
             raise _refused(error, email) from None
         attempt.check_id_token(tokens)
     with alone(connection):
+        before_keeping()
         _keep(connection, oidc.session_from(tokens))
 
 

@@ -131,11 +131,6 @@ class Invocation:
                     error.hint = "an API key is bound to one tenant; to use others sign in as a person: frost login"
             raise
 
-    def forget_config(self) -> None:
-        """Read the config file again when it is needed next: it has changed."""
-        for name in ("config", "selected", "connection", "_driver", "me", "tenant"):
-            self.__dict__.pop(name, None)
-
     def tell_notices(self, connection: "Connection") -> None:
         """Say what came up on the way: where a session was kept, for one."""
         while connection.notices:

@@ -296,3 +296,51 @@ def test_signing_in_to_a_new_context_refuses_what_it_cannot_use_and_writes_nothi
     ):
         assert run("login", "--context", name, "--endpoint", endpoint) == 2
     assert not (tmp_path / ".cli" / "config.yaml").exists()
+
+
+def test_a_sign_in_that_fails_leaves_no_context_behind(
+    capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
+) -> None:
+    nobody = "http://127.0.0.1:1/api"
+    config = tmp_path / ".cli" / "config.yaml"
+    assert run("login", "--context", "work", "--endpoint", nobody) == 7
+    assert not config.exists()
+    assert run("config", "set", "region", "r1") == 0
+    before = config.read_text()
+    capsys.readouterr()
+    assert run("login", "--context", "work", "--endpoint", nobody) == 7
+    assert config.read_text() == before
+    told = capsys.readouterr().err
+    assert "--endpoint" in told
+    assert "config show" not in told
+
+
+def test_a_failed_sign_in_to_another_context_points_to_that_one(
+    capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / ".cli").mkdir(mode=0o700)
+    config = tmp_path / ".cli" / "config.yaml"
+    config.write_text(
+        "contexts: {local: {}, my work: {api_endpoint: 'http://127.0.0.1:1/api'}}\ncurrent_context: local\n"
+    )
+    config.chmod(0o600)
+    assert run("login", "--context", "my work") == 7
+    assert "FROST_CONTEXT='my work' frost config show" in capsys.readouterr().err
+
+
+def test_a_context_without_a_credential_takes_the_endpoint_and_one_with_a_session_does_not(home: Home) -> None:
+    assert home.frost("platform", "status").code == 0
+    assert home.frost("whoami").code == 0
+    stale = home.config.read_text().replace(
+        "contexts:", "contexts:\n  work:\n    api_endpoint: https://mistyped.example/api", 1
+    )
+    home.config.write_text(stale)
+    socket = f"unix:{home.socket}"
+    done = home.frost("login", "--context", "work", "--endpoint", socket)
+    assert done.code == 0, done.err
+    work = yaml.safe_load(home.config.read_text())["contexts"]["work"]
+    assert (work["api_endpoint"], "credentials" in work) == (socket, True)
+    refused = home.frost("login", "--context", "work", "--endpoint", "http://127.0.0.1:1/api")
+    assert refused.code == 6, refused.err
+    own = home.frost("login", "--context", "local", "--endpoint", "http://127.0.0.1:1/api")
+    assert own.code == 6, own.err
