@@ -52,6 +52,7 @@ SCENES = (
     Scene("switcher", ("ctrl+t",), "Switch tenant"),
     Scene("create", ("n", *"Night Shift"), "Night Shift"),
     Scene("contexts", ("2",), "Endpoint"),
+    Scene("confirm", ("2", "o"), "Sign out?"),
     Scene("help", ("question_mark",), "Create tenant"),
     Scene("palette", ("ctrl+p", *"tenant"), "tenant"),
     Scene("sign-in", (), "BCDF-GHJK", then=device_code),

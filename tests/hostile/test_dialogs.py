@@ -50,6 +50,15 @@ async def test_enter_and_a_pasted_line_mean_no() -> None:
             assert app.answers == [False]
 
 
+async def test_the_answers_stand_inside_the_box_that_asks() -> None:
+    app = Asking()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.ask()
+        await pilot.pause(0.4)
+        box = app.screen.query_one(".dialog").region
+        assert all(box.contains_region(button.region) for button in app.screen.query("Button"))
+
+
 async def test_a_wide_question_takes_the_name_and_nothing_less() -> None:
     app = Asking(typed="web-shop")
     async with app.run_test(size=(80, 24)) as pilot:
