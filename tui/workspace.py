@@ -93,7 +93,7 @@ class Workspace:
     @property
     def recent(self) -> list[str]:
         """Ids of the tenants used, the one in use first."""
-        return [self.tenant_id, *(tenant for tenant in self._memory.recent if tenant != self.tenant_id)]
+        return list(dict.fromkeys((self.tenant_id, *self._memory.recent)))
 
     @property
     def tenant_before(self) -> str:
@@ -275,7 +275,7 @@ class Workspace:
             return
         before = self.tenant_id
         self.tenant_id, self.tenant_source = tenant_id, "context"
-        self._memory.recent = [tenant_id, *(old for old in (before, *self._memory.recent) if old and old != tenant_id)]
+        self._memory.recent = list(dict.fromkeys(old for old in (tenant_id, before, *self._memory.recent) if old))
         del self._memory.recent[RECENT:]
         self._changed("tenant")
         self._begin_to_follow()
