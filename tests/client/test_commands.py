@@ -344,3 +344,34 @@ def test_a_context_without_a_credential_takes_the_endpoint_and_one_with_a_sessio
     assert refused.code == 6, refused.err
     own = home.frost("login", "--context", "local", "--endpoint", "http://127.0.0.1:1/api")
     assert own.code == 6, own.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tenant", "create", "--name", "x", "--organization", "nope"],
+        ["tenant", "list", "--organization", "Aurora Labs"],
+        ["tenant", "current", "--organization", "nope"],
+        ["tenant", "use", "x", "--organization", "nope"],
+        ["tenant", "rename", "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04", "--name", "x", "--organization", "nope"],
+        ["tenant", "create", "--name", "x" * 200],
+        ["tenant", "rename", "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04", "--name", "x" * 200],
+    ],
+)
+def test_values_that_cannot_be_are_refused_before_anything_is_asked(run: Run, tmp_path: Path, words: list[str]) -> None:
+    assert run(*words) == 2
+    assert not (tmp_path / ".cli").exists()
+
+
+def test_an_ambiguous_name_is_told_a_tenant_a_line_and_the_organization_narrows_it(shared: Home) -> None:
+    refused = shared.frost("tenant", "use", "staging")
+    first, *lines = refused.err.splitlines()
+    assert (refused.code, len(lines)) == (1, 2)
+    assert "--organization ID" in first
+    told = shared.frost("tenant", "use", "staging", "-o", "json").error()
+    found = told["details"]["tenants"]
+    for line, one in zip(lines, found, strict=True):
+        assert line.split(maxsplit=2) == [one["id"], one["slug"], one["organizationName"]]
+    assert shared.frost("tenant", "use", "staging", "--organization", found[0]["organizationId"]).code == 0
+    assert shared.json("tenant", "current")["source"] == "context"
+    assert shared.frost("tenant", "current").out.splitlines()[1].endswith("context")
