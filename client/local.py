@@ -132,6 +132,25 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
     return True
 
 
+def refuse_second(folder: str = "", environ: Mapping[str, str] = os.environ) -> None:
+    """Says so when a platform runs on the data in `folder`, by default the local one's: there is one at a time.
+
+    Raises:
+        FrostError: One runs there (exit 6).
+    """
+    data = os.path.abspath(folder) if folder else data_dir(environ)  # noqa: PTH100
+    if not _held(environ, data):
+        return
+    own = data == data_dir(environ)
+    pid = _pid(environ, data)
+    raise FrostError(
+        f"the platform in {safe(data)} is running already" + (f" (process {pid})" if pid else ""),
+        code="PLATFORM_RUNNING",
+        hint="stop it: frost platform stop" if own else "stop it, or take another folder: --data-dir",
+        exit_code=Exit.CONFLICT,
+    )
+
+
 def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -> None:
     """Stops the local platform, removes its data, and starts it with another world.
 
@@ -177,20 +196,22 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def _lock_path(environ: Mapping[str, str]) -> str:
-    return f"{data_dir(environ)}/platform.lock"
+def _lock_path(environ: Mapping[str, str], folder: str = "") -> str:
+    return f"{folder or data_dir(environ)}/platform.lock"
 
 
-def _held(environ: Mapping[str, str]) -> bool:
+def _held(environ: Mapping[str, str], folder: str = "") -> bool:
     """Whether a platform process lives: it holds its lock until it ends, however it ends."""
     import fcntl
 
     try:
-        descriptor = os.open(_lock_path(environ), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(_lock_path(environ, folder), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise usage(f"{safe(_lock_path(environ))} cannot be used: {error.strerror}", code="FOLDER_UNUSABLE") from None
+        raise usage(
+            f"{safe(_lock_path(environ, folder))} cannot be used: {error.strerror}", code="FOLDER_UNUSABLE"
+        ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -225,9 +246,9 @@ def _busy() -> FrostError:
     )
 
 
-def _pid(environ: Mapping[str, str]) -> int:
+def _pid(environ: Mapping[str, str], folder: str = "") -> int:
     try:
-        with open(_lock_path(environ), encoding="ascii") as file:
+        with open(_lock_path(environ, folder), encoding="ascii") as file:
             return int(file.read(20).split()[0])
     except (OSError, ValueError, IndexError):
         return 0

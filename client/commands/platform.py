@@ -73,8 +73,10 @@ def serve(run: Invocation, **given: str | int | None) -> None:
             raise usage(f"--{name.replace('_', '-')} needs a value, an empty one was given (frost platform serve)")
         if value is not None and name != "data_dir":
             words += [f"--{name.replace('_', '-')}", str(value)]
-    command = service_command(os.environ, *words, folder=str(given["data_dir"] or ""))
-    run.output.note("the platform runs until Ctrl-C")
+    folder = str(given["data_dir"] or "")
+    command = service_command(os.environ, *words, folder=folder)
+    local.refuse_second(folder, os.environ)
+    run.output.note("starting the platform; Ctrl-C stops it")
     os.execv(command[0], command)  # noqa: S606  (no shell, our own interpreter)
 
 
