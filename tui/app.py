@@ -19,7 +19,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from client.errors import Exit, FrostError
-from tui import keymaps, places, state, themes
+from tui import keymaps, state, themes
 from tui.display_filter import VisibleControls
 from tui.driver import FrostDriver
 from tui.launch import Launch
@@ -90,9 +90,6 @@ class FrostApp(App[None]):
         self.exit(return_code=128 + number)
 
     async def on_unmount(self) -> None:
-        for door in places.DOORS:
-            for place in self.frame.query(f"#place-{door.name}"):
-                self.remembered.sort[door.name] = place.sort_state()  # type: ignore[attr-defined]
         state.save(self.state_path, self.remembered)
         await self.workspace.close()
 

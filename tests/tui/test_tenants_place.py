@@ -30,6 +30,28 @@ async def test_provisioning_is_shown_step_by_step_and_its_end_is_told_wherever_o
         await ui.until(lambda: "◐" not in ui.text, "no more running")
 
 
+async def test_a_tenant_created_behind_a_filter_is_under_the_cursor_with_its_steps(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.variables["FROST_PLATFORM_PROVISIONING_PACE"] = "2"
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("slash")
+        await ui.type("lake")
+        await ui.press(ENTER)
+        await ui.expect("1 of 6")
+        await ui.press("n")
+        await ui.expect("Create a tenant")
+        await ui.type("Night Shift")
+        await ui.press(ENTER)
+        await ui.expect("7 tenants")
+        assert ui.under_cursor == "Night Shift"
+        await ui.expect("Provisioning", "billing account")
+        await ui.press("r")
+        await ui.pilot.pause(0.5)
+        assert ui.under_cursor == "Night Shift"
+
+
 async def test_a_rename_acts_at_once_and_undo_puts_the_former_name_back(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

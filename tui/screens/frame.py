@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.worker import Worker
 
 from client.errors import FrostError
@@ -91,6 +92,20 @@ class FrameScreen(Screen[None]):
         self.history.visit(self.view())
         self.show_facts()
         self.show_keys()
+
+    def watch_focused(self, focused: Widget | None) -> None:
+        """A list that was hidden, or a click on nothing, takes the focus away: without it no key of the list works."""
+        if focused is None and self.is_mounted:
+            self.call_after_refresh(self._regain_focus)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._regain_focus)
+
+    def _regain_focus(self) -> None:
+        hidden = self.has_class("-tiny") or self.has_class("-flat")
+        # A terminal window in the background: Textual gives the focus back with the window's.
+        if self.focused is None and self.place is not None and not hidden and self.app.app_focus:
+            self.place.take_focus()
 
     def furnish(self) -> None:
         """Mount what the first frame did not need."""
