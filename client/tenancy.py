@@ -145,15 +145,28 @@ def persist(connection: Connection, tenant_id: str) -> None:
         document.context(connection.context.name)["tenant"] = tenant_id
 
 
-def way_out(selection: Selection) -> str:
-    """What to do when the selected tenant is refused: it is never exchanged silently (checklist T30)."""
+NO_TENANTS = (
+    "you may use no tenant: ask an owner or admin of an organization, or sign in as another person: frost login"
+)
+
+
+def way_out(selection: Selection, context: str, path: str, advice: str = "") -> str:
+    """Which tenant was refused, where its selection is, and what to do: it is never exchanged silently (T30).
+
+    Args:
+        selection: The tenant and what named it.
+        context: The name of the context in use.
+        path: The config file.
+        advice: What to do, when it is not the usual: `NO_TENANTS` for who has no other one to choose.
+    """
     choose = "choose another with: frost tenant use NAME (frost tenant list --all shows them)"
-    return {
-        "flag": "see the tenants you may use: frost tenant list --all",
-        "variable": f"it came from {VARIABLE}; change or unset the variable",
-        "context": f"it is the stored selection of this context; {choose}",
-        "default": choose,
+    where, usual = {
+        "flag": ("came from --tenant", "see the tenants you may use: frost tenant list --all"),
+        "variable": (f"came from {VARIABLE}", "change or unset the variable"),
+        "context": (f"is the stored selection (tenant use) of context {safe(context)} in {safe(path)}", choose),
+        "default": ("is your default tenant", choose),
     }[selection.source]
+    return f"tenant {selection.tenant_id} {where}; {advice or usual}"
 
 
 def folded(text: str) -> str:

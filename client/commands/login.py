@@ -10,7 +10,7 @@ from client.api import account
 from client.commands.frame import Command
 from client.commands.invocation import Invocation
 from client.commands.names import context_names
-from client.errors import FrostError, usage
+from client.errors import Exit, FrostError, usage
 from client.records import time_text
 
 if TYPE_CHECKING:
@@ -48,10 +48,26 @@ def _login(
         contexts.choose(connection.config, context)
     me = run.driver(connection).call(account.me())
     name = connection.context.name
+    if connection.context.tenant and not _may_use(run, connection, connection.context.tenant):
+        run.output.warn(
+            f"the stored selection of context {name} is kept, but {me['email'] or 'this identity'} may not use it: "
+            f"tenant {connection.context.tenant}"
+        )
     run.output.done(
         f"signed in as {me['email']} (context {name})",
         {"id": me["id"], "email": me["email"], "name": me["name"], "context": name},
     )
+
+
+def _may_use(run: Invocation, connection: "Connection", tenant_id: str) -> bool:
+    """Whether the tenant is one of who signed in; a platform that does not say has not denied it."""
+    from client.api import tenants
+
+    try:
+        run.driver(connection).call(tenants.get(tenant_id))
+    except FrostError as error:
+        return error.code != "TENANT_ACCESS_DENIED" and error.exit_code != Exit.NOT_FOUND
+    return True
 
 
 def _connection(run: Invocation, context: str | None, endpoint: str | None) -> "tuple[Connection, Callable[[], None]]":

@@ -375,3 +375,26 @@ def test_an_ambiguous_name_is_told_a_tenant_a_line_and_the_organization_narrows_
     assert shared.frost("tenant", "use", "staging", "--organization", found[0]["organizationId"]).code == 0
     assert shared.json("tenant", "current")["source"] == "context"
     assert shared.frost("tenant", "current").out.splitlines()[1].endswith("context")
+
+
+def test_a_selection_that_the_next_person_may_not_use_is_named_with_its_place(demo: Home) -> None:
+    newsroom = next(one for one in demo.json("tenant", "list", "--all")["items"] if one["slug"] == "newsroom")["id"]
+    assert demo.frost("tenant", "use", newsroom).code == 0
+    assert newsroom not in demo.frost("login").err
+    warned = demo.frost("login", "--as", "member@aurora.example")
+    assert (warned.code, "warning" in warned.err, newsroom in warned.err) == (0, True, True)
+    refused = demo.frost("tenant", "current")
+    for text in (newsroom, "context local", str(demo.config), "choose another"):
+        assert text in refused.err
+    assert demo.frost("login", "--as", "outsider@example.com").code == 0
+    alone = demo.frost("tenant", "current")
+    assert alone.code != 0
+    assert (newsroom in alone.err, "choose another" in alone.err) == (True, False)
+
+
+def test_serving_while_a_platform_runs_is_one_line_with_the_next_step(home: Home) -> None:
+    assert home.frost("whoami").code == 0
+    refused = home.frost("platform", "serve")
+    assert (refused.code, len(refused.err.splitlines())) == (6, 1)
+    assert refused.err.startswith("frost: ")
+    assert "frost platform stop" in refused.err

@@ -62,8 +62,13 @@ def test_no_tenant_at_all_names_tenant_use() -> None:
 
 
 def test_a_refused_selection_says_where_it_came_from() -> None:
-    assert "tenant use" in tenancy.way_out(Selection(C, "context"))
-    assert "FROST_TENANT" in tenancy.way_out(Selection(B, "variable"))
+    stored = tenancy.way_out(Selection(C, "context"), "work", "/home/x/.cli/config.yaml")
+    for text in (C, "tenant use NAME", "context work", "/home/x/.cli/config.yaml"):
+        assert text in stored
+    none = tenancy.way_out(Selection(C, "context"), "work", "/f", tenancy.NO_TENANTS)
+    assert (C in none, "choose another" in none) == (True, False)
+    variable = tenancy.way_out(Selection(B, "variable"), "work", "/f")
+    assert (B in variable, "FROST_TENANT" in variable) == (True, True)
 
 
 # --- finding (checklist T21 to T27, T32) -----------------------------------------------------------------------------
