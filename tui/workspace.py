@@ -55,12 +55,13 @@ class Workspace:
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
         self._reload_due = False
-        self.first_run = not state.hinted
+        self._first_run = not state.hinted
         state.hinted = True
         self._enter(connection)
 
     def _enter(self, connection: "Connection") -> None:
         """Stand in a context: nothing of another one is left, what is remembered of this one is shown."""
+        self._stay = object()
         self.connection = connection
         self.context = connection.context.name
         self.endpoint = contexts.endpoint_text(connection)
@@ -89,6 +90,11 @@ class Workspace:
     def tenant(self) -> Record | None:
         """The tenant worked in, when it is among those loaded."""
         return self.find(self.tenant_id)
+
+    @property
+    def first_run(self) -> bool:
+        """Whether this is the first run on this machine and the platform is the machine's own."""
+        return self._first_run and self.endpoint.startswith("unix:") and self.connection.is_local
 
     @property
     def recent(self) -> list[str]:
@@ -129,9 +135,10 @@ class Workspace:
     async def client(self) -> "Client":
         """The client of this context, made on first use off the event loop: httpx takes 70 ms to import."""
         if self._client is None:
-            connection = self.connection
+            connection, stay = self.connection, self._stay
             made = await asyncio.to_thread(contexts.open_client, connection)
-            if self._client is None and connection is self.connection:
+            # Reading the file again makes another connection to the same context: only leaving ends this one.
+            if self._client is None and stay is self._stay:
                 self._client = made
         if self._client is None:
             raise asyncio.CancelledError
@@ -279,6 +286,10 @@ class Workspace:
         del self._memory.recent[RECENT:]
         self._changed("tenant")
         self._begin_to_follow()
+        if self.read_only:
+            self.tenant_source = "here"
+            self._notice(f"Switched in this program only, nothing is stored: {self.read_only}", "information")
+            return
         self.connection = await asyncio.to_thread(contexts.remember_tenant, self.connection, tenant_id)
         self._changed("contexts")
         overriding = "--tenant" if self._tenant_flag else "FROST_TENANT" if self.environ.get("FROST_TENANT") else ""

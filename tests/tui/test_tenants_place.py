@@ -148,6 +148,19 @@ async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: 
         await ui.type("create Something")
         await ui.press(ENTER)
         await ui.until(lambda: sum("Create tenant" in toast for toast in ui.toasts) == 2, "the reason again")
+        before = shared.config.read_bytes()
+        await ui.press("2")
+        await ui.expect("Credential", "i sign in")
+        for key, title in (("e", "Edit endpoint and region"), ("i", "Sign in"), ("o", "Sign out")):
+            await ui.press(key)
+            await ui.expect_toast(f"{title}: frost was started with --read-only")
+        await ui.press("ctrl+t")
+        await ui.expect("Switch tenant")
+        await ui.type("newsroom")
+        await ui.press(ENTER)
+        await ui.expect_head("Newsroom")
+        await ui.expect_toast("Switched in this program only")
+        assert shared.config.read_bytes() == before
 
 
 async def test_names_full_of_markup_stand_everywhere_as_they_are(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,7 +235,9 @@ class FrameScreen(Screen[None]):
     def perform(self, action_id: str, argument: str = "") -> Worker[None] | None:
         """Run an action, or say why it cannot be run: the one way for keys, palette, menus, clicks, the `:` line."""
         action = actions.BY_ID[action_id]
-        reason = "" if argument and action.of_named else action.reason(self.situation())
+        situation = self.situation()
+        named = bool(argument) and action.of_named  # the record under the cursor is not the one that is meant
+        reason = (situation.read_only if action.writes else "") if named else action.reason(situation)
         if reason:
             self.toast(f"{action.title}: {reason}", "warning")
             return None

@@ -72,6 +72,9 @@ async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
 
 async def session_is_over(app: App[Any], workspace: Workspace) -> bool:
     """The one dialog of a lost session: sign in again, and the view comes back as it was."""
+    if workspace.read_only:
+        app.notify(f"You are not signed in, and {workspace.read_only}: signing in is refused", markup=False)
+        return False
     facts = [("Context", workspace.context), ("Endpoint", workspace.endpoint), ("Why", workspace.link.why)]
     if not await app.push_screen_wait(Confirm("You are not signed in", facts, yes="Sign in", destructive=False)):
         return False
