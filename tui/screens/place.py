@@ -141,7 +141,7 @@ class Place(Horizontal):
 
     def restore_sort(self, state: Sequence[Any]) -> None:
         """Sort as it was the last time."""
-        column = next((column for column in self.columns() if state and column.key == state[0]), None)
+        column = next((column for column in self.table.view.columns if state and column.key == state[0]), None)
         if column is not None:
             self.table.sort_by(column, reverse=len(state) > 1 and state[1] is True)
         self._sort_restored = True
