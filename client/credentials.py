@@ -174,9 +174,11 @@ def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mappin
             except keyring_store.Unavailable as error:
                 if wanted == "keyring":
                     raise keyring_store.unavailable(error) from None
-                notices.append(
-                    f"no keyring keeps the credential ({error}): it is in {safe(config.path)}, readable by you alone"
-                )
+                if not _in_file(document, name):  # said when the place of the secrets changes, not at every sign-in
+                    notices.append(
+                        f"no keyring keeps the credential ({error}): it is in {safe(config.path)}, "
+                        "readable by you alone"
+                    )
             else:
                 _clear(document, name)
                 credentials["store"] = "keyring"
