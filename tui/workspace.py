@@ -314,7 +314,7 @@ class Workspace:
         """Stand in another context from now on, here and in commands (contract: config use-context)."""
         self.arrive(await asyncio.to_thread(contexts.use, self.connection, name))
 
-    def arrive(self, connection: "Connection") -> None:
+    def arrive(self, connection: "Connection", *, signed_out: bool = False) -> None:
         """Begin anew with a connection: another context, or the same one with another endpoint or credential."""
         left = self._client
         for task in ("retry", "load", "reload", "follow", *(f"watch {tenant}" for tenant in self.operations)):
@@ -323,6 +323,13 @@ class Workspace:
         self._enter(connection)
         if left is not None:
             self._spawn("leave", left.aclose())
+        if signed_out:
+            # Nothing is asked, so nobody is bothered with a question to sign in again: the header says how it is.
+            self._spawn("poll", None)
+            self.link.refused("you signed out")
+            self.tenants_state, self.tenants_error = "failed", "you signed out"
+            self._changed("context")
+            return
         self._changed("context")
         self.start()
 

@@ -298,3 +298,21 @@ async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypat
     async with app.run_test(size=(120, 36)) as pilot:
         await Ui(app, pilot).expect("Data Lake", "▼")
     assert state.load(path).sort["tenants"] == ["displayName", True]
+
+
+async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        await ui.press("2", "i")
+        await ui.expect_toast("Signed in to local")
+        await ui.expect_head("connected")
+        await ui.press("o")
+        await ui.expect("Sign out?")
+        await asyncio.sleep(0.3)
+        await ui.press("y")
+        await ui.expect_toast("Signed out of local")
+        await ui.expect_head("not signed in")
+        await ui.pilot.pause(1)
+        ui.absent("You are not signed in")
+        await ui.press("r")
+        await ui.expect("You are not signed in")

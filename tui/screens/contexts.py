@@ -107,7 +107,7 @@ class Contexts(Place):
         record: Record = next((record for record in self.records() if record["name"] == name), {})
         facts = [
             ("Context", name),
-            ("Endpoint", str(record.get("api_endpoint", "there is no such context"))),
+            ("Endpoint", self._endpoint(record) if record else "there is no such context"),
             ("Effect", "the session ends on the platform; nobody is signed in here afterwards"),
         ]
         if await self.app.push_screen_wait(Confirm("Sign out?", facts, yes="Sign out")):
@@ -119,7 +119,7 @@ class Contexts(Place):
         workspace = self.workspace
         fresh = await asyncio.to_thread(contexts.again, workspace.connection)
         if fresh.context != workspace.connection.context:
-            workspace.arrive(fresh)
+            workspace.arrive(fresh, signed_out=fresh.context.session_ended and not fresh.context.credentials.kinds)
         else:
             workspace.connection = fresh
             self.show()
