@@ -563,8 +563,8 @@ def test_an_answer_given_before_the_body_was_sent_is_read() -> None:
                 while b"\r\n\r\n" not in connected.recv(1 << 16, socket.MSG_PEEK):
                     pass
                 words = b'{"error": {"code": "PERMISSION_DENIED", "message": "no"}}'
-                head = f"HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: {len(words)}\r\n\r\n"
-                connected.sendall(head.encode() + words)
+                head = f"Content-Type: application/json\r\nContent-Length: {len(words)}\r\n\r\n"
+                connected.sendall(b"HTTP/1.1 403 Forbidden\r\n" + head.encode() + words)
                 connected.shutdown(socket.SHUT_RD)
                 connected.recv(1 << 16)
                 time.sleep(0.5)
