@@ -96,7 +96,7 @@ def edit(path: str) -> Iterator[Document]:
     folder = os.path.dirname(real)  # noqa: PTH120  (paths are text, see client/config_file.py)
     config_file.make_folder(folder)
     with config_file.locked(real):
-        config_file.clean_temporaries(folder)
+        config_file.clean_temporaries(real)
         content = config_file.read(real)
         before = content.data if content else b""
         read(before, path)
@@ -128,7 +128,7 @@ def replaced(path: str, document: Callable[[Document], None]) -> str | None:
         kept = None
         if former is not None:
             kept = f"{real}.{os.urandom(3).hex()}.before"
-            config_file.replace(kept, former.data)
+            config_file.replace(kept, former.data, lock_of=real)
         fresh = Document(_parsed(b""))
         document(fresh)
         fresh.entry(LOCAL)

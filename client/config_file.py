@@ -29,7 +29,6 @@ from client.text import safe
 LOCK_SECONDS = 5.0
 LOCK_PAUSE = 0.05
 _MAX_LINKS = 16
-_TEMPORARY = ".config-"
 
 
 class Content(NamedTuple):
@@ -43,7 +42,8 @@ def real_path(path: str) -> str:
     """Where `path` ends when its links are followed; links of other users are refused (hostile G02)."""
     followed = 0
     walked = "/"
-    pending = os.path.join(os.getcwd(), path).split("/")[::-1]
+    # A folder that is gone has no name; only a relative path needs one.
+    pending = (path if path.startswith("/") else os.path.join(os.getcwd(), path)).split("/")[::-1]
     while pending:
         part = pending.pop()
         if part in ("", "."):
@@ -115,14 +115,16 @@ def make_folder(folder: str) -> None:
     _check_folder(folder)
 
 
-def replace(path: str, data: bytes) -> None:
+def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
     """Makes `data` the content of `path`, mode 0600: all of it or nothing. The caller holds the lock.
+
+    `lock_of` is the file whose lock that is, when it is not that of `path`: what is left behind is cleaned up with it.
 
     Raises:
         FrostError: The disk is full, the folder cannot be written, … (exit 1); the file is as it was.
     """
     folder = os.path.dirname(path)
-    temporary = os.path.join(folder, f"{_TEMPORARY}{os.urandom(8).hex()}.yaml.tmp")
+    temporary = f"{_temporary(lock_of or path)}{os.urandom(8).hex()}.tmp"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -145,11 +147,20 @@ def replace(path: str, data: bytes) -> None:
         ) from None
 
 
-def clean_temporaries(folder: str) -> None:
-    """Removes what a killed write left behind. The caller holds the lock, so no living write owns one."""
+def _temporary(path: str) -> str:
+    """How temporary files of `path` begin: a file beside it has another lock, and its writes are not ours to clean."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}-")
+
+
+def clean_temporaries(path: str) -> None:
+    """Removes what a killed write of `path` left behind. The caller holds its lock, so no living write owns one."""
+    beginning = _temporary(path)
+    folder = os.path.dirname(path)
     for name in os.listdir(folder):
         stale = os.path.join(folder, name)
-        if name.startswith(_TEMPORARY) and name.endswith(".yaml.tmp"):
+        middle = stale.removeprefix(beginning).removesuffix(".tmp")
+        if stale == f"{beginning}{middle}.tmp" and len(middle) == 16 and not middle.strip("0123456789abcdef"):
             with suppress(FileNotFoundError):
                 if os.lstat(stale).st_uid == os.geteuid():
                     os.unlink(stale)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from client import config as files
 from client.config import Config, Context
-from client.credentials import NONE, Credential, load
+from client.credentials import NONE, Credential, context_changed, load
 from client.endpoint import Endpoint
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.local import default_endpoint, is_own
@@ -65,6 +65,7 @@ class Connection:
         self._credential: Credential | None = None
         self._provider: Provider | None = None
         self._unattended = False
+        self._looked_up = False
 
     @cached_property
     def endpoint(self) -> Endpoint:
@@ -88,6 +89,9 @@ class Connection:
                     from client.local_process import ensure_same_version
 
                     ensure_same_version(self.environ)
+                if self._looked_up:
+                    self.reload()  # the keyring gives what is there now, which may be another endpoint's
+                self._looked_up = True
                 found = load(self.config, self.context)
                 if found.kind == "none":
                     found = self._first_sign_in()
@@ -128,10 +132,18 @@ class Connection:
             return self._provider
 
     def reload(self) -> None:
-        """Reads the file again: what this process or another one wrote counts from now on."""
+        """Reads the file again: what this process or another one wrote counts from now on.
+
+        Raises:
+            FrostError: The context has another endpoint now (exit 6): its credentials are not for this connection's.
+        """
         fresh = files.load(self.config.path, environ=self.environ)
-        if self.context.name in fresh.contexts:
-            self.config, self.context = fresh, fresh.contexts[self.context.name]
+        found = fresh.contexts.get(self.context.name)
+        if found is None:
+            return
+        if found.api_endpoint != self.context.api_endpoint:
+            raise context_changed(self.context.name)
+        self.config, self.context = fresh, found
 
     def only_if_ready(self) -> Connection:
         """The same connection for asking in passing (completion): it starts nothing and signs in nowhere."""

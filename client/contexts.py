@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from client.config import LOCAL, OUTPUT_FORMATS, Config, select
+from client.config import LOCAL, OUTPUT_FORMATS, Config, Context, Stored, select
 from client.config_edit import Document, edit, quoted, replaced
 from client.endpoint import Endpoint
 from client.errors import Exit, FrostError, usage
@@ -16,6 +16,7 @@ from client.text import safe
 
 LONGEST_NAME = 64
 LONGEST_REGION = 128
+_DEFAULTS = dict.fromkeys(("api_endpoint", "region", "tenant", "read_only"), "default")
 
 
 def choose(config: Config, name: str) -> None:
@@ -33,10 +34,11 @@ def choose(config: Config, name: str) -> None:
             document.data["current_context"] = quoted(name)
 
 
-def add(config: Config, name: str, endpoint: str) -> None:
-    """Adds a context for an endpoint; the current one stays.
+def draft(config: Config, name: str, endpoint: str) -> Config:
+    """The configuration as it will be with a context for an endpoint; nothing is written.
 
-    The same name with the same endpoint is nothing new, and accepted.
+    The same name with the same endpoint is nothing new, and accepted. A context that holds no credential takes the
+    endpoint: what a mistyped one left behind is in nobody's way. The context of the local platform never does.
 
     Raises:
         FrostError: The name or the endpoint cannot be used (exit 2), or the name has another endpoint (exit 6).
@@ -48,17 +50,33 @@ def add(config: Config, name: str, endpoint: str) -> None:
         )
     wanted = str(_endpoint(endpoint))
     known = config.contexts.get(name)
-    if known is not None:
-        if str(Endpoint.parse(known.api_endpoint)) == wanted:
-            return
+    if known is None:
+        drafted = Context(name, wanted, "", "", False, Stored(), False, {**_DEFAULTS, "api_endpoint": "context"})
+    elif str(Endpoint.parse(known.api_endpoint)) == wanted:
+        return config
+    elif known.credentials.kinds or known.sources["api_endpoint"] == "default":
         raise FrostError(
             f"context {safe(name)!r} exists with another endpoint, {safe(known.api_endpoint, 200)}",
             code="CONTEXT_EXISTS",
             hint="take another name, or change it: frost config use-context NAME, frost config set api_endpoint URL",
             exit_code=Exit.CONFLICT,
         )
+    else:
+        drafted = known._replace(api_endpoint=wanted, sources={**known.sources, "api_endpoint": "context"})
+    return config._replace(contexts={**config.contexts, name: drafted})
+
+
+def add(config: Config, name: str, endpoint: str) -> None:
+    """Writes what `draft` describes; the current context stays, and so does a context that has the endpoint.
+
+    Raises:
+        FrostError: As `draft` does.
+    """
+    drafted = draft(config, name, endpoint)
+    if drafted is config:
+        return
     with edit(config.path) as document:
-        document.context(name)["api_endpoint"] = quoted(wanted)
+        document.context(name)["api_endpoint"] = quoted(drafted.contexts[name].api_endpoint)
 
 
 def set_endpoint(config: Config, name: str, endpoint: str) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from client.config_edit import Document
 
 VARIABLE = "FROST_CREDENTIAL_STORE"
+UNSAVED = "memory"
+"""The source of a renewed session that could not be written anywhere."""
 _SESSION = ("access_token", "refresh_token", "expires_at")
 
 
@@ -27,7 +29,7 @@ class Credential(NamedTuple):
     """What signs a request.
 
     `secret` is the API key or the access token; `expires_at` is in Unix seconds, 0 when unknown; `source` is
-    `keyring`, `file` or, without a credential, empty.
+    `keyring`, `file`, `memory` (it could not be saved) or, without a credential, empty.
     """
 
     kind: Literal["session", "api_key", "none"]
@@ -65,7 +67,11 @@ def load_session(config: Config, context: Context) -> Credential:
 
 
 def save_session(config: Config, name: str, session: Credential, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Keeps the session of a sign-in for the context; returns notices (said when it had to go to the file)."""
+    """Keeps the session of a sign-in for the context; returns notices (said when it had to go to the file).
+
+    Raises:
+        FrostError: The context has another endpoint than in `config` (exit 6), or the file cannot be written.
+    """
     return _save(config, name, _session_members(session), environ)
 
 
@@ -80,20 +86,21 @@ def replace_session(config: Config, context: Context, session: Credential) -> No
     Raises:
         FrostError: It could not be written, or the context's session is gone meanwhile; the pair is still good.
     """
-    if context.credentials.store == "keyring":
+    from client.config_edit import edit
+
+    with edit(config.path) as document:
+        if context.name not in document.names() or document.context(context.name).get("session") == "ended":
+            raise FrostError("the context was signed out meanwhile", code="CONTEXT_CHANGED", exit_code=Exit.CONFLICT)
+        _check_endpoint(document, context)
+        if context.credentials.store != "keyring":
+            document.credentials(context.name).update(_text(_session_members(session)))
+            return
         from client import keyring_store
 
         try:
             keyring_store.update(entry(config, context.name), _session_members(session))
         except keyring_store.Unavailable as error:
             raise keyring_store.unavailable(error) from None
-        return
-    from client.config_edit import edit
-
-    with edit(config.path) as document:
-        if context.name not in document.names() or document.context(context.name).get("session") == "ended":
-            raise FrostError("the context was signed out meanwhile", code="CONTEXT_CHANGED", exit_code=Exit.CONFLICT)
-        document.credentials(context.name).update(_text(_session_members(session)))
 
 
 def forget(config: Config, name: str, *, ended: bool) -> list[str]:
@@ -130,6 +137,24 @@ def entry(config: Config, name: str) -> str:
     return f"{config.file_id}/{name}"
 
 
+def context_changed(name: str) -> FrostError:
+    """The failure of who worked for an endpoint that the context has no longer."""
+    return FrostError(
+        f"context {safe(name)} has another endpoint now; no session is kept or used across endpoints",
+        code="CONTEXT_CHANGED",
+        hint="begin again, or sign in: frost login",
+        exit_code=Exit.CONFLICT,
+    )
+
+
+def _check_endpoint(document: Document, context: Context) -> None:
+    """A session is only kept for the platform that began it: the next request would send it wherever the file says."""
+    begun = "" if context.sources["api_endpoint"] == "default" else context.api_endpoint
+    now = document.context(context.name).get("api_endpoint")
+    if ("" if now in (None, "~", "null") else str(now)) != begun:
+        raise context_changed(context.name)
+
+
 def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
     wanted = environ.get(VARIABLE, "")
     if wanted not in ("", "keyring", "file"):
@@ -139,6 +164,8 @@ def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mappin
 
     notices: list[str] = []
     with edit(config.path) as document:
+        if "access_token" in members and name in config.contexts:
+            _check_endpoint(document, config.contexts[name])
         document.context(name).pop("session", None)
         credentials = document.credentials(name)
         if wanted != "file":
@@ -147,9 +174,11 @@ def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mappin
             except keyring_store.Unavailable as error:
                 if wanted == "keyring":
                     raise keyring_store.unavailable(error) from None
-                notices.append(
-                    f"no keyring keeps the credential ({error}): it is in {safe(config.path)}, readable by you alone"
-                )
+                if not _in_file(document, name):  # said when the place of the secrets changes, not at every sign-in
+                    notices.append(
+                        f"no keyring keeps the credential ({error}): it is in {safe(config.path)}, "
+                        "readable by you alone"
+                    )
             else:
                 _clear(document, name)
                 credentials["store"] = "keyring"

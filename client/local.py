@@ -113,12 +113,14 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
 
     if not _held(environ):
         return False
+    stopped = _pid(environ)
     try:
         OneShot(staff_connection(environ)).call(platform.stop())
     except FrostError:
         _terminate(environ)  # it holds the lock but does not answer: still starting, or stuck
     end = time.monotonic() + STOP_SECONDS
-    while _held(environ):
+    # One that starts meanwhile is somebody else's wish: only the one that was there is waited for.
+    while _held(environ) and _pid(environ) == stopped:
         if time.monotonic() >= end:
             raise FrostError(
                 f"the local platform (process {_pid(environ) or 'unknown'}) has not stopped within {STOP_SECONDS:g} s",
@@ -128,6 +130,25 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
             )
         time.sleep(_PAUSE)
     return True
+
+
+def refuse_second(folder: str = "", environ: Mapping[str, str] = os.environ) -> None:
+    """Says so when a platform runs on the data in `folder`, by default the local one's: there is one at a time.
+
+    Raises:
+        FrostError: One runs there (exit 6).
+    """
+    data = os.path.abspath(folder) if folder else data_dir(environ)  # noqa: PTH100
+    if not _held(environ, data):
+        return
+    own = data == data_dir(environ)
+    pid = _pid(environ, data)
+    raise FrostError(
+        f"the platform in {safe(data)} is running already" + (f" (process {pid})" if pid else ""),
+        code="PLATFORM_RUNNING",
+        hint="stop it: frost platform stop" if own else "stop it, or take another folder: --data-dir",
+        exit_code=Exit.CONFLICT,
+    )
 
 
 def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -> None:
@@ -141,8 +162,13 @@ def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -
         config: The file whose contexts are looked through.
         world: `demo`, `empty` or `large`.
         environ: Names `HOME`.
+
+    Raises:
+        FrostError: Somebody else, an open screen perhaps, started it first, with the world it has by default (exit 6).
     """
+    from client.api import platform
     from client.local_process import ensure_running
+    from client.oneshot import OneShot
 
     stop(environ)
     with _lock(environ):
@@ -152,6 +178,8 @@ def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -
         _remove(f"{data_dir(environ)}/{_KEYS}")
     _forget_sessions(config, environ)
     ensure_running(environ, arguments=("--world", world))
+    if OneShot(staff_connection(environ)).call(platform.status())["world"] != world:
+        raise _busy()
 
 
 def _forget_sessions(config: Config, environ: Mapping[str, str]) -> None:
@@ -168,20 +196,22 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def _lock_path(environ: Mapping[str, str]) -> str:
-    return f"{data_dir(environ)}/platform.lock"
+def _lock_path(environ: Mapping[str, str], folder: str = "") -> str:
+    return f"{folder or data_dir(environ)}/platform.lock"
 
 
-def _held(environ: Mapping[str, str]) -> bool:
+def _held(environ: Mapping[str, str], folder: str = "") -> bool:
     """Whether a platform process lives: it holds its lock until it ends, however it ends."""
     import fcntl
 
     try:
-        descriptor = os.open(_lock_path(environ), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(_lock_path(environ, folder), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise usage(f"{safe(_lock_path(environ))} cannot be used: {error.strerror}", code="FOLDER_UNUSABLE") from None
+        raise usage(
+            f"{safe(_lock_path(environ, folder))} cannot be used: {error.strerror}", code="FOLDER_UNUSABLE"
+        ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -202,19 +232,23 @@ def _lock(environ: Mapping[str, str]) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise FrostError(
-            "the local platform was started again while it was being reset",
-            code="PLATFORM_BUSY",
-            hint="close what uses it and try again",
-            exit_code=Exit.CONFLICT,
-        ) from None
+        raise _busy() from None
     finally:
         os.close(descriptor)
 
 
-def _pid(environ: Mapping[str, str]) -> int:
+def _busy() -> FrostError:
+    return FrostError(
+        "the local platform was started again while it was being reset",
+        code="PLATFORM_BUSY",
+        hint="close what uses it and try again",
+        exit_code=Exit.CONFLICT,
+    )
+
+
+def _pid(environ: Mapping[str, str], folder: str = "") -> int:
     try:
-        with open(_lock_path(environ), encoding="ascii") as file:
+        with open(_lock_path(environ, folder), encoding="ascii") as file:
             return int(file.read(20).split()[0])
     except (OSError, ValueError, IndexError):
         return 0

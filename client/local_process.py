@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from client import __version__
 from client.errors import Exit, FrostError, usage
-from client.local import answers, data_dir, default_endpoint, home, log_path, socket_path, stop
+from client.local import answers, data_dir, default_endpoint, home, log_path, socket_path, socket_path_in, stop
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ POLL_SECONDS = 0.01
 TAKEN = 75
 """The service's exit code when another one holds the data folder's lock."""
 _TAKEN_PAUSE = 0.2
+_LONG_LOG = 8 * 1024 * 1024  # bytes
 _LOG_LINES = 5
 
 _children: dict[str, subprocess.Popen[bytes]] = {}
@@ -134,14 +135,18 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def service_command(environ: Mapping[str, str] = os.environ, *arguments: str) -> list[str]:
-    """The command line of the local platform. `-P`: what it runs never comes from the folder it is called in."""
+def service_command(environ: Mapping[str, str], *arguments: str, folder: str = "") -> list[str]:
+    """The command line of a platform with its data in `folder`, by default the local one's.
+
+    `-P`: what it runs never comes from the folder it is called in.
+    """
     import sys
 
+    data = os.path.abspath(folder) if folder else data_dir(environ)  # noqa: PTH100
     return [
         sys.executable, "-P", "-m", "service",
-        "--data-dir", data_dir(environ),
-        "--socket", socket_path(home(environ), environ),
+        "--data-dir", data,
+        "--socket", socket_path_in(data, environ),
         *arguments,
     ]  # fmt: skip
 
@@ -151,6 +156,7 @@ def _spawn(socket: str, environ: Mapping[str, str], arguments: tuple[str, ...]) 
 
     for folder in (data_dir(environ), os.path.dirname(socket)):
         _make_private(folder)
+    _keep_short(log_path(environ))
     log = os.open(log_path(environ), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         return subprocess.Popen(  # noqa: S603  (our own interpreter and module)
@@ -164,6 +170,13 @@ def _spawn(socket: str, environ: Mapping[str, str], arguments: tuple[str, ...]) 
         )
     finally:
         os.close(log)
+
+
+def _keep_short(log: str) -> None:
+    """Begin a new log when the last one has grown long; the one before it goes."""
+    with contextlib.suppress(OSError):
+        if os.lstat(log).st_size > _LONG_LOG:
+            os.replace(log, f"{log}.1")  # noqa: PTH105  (pathlib is not paid for at a start)
 
 
 def _make_private(folder: str) -> None:

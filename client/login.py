@@ -40,6 +40,7 @@ def sign_in_device(
     email: str | None = None,
     on_code: Callable[[DeviceCode], None] = lambda code: None,
     cancelled: threading.Event | None = None,
+    before_keeping: Callable[[], None] = lambda: None,
 ) -> None:
     """Signs in by device code and keeps the session; where it is kept may add to `connection.notices`.
 
@@ -50,6 +51,7 @@ def sign_in_device(
         email: Another person than the socket's owner; only on the local platform.
         on_code: Shows the code; called in this thread.
         cancelled: Ends the waiting when it is set.
+        before_keeping: Called when the session has begun, before it is kept: writes the context, when it is new.
 
     Raises:
         FrostError: Refused, expired or cancelled (exit 3, 130), or somebody does not answer (exit 7).
@@ -58,6 +60,7 @@ def sign_in_device(
 
     session = _by_device(connection, email, on_code, cancelled or threading.Event())
     with alone(connection):
+        before_keeping()
         _keep(connection, session)
 
 
@@ -92,6 +95,7 @@ def sign_in_browser(
     email: str | None = None,
     open_url: Callable[[str], None] = lambda url: None,
     cancelled: threading.Event | None = None,
+    before_keeping: Callable[[], None] = lambda: None,
 ) -> None:
     """Signs in with code and PKCE over a loopback redirect, and keeps the session.
 
@@ -103,6 +107,7 @@ def sign_in_browser(
         email: Another person than the socket's owner; only on the local platform.
         open_url: Opens the authorization page; called in this thread.
         cancelled: Ends the waiting when it is set.
+        before_keeping: Called when the session has begun, before it is kept: writes the context, when it is new.
 
     Raises:
         FrostError: Refused, cancelled, or not answered within 5 minutes (exit 3, 130, 7).
@@ -130,6 +135,7 @@ def sign_in_browser(
             raise _refused(error, email) from None
         attempt.check_id_token(tokens)
     with alone(connection):
+        before_keeping()
         _keep(connection, oidc.session_from(tokens))
 
 
@@ -164,11 +170,14 @@ def sign_out(connection: Connection) -> bool:
     except FrostError as error:
         if error.exit_code != Exit.NOT_SIGNED_IN:
             connection.notices.append(f"the platform could not end the session ({error.message}); here it is forgotten")
-    _revoke(connection, session)
     with alone(connection):
+        connection.reload()
+        # Ending it may have renewed it: what is revoked is the pair that counts now.
+        now = credentials.load_session(connection.config, connection.context)
         connection.notices += credentials.forget(connection.config, connection.context.name, ended=True)
         connection.reload()
         connection.adopt(None)
+    _revoke(connection, session if now.kind == "none" else now)
     return True
 
 

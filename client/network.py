@@ -84,9 +84,12 @@ def proxy_for(endpoint: Endpoint, environ: Mapping[str, str]) -> Proxy | None:
 def check_socket_owner(path: str) -> None:
     """Refuses a unix socket that is not ours: whoever owns it would read the credential.
 
+    Neither may it stand where somebody else could put another one in its place between this look and the connection:
+    the folder and the name in it must be ours (or root's), as for the configuration file.
+
     Raises:
         FileNotFoundError: There is nothing at `path`.
-        FrostError: It is no socket, or somebody else's.
+        FrostError: It is no socket, or somebody else's, or could be exchanged by somebody else.
     """
     found = os.stat(path)  # noqa: PTH116 (pathlib is not on a command's path)
     if not stat.S_ISSOCK(found.st_mode):
@@ -97,3 +100,16 @@ def check_socket_owner(path: str) -> None:
             code="ENDPOINT_REFUSED",
             hint="check api_endpoint: a credential is only sent to a socket of your own",
         )
+    if not (_keeps(path) and _keeps(os.path.realpath(path))):
+        raise FrostError(
+            f"the socket {safe(path, 200)} stands in a folder that others may write",
+            code="ENDPOINT_REFUSED",
+            hint="a credential is only sent to a socket that nobody else can exchange: chmod go-w its folder",
+        )
+
+
+def _keeps(path: str) -> bool:
+    """Whether nobody else can put something in the place of `path`; in a sticky folder only an owner can."""
+    name, folder = os.lstat(path), os.stat(os.path.dirname(path))  # noqa: PTH116, PTH120
+    shared = folder.st_mode & 0o022 and not folder.st_mode & stat.S_ISVTX
+    return not shared and {name.st_uid, folder.st_uid} <= {os.getuid(), 0}

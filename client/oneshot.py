@@ -11,6 +11,7 @@ import io
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -146,7 +147,9 @@ def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str]) -> Reply | 
         connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
         connection.sock = cast(socket.socket, _Bounded(plain, end))
         headers = {"Host": endpoint.authority, **wire.headers, "Connection": "close"}
-        connection.request(wire.method, wire.target, wire.body or None, headers)
+        # A service may refuse by the head alone and close before the body is sent: its answer is there to read.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.request(wire.method, wire.target, wire.body or None, headers)
         response = connection.getresponse()
         body = _body(response)
     except (OSError, http.client.HTTPException) as error:

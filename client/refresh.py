@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from client import config_file, credentials, oidc
-from client.credentials import Credential
+from client.credentials import UNSAVED, Credential
 from client.errors import SESSION_ENDED, Exit, FrostError
 
 if TYPE_CHECKING:
@@ -46,25 +46,36 @@ def refreshed(connection: Connection, used: Signing) -> Credential:
 
 @contextmanager
 def alone(connection: Connection) -> Iterator[None]:
-    """Keeps every other process from refreshing or signing in with this file meanwhile."""
+    """Keeps every other thread and process from refreshing or signing in with this file meanwhile.
+
+    The connection's own lock is taken first, by everybody: in the other order a sign-in and a refresh of one
+    connection would wait for each other.
+    """
     import os
 
-    real = config_file.real_path(connection.config.path)
-    config_file.make_folder(os.path.dirname(real))  # noqa: PTH120  (paths are text, see client/config_file.py)
-    with config_file.locked(real, seconds=GRANT_SECONDS + 5, suffix=LOCK_SUFFIX):
-        yield
+    with connection.lock:
+        real = config_file.real_path(connection.config.path)
+        config_file.make_folder(os.path.dirname(real))  # noqa: PTH120  (paths are text, see client/config_file.py)
+        with config_file.locked(real, seconds=GRANT_SECONDS + 5, suffix=LOCK_SUFFIX):
+            yield
 
 
 def _stored(connection: Connection, held: Credential) -> Credential:
-    """What counts now: the pair another process wrote meanwhile, none when it was forgotten meanwhile, else `held`."""
+    """What counts now: the pair another process wrote meanwhile, none when it was forgotten meanwhile, else `held`.
+
+    A provider that gives no `expires_in` gives every pair the same end: then what was written is newer than what was
+    read, unless `held` could not be written.
+    """
     try:
         connection.reload()
         stored = credentials.load_session(connection.config, connection.context)
     except FrostError:
-        return held  # what cannot be read now cannot be newer
+        return held  # what cannot be read, or is another platform's now, cannot be newer
     if connection.context.session_ended:
         raise _over(connection)
-    return stored if stored.kind == "none" or stored.expires_at > held.expires_at else held
+    newer = stored.expires_at > held.expires_at
+    written = held.source != UNSAVED and stored.expires_at == held.expires_at
+    return stored if stored.kind == "none" or newer or written else held
 
 
 def _granted(connection: Connection, held: Credential) -> Credential:
@@ -76,6 +87,7 @@ def _granted(connection: Connection, held: Credential) -> Credential:
         if error.code != "invalid_grant":
             raise oidc.explained(error) from None
         with suppress(FrostError):
+            connection.reload()  # not what another platform's sign-in has put there since
             connection.notices += credentials.forget(connection.config, connection.context.name, ended=True)
             connection.reload()
         raise _over(connection) from None
@@ -87,6 +99,7 @@ def _granted(connection: Connection, held: Credential) -> Credential:
         connection.notices.append(
             f"the renewed session could not be saved ({error.message}); you may have to sign in again: frost login"
         )
+        return fresh._replace(source=UNSAVED)
     return fresh
 
 

@@ -11,15 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from client.errors import Exit, FrostError, usage
-from client.text import safe
+from client.text import safe, width
 
 if TYPE_CHECKING:
     from client.config import Context
     from client.connection import Connection
 
 VARIABLE = "FROST_TENANT"
+AMBIGUOUS = "AMBIGUOUS_NAME"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _LISTED = 10
+LONGEST_NAME = 128
 
 
 class Selection(NamedTuple):
@@ -72,6 +74,38 @@ def check_id(value: str, name: str) -> str:
     return value.lower()
 
 
+def check_organization_id(value: str) -> str:
+    """`value` as an organization's id in its canonical form.
+
+    Raises:
+        FrostError: It is empty or not an id (exit 2).
+    """
+    if not _UUID.fullmatch(value):
+        raise usage(
+            f"--organization takes an organization's id, not {safe(value, 60)!r}"
+            if value
+            else "--organization is empty",
+            "the ids: frost whoami -o wide, or frost tenant list --all -o wide",
+        )
+    return value.lower()
+
+
+def check_display_name(value: str) -> str:
+    """`value` unless no platform takes it as a display name; the platform stays the judge of the rest.
+
+    Raises:
+        FrostError: Not 1 to 128 characters, or control characters among them (exit 2; contract: Tenant).
+    """
+    name = unicodedata.normalize("NFC", value).strip()
+    if not name:
+        raise usage(f"--name takes 1 to {LONGEST_NAME} characters, an empty one was given")
+    if len(name) > LONGEST_NAME:
+        raise usage(f"--name takes 1 to {LONGEST_NAME} characters, {len(name)} were given: {safe(name, 40)!r}")
+    if any(unicodedata.category(one) == "Cc" for one in name):
+        raise usage(f"--name must not hold control characters: {safe(name, 60)!r}")
+    return value
+
+
 def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:
     """The one tenant that `argument` names: its id, else its display name or slug in any letter case.
 
@@ -111,15 +145,28 @@ def persist(connection: Connection, tenant_id: str) -> None:
         document.context(connection.context.name)["tenant"] = tenant_id
 
 
-def way_out(selection: Selection) -> str:
-    """What to do when the selected tenant is refused: it is never exchanged silently (checklist T30)."""
+NO_TENANTS = (
+    "you may use no tenant: ask an owner or admin of an organization, or sign in as another person: frost login"
+)
+
+
+def way_out(selection: Selection, context: str, path: str, advice: str = "") -> str:
+    """Which tenant was refused, where its selection is, and what to do: it is never exchanged silently (T30).
+
+    Args:
+        selection: The tenant and what named it.
+        context: The name of the context in use.
+        path: The config file.
+        advice: What to do, when it is not the usual: `NO_TENANTS` for who has no other one to choose.
+    """
     choose = "choose another with: frost tenant use NAME (frost tenant list --all shows them)"
-    return {
-        "flag": "see the tenants you may use: frost tenant list --all",
-        "variable": f"it came from {VARIABLE}; change or unset the variable",
-        "context": f"it is the stored selection of this context; {choose}",
-        "default": choose,
+    where, usual = {
+        "flag": ("came from --tenant", "see the tenants you may use: frost tenant list --all"),
+        "variable": (f"came from {VARIABLE}", "change or unset the variable"),
+        "context": (f"is the stored selection (tenant use) of context {safe(context)} in {safe(path)}", choose),
+        "default": ("is your default tenant", choose),
     }[selection.source]
+    return f"tenant {selection.tenant_id} {where}; {advice or usual}"
 
 
 def folded(text: str) -> str:
@@ -128,15 +175,24 @@ def folded(text: str) -> str:
 
 
 def _ambiguous(found: Sequence[Mapping[str, Any]], argument: str) -> FrostError:
-    listed = [
-        f"{safe(one['id'], 40)} (organization {safe(one['organizationName'], 60)}, slug {safe(one['slug'], 80)})"
-        for one in found[:_LISTED]
-    ]
-    more = f", and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     members = ("id", "displayName", "slug", "organizationId", "organizationName")
     return FrostError(
-        f"{safe(argument, 130)!r} is the name or slug of {len(found)} tenants: {', '.join(listed)}{more}",
-        code="AMBIGUOUS_NAME",
+        f"{safe(argument, 130)!r} is the name or slug of {len(found)} tenants",
+        code=AMBIGUOUS,
         hint="name it by its id: frost tenant use ID",
-        details={"tenants": [{member: one[member] for member in members} for one in found[:_LISTED]]},
+        details={
+            "count": len(found),
+            "tenants": [{member: one[member] for member in members} for one in found[:_LISTED]],
+        },
     )
+
+
+def ambiguous_lines(error: FrostError) -> list[str]:
+    """The tenants that an ambiguous name could mean, a line each: id, slug and organization in columns."""
+    details = error.details or {}
+    found = details.get("tenants", [])
+    rows = [(safe(one["id"], 40), safe(one["slug"], 80), safe(one["organizationName"], 60)) for one in found]
+    slugs = max((width(slug) for _, slug, _ in rows), default=0)
+    lines = [f"  {id}  {slug}{' ' * (slugs - width(slug))}  {organization}" for id, slug, organization in rows]
+    more = details.get("count", 0) - len(found)
+    return [*lines, f"  and {more} more"] if more > 0 else lines

@@ -52,6 +52,7 @@ SCENES = (
     Scene("switcher", ("ctrl+t",), "Switch tenant"),
     Scene("create", ("n", *"Night Shift"), "Night Shift"),
     Scene("contexts", ("2",), "Endpoint"),
+    Scene("confirm", ("2", "o"), "Sign out?"),
     Scene("help", ("question_mark",), "Create tenant"),
     Scene("palette", ("ctrl+p", *"tenant"), "tenant"),
     Scene("sign-in", (), "BCDF-GHJK", then=device_code),
@@ -101,7 +102,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare only, write nothing")
     parser.add_argument("scenes", nargs="*", help="only these")
     options = parser.parse_args()
-    # Sandbox must stay as it is in every picture; the home has a fixed name because it stands on the screen.
+    # Sandbox must stay as it is in every picture.
     home = Home(FROST_CLOCK=CLOCK, FROST_PLATFORM_PROVISIONING_PACE="100000")
     os.environ.update({**home.environment(), "COLORTERM": "truecolor"})
     drifted = []
@@ -111,7 +112,7 @@ def main() -> int:
             if options.scenes and scene.name not in options.scenes:
                 continue
             for columns, rows in SIZES:
-                svg = asyncio.run(picture(scene, (columns, rows), home)).replace(str(home.path), "~")
+                svg = asyncio.run(picture(scene, (columns, rows), home))
                 path = FOLDER / f"{scene.name}-{columns}x{rows}.svg"
                 if path.exists() and path.read_text() == svg:
                     continue

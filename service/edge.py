@@ -13,7 +13,7 @@ from uuid import uuid4
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -74,6 +74,8 @@ class Edge:
                 await self.app(scope, limited(receive, scope), labelled)
             else:
                 await errors.not_routed(scope["path"]).response()(scope, receive, labelled)
+        except ClientDisconnect:
+            pass  # It left in the middle of its own body: nobody is there to answer, and nothing of ours has failed.
         except Exception:
             logger.exception("request failed", extra={"request_id": request_id})
             if status:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import uvicorn
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from service import logs
 from service.app import create_app
@@ -65,13 +66,22 @@ class Server(uvicorn.Server):
         self.platform.database.close()
 
 
+def reason(error: Exception) -> str:
+    """Why the platform cannot start, in one line; of what a database says, without the statement that it said it to."""
+    if isinstance(error, DBAPIError):
+        return f"the database cannot be used: {' '.join(str(error.orig).split())}"
+    if isinstance(error, SQLAlchemyError):
+        return f"the database cannot be used: {' '.join(str(error).split())}"
+    return str(error)
+
+
 def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     """Run the platform on listening sockets until it is told to stop; the exit status of the process."""
     logs.configure()
     try:
         app = create_app(settings)
-    except ValueError as error:
-        sys.stderr.write(f"frost platform: {error}\n")
+    except (ValueError, OSError, SQLAlchemyError) as error:
+        sys.stderr.write(f"frost platform: {reason(error)}\n")
         return 1
     platform: Platform = app.state.platform
     config = uvicorn.Config(

@@ -84,7 +84,14 @@ class Home:
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         """The environment of a command: this HOME and nothing personal."""
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-        merged = {**kept, "HOME": str(self.path), "TERM": "xterm-256color", "TZ": "UTC", **self.variables, **(extra or {})}
+        merged = {
+            **kept,
+            "HOME": str(self.path),
+            "TERM": "xterm-256color",
+            "TZ": "UTC",
+            **self.variables,
+            **(extra or {}),
+        }
         return {name: value for name, value in merged.items() if value != "<unset>"}
 
     def frost(

@@ -72,7 +72,7 @@ class Action(NamedTuple):
     of_named: bool = False
     """Whether an argument on the `:` line names the record, in place of the one under the cursor."""
     writes: bool = False
-    """Whether it changes something on the platform: then a read-only context refuses it."""
+    """Whether it changes something on the platform or in the config: then a read-only context refuses it."""
 
     @property
     def scope(self) -> str:
@@ -95,12 +95,8 @@ def line(*words: str) -> str:
 # --- reasons ---------------------------------------------------------------------------------------------------------
 
 
-def _no_record(situation: Situation) -> str:
-    return "" if situation.record is not None else "nothing is selected"
-
-
-def _read_only(situation: Situation) -> str:
-    return situation.read_only
+def _cannot_edit(situation: Situation) -> str:
+    return situation.read_only or ("" if situation.record is not None else "nothing is selected")
 
 
 def _cannot_create(situation: Situation) -> str:
@@ -126,20 +122,20 @@ def _is_the_tenant(situation: Situation) -> str:
 
 
 def _is_the_context(situation: Situation) -> str:
-    if situation.record is None:
-        return "nothing is selected"
+    if situation.read_only or situation.record is None:
+        return situation.read_only or "nothing is selected"
     return "this context is already in use" if situation.record.get("name") == situation.context else ""
 
 
 def _not_signed_in(situation: Situation) -> str:
-    if situation.record is None:
-        return "nothing is selected"
+    if situation.read_only or situation.record is None:
+        return situation.read_only or "nothing is selected"
     return "" if situation.record.get("credential") == "session" else "nobody is signed in in this context"
 
 
 def _key_in_the_way(situation: Situation) -> str:
-    if situation.record is None:
-        return "nothing is selected"
+    if situation.read_only or situation.record is None:
+        return situation.read_only or "nothing is selected"
     api_key = situation.record.get("credential") == "api_key"
     return "this context has an API key; it needs no sign-in" if api_key else ""
 
@@ -259,15 +255,17 @@ ACTIONS: tuple[Action, ...] = (
         command=_of_record("config", "use-context", key="name"),
         help="Its endpoint and credentials count from now on; Enter does the same",
         of_named=True,
+        writes=True,
     ),
     Action(
         "contexts.edit",
         "Edit endpoint and region",
         ("e",),
         "edit",
-        reason=_no_record,
+        reason=_cannot_edit,
         command=_context_edit,
         dialog=True,
+        writes=True,
     ),
     Action(
         "contexts.sign_in",
@@ -278,6 +276,7 @@ ACTIONS: tuple[Action, ...] = (
         command=_sign_in,
         help="With a code confirmed in a browser; the local platform needs none",
         of_named=True,
+        writes=True,
     ),
     Action(
         "contexts.sign_out",
@@ -289,6 +288,7 @@ ACTIONS: tuple[Action, ...] = (
         help="Ends the session on the platform and forgets it here",
         dialog=True,
         of_named=True,
+        writes=True,
     ),
 )
 

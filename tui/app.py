@@ -4,7 +4,10 @@ import asyncio
 import gc
 import os
 import signal
+import threading
+import time
 from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +19,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from client.errors import Exit, FrostError
-from tui import keymaps, places, state, themes
+from tui import keymaps, state, themes
 from tui.display_filter import VisibleControls
 from tui.driver import FrostDriver
 from tui.launch import Launch
@@ -87,9 +90,6 @@ class FrostApp(App[None]):
         self.exit(return_code=128 + number)
 
     async def on_unmount(self) -> None:
-        for door in places.DOORS:
-            for place in self.frame.query(f"#place-{door.name}"):
-                self.remembered.sort[door.name] = place.sort_state()  # type: ignore[attr-defined]
         state.save(self.state_path, self.remembered)
         await self.workspace.close()
 
@@ -149,8 +149,30 @@ class FrostApp(App[None]):
             self.frame.toast(f"{error.message}{hint}{request}", "error")
 
 
+GRACE_SECONDS = 5.0
+"""How long an end waits for what a thread is doing: a session being refreshed must be stored, or it is lost."""
+
+
 def start(connection: "Connection", launch: Launch) -> int:
-    """Run the application until it is left; the exit code."""
+    """Run the application until it is left; the exit code.
+
+    Its threads are waited for only so long: one that waits for a platform to start would hold the shell for
+    20 seconds after `q`, and asyncio's own end waits for ever.
+    """
     app = FrostApp(connection, launch, state.path_of(os.environ))
-    app.run()
-    return app.return_code or 0
+    loop = asyncio.new_event_loop()
+    threads = ThreadPoolExecutor(thread_name_prefix="frost")
+    loop.set_default_executor(threads)
+    try:
+        app.run(loop=loop)
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+    code = app.return_code or 0
+    until = time.monotonic() + GRACE_SECONDS
+    for thread in threading.enumerate():
+        if thread.name.startswith("frost"):
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                os._exit(code)
+    loop.close()
+    return code

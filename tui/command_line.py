@@ -64,8 +64,18 @@ def parse(text: str, places: Sequence[str]) -> Go | Run | Mistake | None:
     if not text:
         return None
     word, _, rest = text.partition(" ")
+    if word == "frost" and rest.strip():
+        word, _, rest = rest.strip().partition(" ")
     rest = rest.strip()
     name = word.casefold()
+    if name == "tenant" and rest:
+        # The commands of that name mean here what they mean in a shell; they are no filter.
+        command, _, argument = rest.partition(" ")
+        if command == "list":
+            return Go("tenants")
+        if command == "use":
+            return _unquoted(Run("tenants.use", argument.strip()))
+        return Mistake(f"tenant {command} is not known here; there is: tenant use NAME, tenant list")
     if name in places:
         return Go(name, rest)
     action = name if name in actions.BY_ID else ALIASES.get(name)

@@ -29,6 +29,12 @@ def endpoint_text(connection: "Connection") -> str:
     return connection.context.api_endpoint
 
 
+def homely(endpoint: object, environ: Mapping[str, str]) -> str:
+    """An endpoint as it is shown: a socket below the person's home with `~` for it, as a shell writes it."""
+    text, home = str(endpoint), environ.get("HOME", "").rstrip("/")
+    return f"unix:~{text.removeprefix(f'unix:{home}')}" if home and text.startswith(f"unix:{home}/") else text
+
+
 def credential_words(kind: str, local: bool = False) -> str:
     """A credential kind as people read it."""
     return {"session": "session", "api_key": "API key"}.get(kind, "signs in by itself" if local else "not signed in")

@@ -6,11 +6,12 @@ from textual.message import Message
 
 
 class Perform(Message):
-    """Asks the frame for an action."""
+    """Asks the frame for an action, on a record named by `argument` where the cursor may have moved on since."""
 
-    def __init__(self, action: str) -> None:
+    def __init__(self, action: str, argument: str = "") -> None:
         super().__init__()
         self.action = action
+        self.argument = argument
 
 
 class Undoable(Message):

@@ -24,6 +24,10 @@ DARK = Theme(
     # Textual's own `auto` tones have no background to mix with inside a line of text; these are plain colours.
     variables={
         "border": "#2a323d",
+        "block-cursor-background": "#27404d",
+        "block-cursor-foreground": "#d8dee6",
+        "block-cursor-blurred-background": "#27404d",
+        "block-cursor-blurred-foreground": "#d8dee6",
         "text-muted": "#8792a0",
         "text-disabled": "#56606c",
         "text-accent": "#7cc4e2",
@@ -48,6 +52,10 @@ LIGHT = Theme(
     error="#b3262e",
     variables={
         "border": "#c9d2da",
+        "block-cursor-background": "#cfe2ea",
+        "block-cursor-foreground": "#232a31",
+        "block-cursor-blurred-background": "#cfe2ea",
+        "block-cursor-blurred-foreground": "#232a31",
         "text-muted": "#5d6873",
         "text-disabled": "#9aa4ad",
         "text-accent": "#0f6e93",

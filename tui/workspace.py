@@ -16,6 +16,7 @@ from client.records import Record
 from tui import contexts
 from tui.link import Link
 from tui.state import RECENT, State, remembered
+from tui.watching import COALESCE_SECONDS, FINAL, REREAD_SECONDS, watched
 
 if TYPE_CHECKING:
     from client.api.client import Client
@@ -24,12 +25,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 Severity = Literal["information", "warning", "error"]
 
-REREAD_SECONDS = 30.0
-"""Everything shown is read again at least this often (design: Durable operations)."""
-COALESCE_SECONDS = 0.1
-"""Signals that come closer together than this cause one reading (10 Hz)."""
 MAY_CREATE = ("owner", "admin")
-FINAL = ("completed", "failed", "cancelled", "succeeded")
 
 
 class Spawn(Protocol):
@@ -59,12 +55,13 @@ class Workspace:
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
         self._reload_due = False
-        self.first_run = not state.hinted
+        self._first_run = not state.hinted
         state.hinted = True
         self._enter(connection)
 
     def _enter(self, connection: "Connection") -> None:
         """Stand in a context: nothing of another one is left, what is remembered of this one is shown."""
+        self._stay = object()
         self.connection = connection
         self.context = connection.context.name
         self.endpoint = contexts.endpoint_text(connection)
@@ -95,9 +92,14 @@ class Workspace:
         return self.find(self.tenant_id)
 
     @property
+    def first_run(self) -> bool:
+        """Whether this is the first run on this machine and the platform is the machine's own."""
+        return self._first_run and self.endpoint.startswith("unix:") and self.connection.is_local
+
+    @property
     def recent(self) -> list[str]:
         """Ids of the tenants used, the one in use first."""
-        return [self.tenant_id, *(tenant for tenant in self._memory.recent if tenant != self.tenant_id)]
+        return list(dict.fromkeys((self.tenant_id, *self._memory.recent)))
 
     @property
     def tenant_before(self) -> str:
@@ -133,9 +135,10 @@ class Workspace:
     async def client(self) -> "Client":
         """The client of this context, made on first use off the event loop: httpx takes 70 ms to import."""
         if self._client is None:
-            connection = self.connection
+            connection, stay = self.connection, self._stay
             made = await asyncio.to_thread(contexts.open_client, connection)
-            if self._client is None and connection is self.connection:
+            # Reading the file again makes another connection to the same context: only leaving ends this one.
+            if self._client is None and stay is self._stay:
                 self._client = made
         if self._client is None:
             raise asyncio.CancelledError
@@ -248,43 +251,28 @@ class Workspace:
             if tenant.get("status") == "provisioning" and operation_id and not open_already:
                 self._spawn(f"watch {tenant['id']}", self._watch(str(tenant["id"]), str(operation_id)))
 
-    async def _watch(self, tenant_id: str, operation_id: str) -> None:
-        """Keep an operation current until it is over; its signals are coalesced, and it is read now and then anyway."""
-        signal = asyncio.Event()
-        listening = asyncio.create_task(self._listen(tenant_id, signal))
-        try:
-            while True:
-                try:
-                    operation = (await self.ask(lambda client: client.operations.get(tenant_id, operation_id))).wire()
-                except FrostError:
-                    # What to do about it is decided in one place (_note); loading again starts to watch again.
-                    self.operations.pop(tenant_id, None)
-                    return
-                self.operations[tenant_id] = operation
-                self._changed("operations")
-                if operation.get("status") in FINAL:
-                    break
-                await _wait(signal, REREAD_SECONDS)
-                await asyncio.sleep(COALESCE_SECONDS)
-        finally:
-            listening.cancel()
-        self._tell_end(tenant_id, operation)
-        self.refresh()
-
-    async def _listen(self, tenant_id: str, signal: asyncio.Event) -> None:
-        client = await self.client()
-        try:
-            async for _ in client.events(tenant_id):
-                signal.set()
-        except FrostError:
-            return  # reading now and then goes on without signals
-
     def _tell_end(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
         name = (self.find(tenant_id) or {}).get("displayName", tenant_id)
         if operation.get("status") == "failed":
             self._notice(f"{name} could not be provisioned: {operation.get('error') or 'no reason given'}", "error")
         else:
             self._notice(f"{name} is ready", "information")
+        self.refresh()
+
+    def _take_operation(self, tenant_id: str, operation: dict[str, Any]) -> None:
+        self.operations[tenant_id] = operation
+        self._changed("operations")
+
+    async def _watch(self, tenant_id: str, operation_id: str) -> None:
+        """Keep an operation current until it is over."""
+        try:
+            async for operation in watched(await self.client(), self.ask, tenant_id, operation_id):
+                self._take_operation(tenant_id, operation)
+        except FrostError:
+            # What to do about it was decided in one place (_note); loading again starts to watch again.
+            self.operations.pop(tenant_id, None)
+            return
+        self._tell_end(tenant_id, self.operations[tenant_id])
 
     # Changing
 
@@ -294,10 +282,14 @@ class Workspace:
             return
         before = self.tenant_id
         self.tenant_id, self.tenant_source = tenant_id, "context"
-        self._memory.recent = [tenant_id, *(old for old in (before, *self._memory.recent) if old and old != tenant_id)]
+        self._memory.recent = list(dict.fromkeys(old for old in (tenant_id, before, *self._memory.recent) if old))
         del self._memory.recent[RECENT:]
         self._changed("tenant")
         self._begin_to_follow()
+        if self.read_only:
+            self.tenant_source = "here"
+            self._notice(f"Switched in this program only, nothing is stored: {self.read_only}", "information")
+            return
         self.connection = await asyncio.to_thread(contexts.remember_tenant, self.connection, tenant_id)
         self._changed("contexts")
         overriding = "--tenant" if self._tenant_flag else "FROST_TENANT" if self.environ.get("FROST_TENANT") else ""
@@ -322,7 +314,7 @@ class Workspace:
         """Stand in another context from now on, here and in commands (contract: config use-context)."""
         self.arrive(await asyncio.to_thread(contexts.use, self.connection, name))
 
-    def arrive(self, connection: "Connection") -> None:
+    def arrive(self, connection: "Connection", *, signed_out: bool = False) -> None:
         """Begin anew with a connection: another context, or the same one with another endpoint or credential."""
         left = self._client
         for task in ("retry", "load", "reload", "follow", *(f"watch {tenant}" for tenant in self.operations)):
@@ -331,6 +323,13 @@ class Workspace:
         self._enter(connection)
         if left is not None:
             self._spawn("leave", left.aclose())
+        if signed_out:
+            # Nothing is asked, so nobody is bothered with a question to sign in again: the header says how it is.
+            self._spawn("poll", None)
+            self.link.refused("you signed out")
+            self.tenants_state, self.tenants_error = "failed", "you signed out"
+            self._changed("context")
+            return
         self._changed("context")
         self.start()
 
@@ -343,14 +342,3 @@ class Workspace:
 async def _identity_and_tenants(client: "Client") -> tuple[dict[str, Any], Any]:
     me, found = await asyncio.gather(client.account.me(), client.tenants.list(usage=True))
     return me.wire(), found
-
-
-async def _wait(signal: asyncio.Event, seconds: float) -> None:
-    """Until the signal or the time has come."""
-    try:
-        async with asyncio.timeout(seconds):
-            await signal.wait()
-    except TimeoutError:
-        return
-    finally:
-        signal.clear()

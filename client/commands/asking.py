@@ -21,8 +21,16 @@ def confirm(output: Output, question: str, *, refused: str, hint: str) -> None:
     if not sys.stdin.isatty():
         raise usage(f"{refused}, and there is no terminal to ask on", hint)
     output.prompt(f"{question} [y/N] ")
+    _forget_typed_ahead()
     if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
         raise FrostError("not confirmed; nothing was changed", code="NOT_CONFIRMED")
+
+
+def _forget_typed_ahead() -> None:
+    """Drop what was typed before the question could be read: it was no answer to it (hostile F12)."""
+    import termios
+
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def secret(prompt: str) -> str:

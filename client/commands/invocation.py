@@ -121,20 +121,31 @@ class Invocation:
         from client import tenancy
         from client.errors import Exit, FrostError
 
-        selection = self.tenant
+        try:
+            selection = self.tenant
+        except FrostError as error:
+            if error.code == "NO_TENANT" and not self._may_use_any():
+                error.hint = tenancy.NO_TENANTS
+            raise
         try:
             return self.call(calls(selection.tenant_id))
         except FrostError as error:
             if error.code == "TENANT_ACCESS_DENIED" or error.exit_code == Exit.NOT_FOUND:
-                error.hint = tenancy.way_out(selection)
+                advice = "" if self._may_use_any() else tenancy.NO_TENANTS
                 if self.connection.credential().kind == "api_key":
-                    error.hint = "an API key is bound to one tenant; to use others sign in as a person: frost login"
+                    advice = "an API key is bound to one tenant; to use others sign in as a person: frost login"
+                error.hint = tenancy.way_out(selection, self.connection.context.name, self.config_path, advice)
             raise
 
-    def forget_config(self) -> None:
-        """Read the config file again when it is needed next: it has changed."""
-        for name in ("config", "selected", "connection", "_driver", "me", "tenant"):
-            self.__dict__.pop(name, None)
+    def _may_use_any(self) -> bool:
+        """Whether there is a tenant to choose; what cannot be found out is not denied."""
+        from client.api import tenants
+        from client.errors import FrostError
+
+        try:
+            return bool(self.call(tenants.list_all())["tenants"])
+        except FrostError:
+            return True
 
     def tell_notices(self, connection: "Connection") -> None:
         """Say what came up on the way: where a session was kept, for one."""

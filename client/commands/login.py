@@ -1,6 +1,7 @@
 """`frost login`, `logout` and `whoami`: ours; the contract only names a login command (checklist N02)."""
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,7 @@ from client.api import account
 from client.commands.frame import Command
 from client.commands.invocation import Invocation
 from client.commands.names import context_names
-from client.errors import FrostError, usage
+from client.errors import Exit, FrostError, usage
 from client.records import time_text
 
 if TYPE_CHECKING:
@@ -32,13 +33,12 @@ def _login(
     for flag, value in (("--as", email), ("--context", context), ("--endpoint", endpoint)):
         if value is not None and not value.strip():
             raise usage(f"{flag} needs a value, an empty one was given (frost login)")
-    if context is not None and endpoint is not None:
-        from client import contexts
-
-        contexts.add(run.config, context, endpoint)
-        run.forget_config()
-    connection = run.connection_to(context)
-    _sign_in(run, connection, in_browser=browser or not (device or _by_code(connection)), email=email)
+    connection, begin = _connection(run, context, endpoint)
+    try:
+        _sign_in(run, connection, in_browser=browser or not (device or _by_code(connection)), email=email, begin=begin)
+    except FrostError as error:
+        _point_to_endpoint(error, context, endpoint)
+        raise
     run.tell_notices(connection)
     if "api_key" in connection.context.credentials.kinds:
         run.output.warn("the API key of this context goes before the session")
@@ -48,19 +48,63 @@ def _login(
         contexts.choose(connection.config, context)
     me = run.driver(connection).call(account.me())
     name = connection.context.name
+    if connection.context.tenant and not _may_use(run, connection, connection.context.tenant):
+        run.output.warn(
+            f"the stored selection of context {name} is kept, but {me['email'] or 'this identity'} may not use it: "
+            f"tenant {connection.context.tenant}"
+        )
     run.output.done(
         f"signed in as {me['email']} (context {name})",
         {"id": me["id"], "email": me["email"], "name": me["name"], "context": name},
     )
 
 
-def _sign_in(run: Invocation, connection: "Connection", *, in_browser: bool, email: str | None) -> None:
+def _may_use(run: Invocation, connection: "Connection", tenant_id: str) -> bool:
+    """Whether the tenant is one of who signed in; a platform that does not say has not denied it."""
+    from client.api import tenants
+
+    try:
+        run.driver(connection).call(tenants.get(tenant_id))
+    except FrostError as error:
+        return error.code != "TENANT_ACCESS_DENIED" and error.exit_code != Exit.NOT_FOUND
+    return True
+
+
+def _connection(run: Invocation, context: str | None, endpoint: str | None) -> "tuple[Connection, Callable[[], None]]":
+    """The connection to sign in with, and what writes its context once that has worked."""
+    if context is None or endpoint is None:
+        return run.connection_to(context), lambda: None
+    from client import connection, contexts
+
+    drafted = contexts.draft(run.config, context, endpoint)
+    return (
+        connection.resolve(drafted, os.environ, context=context),
+        lambda: contexts.add(run.config, context, endpoint),
+    )
+
+
+def _point_to_endpoint(error: FrostError, context: str | None, endpoint: str | None) -> None:
+    """`config show` and `platform status` are about the context in use, not about the one that was to be signed in."""
+    if context is None or not ("frost config show" in error.hint or "frost platform status" in error.hint):
+        return
+    from shlex import quote
+
+    error.hint = (
+        "nothing was stored; check the URL given with --endpoint (it usually ends in /api)"
+        if endpoint is not None
+        else f"check its endpoint: FROST_CONTEXT={quote(context)} frost config show"
+    )
+
+
+def _sign_in(
+    run: Invocation, connection: "Connection", *, in_browser: bool, email: str | None, begin: Callable[[], None]
+) -> None:
     from client import login
 
     if in_browser:
-        login.sign_in_browser(connection, email=email, open_url=lambda url: _open(run, url))
+        login.sign_in_browser(connection, email=email, open_url=lambda url: _open(run, url), before_keeping=begin)
     else:
-        login.sign_in_device(connection, email=email, on_code=lambda code: _show(run, code))
+        login.sign_in_device(connection, email=email, on_code=lambda code: _show(run, code), before_keeping=begin)
 
 
 def _by_code(connection: "Connection") -> bool:

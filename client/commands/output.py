@@ -153,7 +153,10 @@ class Output:
         _write(sys.stderr, safe(line))
 
     def error(self, error: FrostError) -> None:
-        """How a failed command says so: one line, or one JSON object under `-o json` (checklist G40, G41)."""
+        """How a failed command says so: one line, or one JSON object under `-o json` (checklist G40, G41).
+
+        What an ambiguous name could mean follows, a line each.
+        """
         if self.format == "json":
             _write(sys.stderr, json_text(error.document(), None, ascii_only=not _writes(sys.stderr, "é日")))
             return
@@ -165,6 +168,11 @@ class Output:
             hint = f"{error.hint[0].upper()}{error.hint[1:]}" if starts_a_sentence else error.hint
             line += f". {hint}"
         self.say(line)
+        if error.code == "AMBIGUOUS_NAME":
+            from client.tenancy import ambiguous_lines
+
+            for candidate in ambiguous_lines(error):
+                _write(sys.stderr, candidate)
 
     def say(self, sentence: str) -> None:
         """Something that must be read for the command to go on, quiet or not."""

@@ -1,7 +1,6 @@
 """`frost platform`: the process and the data of the platform on this machine (ours; design: The local platform)."""
 
 import os
-import sys
 from typing import Any
 
 import click
@@ -42,7 +41,7 @@ def status(run: Invocation) -> None:
 
 @platform.leaf(
     "serve",
-    click.Option(["--listen"], metavar="HOST:PORT", help="Answer on TCP instead of the socket."),
+    click.Option(["--listen"], metavar="HOST:PORT", help="Answer on TCP as well as on the socket."),
     click.Option(
         ["--database"], metavar="URL", help="sqlite:///FILE or postgresql://…; default: a file beside the socket."
     ),
@@ -66,18 +65,19 @@ def serve(run: Invocation, **given: str | int | None) -> None:
     The same program that starts by itself for the local context, also to serve others with a database and an issuer
     of your own.
     """
-    words = [sys.executable, "-m", "service"]
-    data_dir = given.pop("data_dir") or str(local.data_dir(os.environ))
-    words += ["--data-dir", str(data_dir)]
-    if given["listen"] is None:
-        words += ["--socket", local.socket_path_in(str(data_dir), os.environ)]
+    from client.local_process import service_command
+
+    words: list[str] = []
     for name, value in given.items():
         if value == "":
             raise usage(f"--{name.replace('_', '-')} needs a value, an empty one was given (frost platform serve)")
-        if value is not None:
+        if value is not None and name != "data_dir":
             words += [f"--{name.replace('_', '-')}", str(value)]
-    run.output.note("the platform runs until Ctrl-C")
-    os.execv(sys.executable, words)  # noqa: S606  (no shell, our own interpreter)
+    folder = str(given["data_dir"] or "")
+    command = service_command(os.environ, *words, folder=folder)
+    local.refuse_second(folder, os.environ)
+    run.output.note("starting the platform; Ctrl-C stops it")
+    os.execv(command[0], command)  # noqa: S606  (no shell, our own interpreter)
 
 
 @platform.leaf("stop", ours=True, examples=("frost platform stop",))

@@ -15,24 +15,19 @@ from client.errors import Exit, FrostError, usage
 
 tenant = Group("tenant", help="Create, list, rename and choose tenants.")
 
-ORGANIZATION = click.Option(
-    ["--organization"],
-    metavar="ID",
-    help="The organization, by id; default: the only one you belong to.",
-    shell_complete=organization_ids,
-)
-_SOURCES = {
-    "flag": "--tenant",
-    "variable": tenancy.VARIABLE,
-    "context": "tenant use",
-    "default": "default",
-}
+
+def _organization(help: str) -> click.Option:
+    return click.Option(["--organization"], metavar="ID", help=help, shell_complete=organization_ids)
+
+
+OF_ONE = "The organization, by id; default: the only one you belong to."
+BESIDE = "Refuse a tenant that is not of this organization, by id."
 
 
 @tenant.leaf(
     "create",
     click.Option(["--name"], required=True, metavar="NAME", help="Display name, 1 to 128 characters."),
-    ORGANIZATION,
+    _organization(OF_ONE),
     examples=('frost tenant create --name "Web Shop"',),
 )
 def create(run: Invocation, name: str, organization: str | None) -> None:
@@ -41,32 +36,32 @@ def create(run: Invocation, name: str, organization: str | None) -> None:
     It is returned at once with status `provisioning`; isolation, roles, quotas and the billing account are set up
     in the background. The active tenant stays as it is.
     """
-    name = _given("--name", name)
-    organization_id = _given("--organization", organization) if organization is not None else _only_organization(run)
+    name = tenancy.check_display_name(name)
+    organization_id = _only_organization(run) if organization is None else tenancy.check_organization_id(organization)
     created = run.call(tenants.create(organization_id, name))
     run.output.record(records.TENANT, created)
     if created["status"] == "provisioning":
         run.output.note(f"provisioning in the background; see frost tenant list --organization {organization_id}")
 
 
-@tenant.leaf("current", ORGANIZATION, examples=("frost tenant current", "frost tenant current -o json"))
+@tenant.leaf("current", _organization(BESIDE), examples=("frost tenant current", "frost tenant current -o json"))
 def current(run: Invocation, organization: str | None) -> None:
     """Show the tenant that the next command would use, and why.
 
     The order is: --tenant, FROST_TENANT, the tenant chosen with `tenant use`, your default tenant.
     """
+    organization_id = None if organization is None else tenancy.check_organization_id(organization)
     selection = run.tenant
-    if organization is not None:
-        _within(run, selection.tenant_id, organization)
+    if organization_id is not None:
+        _within(run, selection.tenant_id, organization_id)
     found = run.call_for_tenant(tenants.get)
-    source = selection.source if run.output.structured else _SOURCES[selection.source]
-    run.output.record(records.TENANT, found, source=source)
+    run.output.record(records.TENANT, found, source=selection.source)
 
 
 @tenant.leaf(
     "list",
     click.Option(["--all", "everywhere"], is_flag=True, help="The tenants of every organization you belong to."),
-    ORGANIZATION,
+    _organization("Only of this organization, by id; default: that of the active tenant."),
     examples=("frost tenant list", "frost tenant list --all -o wide"),
 )
 def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
@@ -79,7 +74,7 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
         raise usage("--all and --organization exclude each other (frost tenant list)", "give one of them")
     wide = run.output.wide
     if organization is not None:
-        answer = run.call(tenants.list_of(_given("--organization", organization), usage=wide))
+        answer = run.call(tenants.list_of(tenancy.check_organization_id(organization), usage=wide))
     else:
         answer = run.call(tenants.list_all(usage=wide))
     active = _active(run, answer)
@@ -95,7 +90,7 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
     "rename",
     click.Argument(["tenant_id"], metavar="TENANT_ID", shell_complete=tenant_ids),
     click.Option(["--name"], required=True, metavar="NAME", help="The new display name, 1 to 128 characters."),
-    ORGANIZATION,
+    _organization(BESIDE),
     examples=('frost tenant rename 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --name "Web Shop EU"',),
 )
 def rename(run: Invocation, tenant_id: str, name: str, organization: str | None) -> None:
@@ -103,17 +98,17 @@ def rename(run: Invocation, tenant_id: str, name: str, organization: str | None)
 
     It needs the role admin or owner in the tenant's organization.
     """
-    name = _given("--name", name)
-    tenancy.check_id(tenant_id, "TENANT_ID")
+    name = tenancy.check_display_name(name)
+    tenant_id = tenancy.check_id(tenant_id, "TENANT_ID")
     if organization is not None:
-        _within(run, tenant_id, organization)
+        _within(run, tenant_id, tenancy.check_organization_id(organization))
     run.output.record(records.TENANT, run.call(tenants.rename(tenant_id, name)))
 
 
 @tenant.leaf(
     "use",
     click.Argument(["name"], metavar="TENANT", help="Id, display name or slug.", shell_complete=tenant_words),
-    ORGANIZATION,
+    _organization("Look only among this organization's tenants, by id: tells equal names apart."),
     examples=('frost tenant use "web shop"', "frost tenant use newsroom"),
 )
 def use(run: Invocation, name: str, organization: str | None) -> None:
@@ -125,8 +120,14 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
     if organization is None:
         answer = run.call(tenants.list_all())
     else:
-        answer = run.call(tenants.list_of(_given("--organization", organization)))
-    found = tenancy.find(answer["tenants"], name)
+        answer = run.call(tenants.list_of(tenancy.check_organization_id(organization)))
+    try:
+        found = tenancy.find(answer["tenants"], name)
+    except FrostError as error:
+        organizations = {one["organizationId"] for one in (error.details or {}).get("tenants", [])}
+        if error.code == tenancy.AMBIGUOUS and len(organizations) > 1:
+            error.hint += ", or narrow it: --organization ID"
+        raise
     tenancy.persist(run.connection, found["id"])
     context = run.connection.context.name
     run.output.done(f"{_described(found)} is now the active tenant of context {context}", {**found, "context": context})
@@ -195,7 +196,7 @@ def _active(run: Invocation, answer: dict[str, Any]) -> str:
 
 def _within(run: Invocation, tenant_id: str, organization: str) -> None:
     """Refuse a tenant that is not of the organization named beside it."""
-    of_it = run.call(tenants.list_of(_given("--organization", organization)))["tenants"]
+    of_it = run.call(tenants.list_of(organization))["tenants"]
     if not any(one["id"] == tenant_id for one in of_it):
         raise FrostError(
             f"tenant {tenant_id} is not one of yours in organization {organization}",

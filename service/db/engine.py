@@ -31,6 +31,8 @@ class Database:
     Args:
         url: `sqlite:///path` or `postgresql://…` (driven by psycopg 3).
 
+    A failed statement is told without its values: they are nobody's business in a log.
+
     Raises:
         ValueError: the URL names another database.
     """
@@ -48,6 +50,7 @@ class Database:
                 connect_args={"timeout": BUSY_SECONDS, "isolation_level": None},
                 pool_size=8,
                 max_overflow=40,
+                hide_parameters=True,
             )
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
@@ -55,7 +58,11 @@ class Database:
             self.kind = "postgresql"
             complete_for_postgresql()
             self.engine = create_engine(
-                parsed.set(drivername="postgresql+psycopg"), pool_size=8, max_overflow=40, pool_pre_ping=True
+                parsed.set(drivername="postgresql+psycopg"),
+                pool_size=8,
+                max_overflow=40,
+                pool_pre_ping=True,
+                hide_parameters=True,
             )
         else:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")

@@ -20,11 +20,11 @@ from service.db.tables import (
     tenants,
 )
 from service.operations import provisioning
+from service.operations.store import OPEN
 from service.tenants.rules import PROVISIONING
 from service.world.quotas import QuotaType
 
 REMEMBERED = timedelta(days=1)
-OPEN = ("pending", "running")
 
 # A tenant as a caller sees it: its columns, its organization, the caller's role, the operation that still sets it up.
 _SEEN = (

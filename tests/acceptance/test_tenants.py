@@ -140,6 +140,8 @@ def test_T14_T15_renaming_changes_the_display_name_only(demo: Home) -> None:
     renamed = demo.json("tenant", "rename", STAGING, "--name", "Web Shop")
     assert renamed["displayName"] == "Web Shop"
     assert (renamed["id"], renamed["slug"]) == (before["id"], before["slug"])
+    named = demo.json("tenant", "rename", STAGING.upper(), "--name", "Shop", "--organization", before["organizationId"])
+    assert named["displayName"] == "Shop"
 
 
 def test_T16_renaming_is_for_admins_and_owners(demo: Home) -> None:

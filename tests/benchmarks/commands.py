@@ -25,7 +25,7 @@ def run() -> Iterator[Line]:
         home.start()
         env = home.environment()
         read = [frost_command(), "tenant", "list", "-o", "json"]
-        ours, floor, ratio = paired(
+        _, floor, ratio = paired(
             lambda: seconds(read, env), lambda: seconds([sys.executable, "-c", "pass"], env), runs=25
         )
         yield Line("frost tenant list -o json, platform warm", ratio, 8, f"python -c pass ({floor * 1000:.0f} ms)")

@@ -257,6 +257,37 @@ def test_serve_refuses_what_it_cannot_use(run: Run, words: list[str]) -> None:
     assert run("platform", "serve", *words) == 2
 
 
+def test_serve_runs_the_platform_and_not_what_the_callers_folder_calls_service(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service" / "__init__.py").touch()
+    (tmp_path / "service" / "__main__.py").write_text("print('PWNED')")
+    done = home.frost("platform", "serve", "--issuer", "http://idp.example", "--data-dir", "data", cwd=tmp_path)
+    assert "--issuer must be" in done.err
+    assert "PWNED" not in done.out
+
+
+def test_serve_on_tcp_takes_the_short_socket_of_a_long_home_as_well(
+    monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
+) -> None:
+    """The process that `serve` becomes is not started here: the fake stands for the kernel's execv."""
+    started: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda program, words: started.append(words))
+    monkeypatch.setenv("HOME", str(tmp_path / ("h" * 120)))
+    run("platform", "serve", "--listen", "127.0.0.1:0")
+    socket = started[0][started[0].index("--socket") + 1]
+    assert len(socket) < 100
+    assert started[0][-2:] == ["--listen", "127.0.0.1:0"]
+
+
+def test_a_folder_that_was_removed_under_the_caller_is_no_failure(home: Home, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    script = f"cd {gone} && rmdir {gone} && exec {sys.executable} -m tui config get-contexts -o json"
+    gone.mkdir()
+    environ = {**home.environment(), "PYTHONPATH": str(Path(__file__).parent.parent.parent)}
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, env=environ)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_signing_in_to_a_new_context_refuses_what_it_cannot_use_and_writes_nothing(run: Run, tmp_path: Path) -> None:
     for name, endpoint in (
         ("x", "http://host.example/api"),
@@ -265,3 +296,105 @@ def test_signing_in_to_a_new_context_refuses_what_it_cannot_use_and_writes_nothi
     ):
         assert run("login", "--context", name, "--endpoint", endpoint) == 2
     assert not (tmp_path / ".cli" / "config.yaml").exists()
+
+
+def test_a_sign_in_that_fails_leaves_no_context_behind(
+    capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
+) -> None:
+    nobody = "http://127.0.0.1:1/api"
+    config = tmp_path / ".cli" / "config.yaml"
+    assert run("login", "--context", "work", "--endpoint", nobody) == 7
+    assert not config.exists()
+    assert run("config", "set", "region", "r1") == 0
+    before = config.read_text()
+    capsys.readouterr()
+    assert run("login", "--context", "work", "--endpoint", nobody) == 7
+    assert config.read_text() == before
+    told = capsys.readouterr().err
+    assert "--endpoint" in told
+    assert "config show" not in told
+
+
+def test_a_failed_sign_in_to_another_context_points_to_that_one(
+    capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / ".cli").mkdir(mode=0o700)
+    config = tmp_path / ".cli" / "config.yaml"
+    config.write_text(
+        "contexts: {local: {}, my work: {api_endpoint: 'http://127.0.0.1:1/api'}}\ncurrent_context: local\n"
+    )
+    config.chmod(0o600)
+    assert run("login", "--context", "my work") == 7
+    assert "FROST_CONTEXT='my work' frost config show" in capsys.readouterr().err
+
+
+def test_a_context_without_a_credential_takes_the_endpoint_and_one_with_a_session_does_not(home: Home) -> None:
+    assert home.frost("platform", "status").code == 0
+    assert home.frost("whoami").code == 0
+    stale = home.config.read_text().replace(
+        "contexts:", "contexts:\n  work:\n    api_endpoint: https://mistyped.example/api", 1
+    )
+    home.config.write_text(stale)
+    socket = f"unix:{home.socket}"
+    done = home.frost("login", "--context", "work", "--endpoint", socket)
+    assert done.code == 0, done.err
+    work = yaml.safe_load(home.config.read_text())["contexts"]["work"]
+    assert (work["api_endpoint"], "credentials" in work) == (socket, True)
+    refused = home.frost("login", "--context", "work", "--endpoint", "http://127.0.0.1:1/api")
+    assert refused.code == 6, refused.err
+    own = home.frost("login", "--context", "local", "--endpoint", "http://127.0.0.1:1/api")
+    assert own.code == 6, own.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tenant", "create", "--name", "x", "--organization", "nope"],
+        ["tenant", "list", "--organization", "Aurora Labs"],
+        ["tenant", "current", "--organization", "nope"],
+        ["tenant", "use", "x", "--organization", "nope"],
+        ["tenant", "rename", "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04", "--name", "x", "--organization", "nope"],
+        ["tenant", "create", "--name", "x" * 200],
+        ["tenant", "rename", "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04", "--name", "x" * 200],
+    ],
+)
+def test_values_that_cannot_be_are_refused_before_anything_is_asked(run: Run, tmp_path: Path, words: list[str]) -> None:
+    assert run(*words) == 2
+    assert not (tmp_path / ".cli").exists()
+
+
+def test_an_ambiguous_name_is_told_a_tenant_a_line_and_the_organization_narrows_it(shared: Home) -> None:
+    refused = shared.frost("tenant", "use", "staging")
+    first, *lines = refused.err.splitlines()
+    assert (refused.code, len(lines)) == (1, 2)
+    assert "--organization ID" in first
+    told = shared.frost("tenant", "use", "staging", "-o", "json").error()
+    found = told["details"]["tenants"]
+    for line, one in zip(lines, found, strict=True):
+        assert line.split(maxsplit=2) == [one["id"], one["slug"], one["organizationName"]]
+    assert shared.frost("tenant", "use", "staging", "--organization", found[0]["organizationId"]).code == 0
+    assert shared.json("tenant", "current")["source"] == "context"
+    assert shared.frost("tenant", "current").out.splitlines()[1].endswith("context")
+
+
+def test_a_selection_that_the_next_person_may_not_use_is_named_with_its_place(demo: Home) -> None:
+    newsroom = next(one for one in demo.json("tenant", "list", "--all")["items"] if one["slug"] == "newsroom")["id"]
+    assert demo.frost("tenant", "use", newsroom).code == 0
+    assert newsroom not in demo.frost("login").err
+    warned = demo.frost("login", "--as", "member@aurora.example")
+    assert (warned.code, "warning" in warned.err, newsroom in warned.err) == (0, True, True)
+    refused = demo.frost("tenant", "current")
+    for text in (newsroom, "context local", str(demo.config), "choose another"):
+        assert text in refused.err
+    assert demo.frost("login", "--as", "outsider@example.com").code == 0
+    alone = demo.frost("tenant", "current")
+    assert alone.code != 0
+    assert (newsroom in alone.err, "choose another" in alone.err) == (True, False)
+
+
+def test_serving_while_a_platform_runs_is_one_line_with_the_next_step(home: Home) -> None:
+    assert home.frost("whoami").code == 0
+    refused = home.frost("platform", "serve")
+    assert (refused.code, len(refused.err.splitlines())) == (6, 1)
+    assert refused.err.startswith("frost: ")
+    assert "frost platform stop" in refused.err

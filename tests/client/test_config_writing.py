@@ -306,7 +306,7 @@ KILLED = textwrap.dedent("""
             killed_at(steps)
         status = os.waitpid(child, 0)[1]
         outcomes.add({old: "old", new: "new"}.get(file.read_text(), "half"))
-        stale = list(file.parent.glob(".config-*.yaml.tmp"))
+        stale = list(file.parent.glob(".config.yaml-*.tmp"))
         leftovers += len(stale)
         modes |= {oct(one.stat().st_mode & 0o777) for one in stale}
         for one in stale:
@@ -331,9 +331,19 @@ def test_killed_before_any_line_of_a_write_the_file_is_old_or_new(file: Path) ->
 
 def test_what_a_killed_write_left_is_cleaned_up_by_the_next(file: Path) -> None:
     path = written(file, COMMENTED)
-    (file.parent / ".config-0011223344556677.yaml.tmp").write_text("half")
+    (file.parent / ".config.yaml-0011223344556677.tmp").write_text("half")
     set_region(path, "r2")
     assert temporaries(file) == []
+
+
+def test_a_write_of_the_file_beside_it_is_left_alone(file: Path) -> None:
+    """Two files of one folder have two locks: what the other one's write is about to rename is not cleaned up."""
+    path = written(file, COMMENTED)
+    others = [file.parent / name for name in (".other.yaml-0011223344556677.tmp", ".config.yaml-notes.tmp")]
+    for other in others:
+        other.write_text("half")
+    set_region(path, "r2")
+    assert all(other.exists() for other in others)
 
 
 def test_a_full_disk_leaves_the_file_and_says_so(file: Path) -> None:
@@ -369,7 +379,7 @@ def test_a_replaced_file_is_kept_beside_the_new_one(file: Path) -> None:
 
 
 def temporaries(file: Path) -> list[Path]:
-    return list(file.parent.glob(".config-*.yaml.tmp"))
+    return list(file.parent.glob(".config.yaml-*.tmp"))
 
 
 def environment() -> dict[str, str]:

@@ -74,6 +74,7 @@ def test_forgetting_a_session_keeps_the_api_key(home: Home) -> None:
 def test_without_a_keyring_the_file_is_used_and_said_so(home: Home, no_keyring: None) -> None:
     notices = credentials.save_api_key(config_of(home), "local", "K", {})
     assert str(home.config) in notices[0]
+    assert credentials.save_session(config_of(home), "local", SESSION, {}) == []  # the place is known by now
     assert loaded(home) == Credential("api_key", "K", source="file")
 
 

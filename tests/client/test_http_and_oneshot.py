@@ -248,6 +248,23 @@ def test_a_socket_of_another_user_gets_no_credential(driver: str) -> None:
     assert service.connections == 0
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_socket_that_somebody_else_could_exchange_gets_no_credential(
+    driver: str, tmp_path: Path, linked: bool
+) -> None:
+    with Service(answer(200, ME)) as service:
+        folder = Path(service.endpoint.path).parent
+        path = service.endpoint.path
+        if linked:
+            path = str(tmp_path / "api.sock")
+            Path(path).symlink_to(service.endpoint.path)
+        folder.chmod(0o777)
+        error = failure(driver, Context(Endpoint.parse(f"unix:{path}")), account.me())
+        assert (error.code, service.connections) == ("ENDPOINT_REFUSED", 0)
+        folder.chmod(0o1777)  # as /tmp: only the owner of a name may exchange it
+        assert ask(driver, Context(Endpoint.parse(f"unix:{path}")), account.me())
+
+
 # Redirects (hostile H01, H02)
 
 
@@ -534,3 +551,27 @@ def test_a_request_of_ones_own_is_signed_only_when_asked(driver: str) -> None:
         call = Call(Request("GET", "/v1/auth/cli-config", authenticated=False), model="account.CliConfig")
         ask(driver, Context(service.endpoint), call)
     assert "x-api-key" not in service.heard[0].headers
+
+
+def test_an_answer_given_before_the_body_was_sent_is_read() -> None:
+    """The blocking driver only: the async one reads on after a failed write by itself."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            connected, _ = listener.accept()
+            with connected:
+                while b"\r\n\r\n" not in connected.recv(1 << 16, socket.MSG_PEEK):
+                    pass
+                words = b'{"error": {"code": "PERMISSION_DENIED", "message": "no"}}'
+                head = f"Content-Type: application/json\r\nContent-Length: {len(words)}\r\n\r\n"
+                connected.sendall(b"HTTP/1.1 403 Forbidden\r\n" + head.encode() + words)
+                connected.shutdown(socket.SHUT_RD)
+                connected.recv(1 << 16)
+                time.sleep(0.5)
+
+        answering = threading.Thread(target=refuse)
+        answering.start()
+        endpoint = Endpoint.parse(f"http://127.0.0.1:{listener.getsockname()[1]}/api")
+        reply = fetch(endpoint, {}, "POST", "/x", body=b"y" * (8 << 20))
+        answering.join()
+    assert reply.status == 403

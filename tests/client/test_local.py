@@ -123,6 +123,15 @@ def test_a_platform_that_ends_while_starting_is_told_with_its_last_words(home: H
     assert "Could not parse SQLAlchemy URL" in caught.value.message
 
 
+def test_a_log_that_has_grown_long_is_begun_anew(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = demo.platform_dir / "platform.log"
+    log.write_text("old\n" * 1_000)
+    monkeypatch.setattr(local_process, "_LONG_LOG", 3_000)
+    assert local_process.ensure_running(demo.environment())
+    assert log.with_suffix(".log.1").read_text().startswith("old")
+    assert "old" not in log.read_text()
+
+
 def test_a_platform_that_died_after_serving_is_started_again(demo: Home) -> None:
     environ = demo.environment()
     assert local_process.ensure_running(environ)
@@ -285,6 +294,20 @@ def test_nobody_can_start_it_in_the_middle_of_a_reset(demo: Home) -> None:
     assert set(outcomes) <= {None, Exit.CONFLICT}  # done, or refused with the data as it was
     assert failures == []
     assert who(demo)
+
+
+def test_a_world_that_somebody_else_was_quicker_to_start_is_not_said_to_be_the_one_wanted(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = demo.environment()
+    forget = local._forget_sessions
+
+    def quicker(config: Config, environ: dict[str, str]) -> None:
+        forget(config, environ)
+        local_process.ensure_running(environ)  # what an open screen does when it has lost its connection
+
+    monkeypatch.setattr(local, "_forget_sessions", quicker)
+    assert _reset(load(str(demo.config), environ=environ), environ) == Exit.CONFLICT
 
 
 def _reset(config: Config, environ: dict[str, str]) -> Exit | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from client import config, credentials, login
+from client import config, contexts, credentials, login
 from client.api import account
 from client.connection import Connection, resolve
 from client.credentials import Credential
@@ -319,8 +319,20 @@ def test_a_pair_another_process_wrote_is_adopted_without_asking(
 def test_an_older_pair_in_the_file_is_not_adopted(away: Connection, provider: Provider, home: Home) -> None:
     connection = signed_in(home, OLD._replace(expires_at=1000))
     used = connection.credential()
-    signed_in(home, Credential("session", "STALE", "R0", 1000))
+    signed_in(home, Credential("session", "STALE", "R0", 999))
     assert connection.refresh(used).secret == "ACCESS-2"
+
+
+def test_without_an_expiry_the_pair_another_process_wrote_is_adopted_too(
+    away: Connection, provider: Provider, home: Home
+) -> None:
+    """A provider that gives no `expires_in`: the pair in memory is used up; using it again would end the session."""
+    provider.token_answers = [(200, {"access_token": "ACCESS-2", "refresh_token": "REFRESH-2"})]
+    one, other = signed_in(home), connect(home)
+    used = other.credential()
+    one.refresh(one.credential())
+    assert other.refresh(used).secret == "ACCESS-2"
+    assert len(provider.forms("/token")) == 1
 
 
 def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
@@ -340,6 +352,87 @@ def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
     assert "could not be saved (no space left on device)" in connection.notices[0]
     assert OneShot(connection).call(account.me()) == {"id": "me"}
     assert len(provider.forms("/token")) == 1
+    connection.refresh(connection.credential())
+    assert provider.forms("/token")[1]["refresh_token"] == "REFRESH-2"  # not the used one, which is still in the file
+
+
+def test_signing_in_and_refreshing_on_one_connection_do_not_wait_for_each_other(
+    away: Connection, provider: Provider, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = signed_in(home)
+    used = connection.credential()
+    signing_in = threading.Event()
+    keep = credentials.save_session
+
+    def slowly(*arguments: object) -> list[str]:
+        signing_in.set()
+        time.sleep(0.5)
+        return keep(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(credentials, "save_session", slowly)
+    signer = threading.Thread(target=lambda: login.sign_in_device(connection), daemon=True)
+    signer.start()
+    assert signing_in.wait(10)
+    refresher = threading.Thread(target=lambda: connection.refresh(used), daemon=True)
+    refresher.start()
+    for thread in (signer, refresher):
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+# --- a session belongs to the endpoint that began it -----------------------------------------------------------------
+
+
+def elsewhere(home: Home, session: Credential | None = None) -> None:
+    """Somebody gives the context another endpoint meanwhile, and signs in there."""
+    contexts.set_endpoint(config.load(str(home.config)), "away", "http://127.0.0.1:9/api")
+    if session is not None:
+        signed_in(home, session)
+
+
+def test_an_endpoint_changed_during_a_sign_in_is_not_given_its_session(
+    away: Connection, provider: Provider, home: Home
+) -> None:
+    with pytest.raises(FrostError) as caught:
+        login.sign_in_device(away, on_code=lambda code: elsewhere(home))
+    assert (caught.value.code, caught.value.exit_code) == ("CONTEXT_CHANGED", Exit.CONFLICT)
+    assert "ACCESS-2" not in home.config.read_text()
+
+
+def test_an_endpoint_changed_during_a_refresh_is_not_given_its_session(
+    away: Connection, provider: Provider, home: Home
+) -> None:
+    connection = signed_in(home)
+    used = connection.credential()
+    connection.provider()
+    elsewhere(home)
+    assert connection.refresh(used).secret == "ACCESS-2"
+    assert "could not be saved (context away has another endpoint now" in connection.notices[0]
+    assert "ACCESS-2" not in home.config.read_text()
+
+
+def test_the_session_of_another_endpoint_is_not_adopted(away: Connection, provider: Provider, home: Home) -> None:
+    connection = signed_in(home)
+    used = connection.credential()
+    elsewhere(home, Credential("session", "ELSEWHERE", "R9", int(time.time()) + 9000))
+    assert connection.refresh(used).secret == "ACCESS-2"
+    assert stored(home).secret == "ELSEWHERE"
+
+
+def test_a_session_that_ends_does_not_end_the_one_of_another_endpoint(
+    away: Connection, provider: Provider, home: Home
+) -> None:
+    connection = signed_in(home)
+    used = connection.credential()
+    elsewhere(home, Credential("session", "ELSEWHERE", "R9", 9))
+    provider.token_answers = [(400, {"error": "invalid_grant"})]
+    with pytest.raises(FrostError) as caught:
+        connection.refresh(used)
+    assert caught.value.code == SESSION_ENDED
+    assert stored(home).secret == "ELSEWHERE"
+    with pytest.raises(FrostError) as caught:
+        connection.credential()
+    assert caught.value.code == "CONTEXT_CHANGED"
 
 
 def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
@@ -366,6 +459,13 @@ def test_signing_out_tells_platform_and_provider_and_forgets(away: Connection, p
     assert provider.forms("/revoke")[0]["token"] == "REFRESH-1"
     assert connect(home).context.session_ended
     assert not login.sign_out(connect(home))
+
+
+def test_signing_out_revokes_the_pair_that_ending_the_session_renewed(
+    away: Connection, provider: Provider, home: Home
+) -> None:
+    login.sign_out(signed_in(home, OLD._replace(expires_at=int(time.time()) - 60)))
+    assert [form["token"] for form in provider.forms("/revoke")] == ["REFRESH-2"]
 
 
 def test_signing_out_of_a_platform_that_is_down_forgets_all_the_same(

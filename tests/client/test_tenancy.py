@@ -62,8 +62,13 @@ def test_no_tenant_at_all_names_tenant_use() -> None:
 
 
 def test_a_refused_selection_says_where_it_came_from() -> None:
-    assert "tenant use" in tenancy.way_out(Selection(C, "context"))
-    assert "FROST_TENANT" in tenancy.way_out(Selection(B, "variable"))
+    stored = tenancy.way_out(Selection(C, "context"), "work", "/home/x/.cli/config.yaml")
+    for text in (C, "tenant use NAME", "context work", "/home/x/.cli/config.yaml"):
+        assert text in stored
+    none = tenancy.way_out(Selection(C, "context"), "work", "/f", tenancy.NO_TENANTS)
+    assert (C in none, "choose another" in none) == (True, False)
+    variable = tenancy.way_out(Selection(B, "variable"), "work", "/f")
+    assert (B in variable, "FROST_TENANT" in variable) == (True, True)
 
 
 # --- finding (checklist T21 to T27, T32) -----------------------------------------------------------------------------
@@ -89,8 +94,13 @@ def test_found_by_id_name_or_slug_in_any_case(argument: str) -> None:
 def test_two_of_one_name_are_refused_with_id_organization_and_slug() -> None:
     with pytest.raises(FrostError) as caught:
         find(ALL, "test")
-    for text in (B, C, "Aurora", "Borealis", "test-1", "test-2"):
-        assert text in caught.value.message
+    lines = tenancy.ambiguous_lines(caught.value)
+    for line, texts in zip(lines, ((B, "test-1"), (C, "test-2")), strict=True):
+        assert all(text in line for text in texts)
+    assert "Aurora" in "".join(lines)
+    assert "Borealis" in "".join(lines)
+    assert caught.value.details is not None
+    assert [one["id"] for one in caught.value.details["tenants"]] == [B, C]
     assert caught.value.exit_code == Exit.REFUSED
 
 
@@ -123,13 +133,41 @@ def test_letters_match_however_they_were_typed() -> None:
 
 def test_many_of_one_name_are_listed_up_to_ten() -> None:
     many = [tenant(f"{n:08d}-1111-4111-8111-111111111111", "Test", f"t{n}") for n in range(500)]
-    with pytest.raises(FrostError, match="and 490 more") as caught:
+    with pytest.raises(FrostError, match="500 tenants") as caught:
         find(many, "test")
-    assert len(caught.value.message) < 2000
+    assert [len(tenancy.ambiguous_lines(caught.value)), tenancy.ambiguous_lines(caught.value)[-1]] == [
+        11,
+        "  and 490 more",
+    ]
 
 
 def test_a_hostile_name_is_shown_harmless() -> None:
     evil = [tenant(A, "x", "evil", "\x1b]0;PWNED\x07"), tenant(B, "evil", "y", "b")]
     with pytest.raises(FrostError) as caught:
         find(evil, "evil")
+    assert "\x1b" not in caught.value.message + "".join(tenancy.ambiguous_lines(caught.value))
+
+
+# --- what is refused before anything is sent -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["", "nope", "Aurora Labs", f" {A}", A[:-1]])
+def test_what_is_no_organization_id_is_refused_with_the_flag_and_where_ids_are(value: str) -> None:
+    with pytest.raises(FrostError, match="--organization") as caught:
+        tenancy.check_organization_id(value)
+    assert value in caught.value.message
+    assert (caught.value.exit_code, "tenant list --all" in caught.value.hint) == (Exit.USAGE, True)
+    assert tenancy.check_organization_id(A.upper()) == A
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 129, "a\x1bb", "a\nb"])
+def test_what_can_be_no_display_name_is_refused_with_the_flag(name: str) -> None:
+    with pytest.raises(FrostError, match="--name") as caught:
+        tenancy.check_display_name(name)
+    assert caught.value.exit_code == Exit.USAGE
     assert "\x1b" not in caught.value.message
+
+
+def test_display_names_up_to_the_limit_are_left_to_the_platform() -> None:
+    for name in ("x" * 128, f" {'x' * 128} ", "東京", "e\u0301" * 128):
+        assert tenancy.check_display_name(name) == name

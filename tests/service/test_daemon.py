@@ -150,6 +150,27 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     assert "belongs to another user" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("database", "said"),
+    [
+        ("nonsense", "Could not parse SQLAlchemy URL"),
+        ("postgresql://nobody:SECRET@127.0.0.1:1/none", "Connection refused"),
+        ("", "file is not a database"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_told_in_one_line(database: str, said: str, tmp_path: Path) -> None:
+    folder = tmp_path / "platform"
+    folder.mkdir(mode=0o700)
+    (folder / "platform.db").write_bytes(b"no database at all\n" * 200)
+    done = start_in(folder, *(["--database", database] if database else []))
+    assert done.returncode == 1
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("frost platform: the database cannot be used: ")
+    assert said in told
+    assert "Traceback" not in done.stderr
+    assert "SECRET" not in done.stderr
+
+
 def test_a_damaged_secret_is_never_replaced() -> None:
     with Running(None, "empty") as running:
         running.stop()

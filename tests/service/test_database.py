@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, select, text, update
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from service.db.engine import Database
 from service.db.tables import platform_state, users
@@ -48,6 +48,12 @@ def test_what_is_written_is_kept_and_what_fails_is_not(counter: Database) -> Non
     with pytest.raises(ZeroDivisionError):
         fail()
     assert count(counter) == 1
+
+
+def test_a_failed_statement_is_told_without_its_values(counter: Database) -> None:
+    with pytest.raises(IntegrityError) as caught, counter.write() as connection:
+        connection.execute(insert(platform_state).values(name="counter", value="WHAT-NOBODY-READS"))
+    assert "WHAT-NOBODY-READS" not in str(caught.value)
 
 
 def test_a_read_keeps_nothing(counter: Database) -> None:

@@ -1,6 +1,8 @@
 """Every answer that is not a success has one of the two documented envelopes. contract: Errors, Error envelopes"""
 
 import json
+import socket
+import time
 from typing import Any
 
 import pytest
@@ -214,6 +216,18 @@ def test_an_endless_head_is_cut_off(demo: Running) -> None:
     answer = demo.raw(b"GET /healthz HTTP/1.1\r\nX-Long: " + b"x" * (2 * MAX_HEAD))
     assert answer.startswith(b"HTTP/1.1 431")
     assert b"HEAD_TOO_LARGE" in answer
+
+
+def test_a_caller_that_leaves_in_the_middle_of_its_body_is_no_failure(own: Running) -> None:
+    head = b"POST /issuer/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(own.socket))
+        caller.sendall(head + b"Content-Length: 100\r\n\r\nhalf")
+    end = time.monotonic() + 5
+    while "POST /issuer/token" not in own.log and time.monotonic() < end:
+        time.sleep(0.05)
+    assert "POST /issuer/token" in own.log
+    assert "request failed" not in own.log
 
 
 def test_an_unexpected_failure_tells_the_request_id_and_no_internals(own: Running) -> None:

@@ -58,7 +58,7 @@ class Hostile(App[None]):
             return
         yield Header()
         yield Navigation([("tenants", "Tenants")])
-        yield Heading("Tenants")
+        yield Heading("Tenants", self.screen.focus)
         yield RecordTable(TENANT, TENANT.columns)
         yield Detail()
         yield Steps()

@@ -49,10 +49,13 @@ def test_an_equal_command_is_read_back_by_a_shell_as_it_was_meant(action: action
         assert shlex.split(command)[-1] == TENANT["displayName"]
 
 
-def test_what_changes_the_platform_is_refused_in_a_read_only_context_and_says_why() -> None:
+def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_says_why() -> None:
     situation = actions.Situation(record=TENANT, read_only="the context prod is read-only", creatable=("org-1",))
     writing = [action for action in actions.ACTIONS if action.writes]
-    assert {action.id for action in writing} == {"tenants.create", "tenants.rename"}
+    assert {action.id for action in writing} == {
+        *("tenants.create", "tenants.rename"),
+        *("contexts.use", "contexts.edit", "contexts.sign_in", "contexts.sign_out"),
+    }
     for action in writing:
         assert action.reason(situation) == "the context prod is read-only"
 

@@ -1,14 +1,18 @@
 """The frame on the real platform: keys, help, palette, prompt, history, copying, sizes, loss of the connection."""
 
 import asyncio
+import os
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from client.connection import resolve
 from tests.homes import Home
-from tests.tui.screens import opened
-from tui import actions
+from tests.tui.screens import Ui, opened
+from tui import actions, state
+from tui.app import FrostApp
+from tui.launch import Launch
 
 ENTER = "enter"
 
@@ -252,3 +256,63 @@ async def test_esc_never_leaves_and_q_leaves_only_at_the_root(shared: Home, monk
         await ui.expect_toast("q quits.")
         await ui.press("q")
         await ui.until(lambda: not ui.app.is_running, "the end")
+
+
+async def test_I03_the_keys_of_the_list_work_again_after_the_screen_was_too_small(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("g")
+        for size in ((50, 12), (80, 24), (120, 10), (120, 36)):
+            await ui.pilot.resize_terminal(*size)
+        await ui.expect("Data Lake")
+        first = ui.under_cursor
+        await ui.press("j")
+        await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
+        await ui.press("e")
+        await ui.expect("Rename tenant")
+
+
+async def test_a_click_on_nothing_takes_no_key_away(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("g")
+        first = ui.under_cursor
+        await ui.pilot.click("Heading")
+        await ui.press("j")
+        await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
+
+
+async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("s", "s")
+        await ui.until(lambda: ui.app.remembered.sort.get("tenants") == ["displayName", True], "the sort kept")
+        path = ui.app.state_path
+        await ui.press("q")
+        await ui.until(lambda: not ui.app.is_running, "the end")
+    kept = state.load(path)
+    assert kept.sort["tenants"] == ["displayName", True]
+    app = FrostApp(await asyncio.to_thread(resolve, None, os.environ), Launch(), path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await Ui(app, pilot).expect("Data Lake", "▼")
+    assert state.load(path).sort["tenants"] == ["displayName", True]
+
+
+async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        await ui.press("2", "i")
+        await ui.expect_toast("Signed in to local")
+        await ui.expect_head("connected")
+        await ui.press("o")
+        await ui.expect("Sign out?")
+        await asyncio.sleep(0.3)
+        await ui.press("y")
+        await ui.expect_toast("Signed out of local")
+        await ui.expect_head("not signed in")
+        await ui.pilot.pause(1)
+        ui.absent("You are not signed in")
+        await ui.press("r")
+        await ui.expect("You are not signed in")

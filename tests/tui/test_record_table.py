@@ -107,6 +107,22 @@ async def test_the_filter_takes_words_fields_and_their_opposites() -> None:
         assert app.table.view.total == 100
 
 
+async def test_a_filter_that_finds_nothing_says_so() -> None:
+    app = TableApp([tenant(1)])
+    async with app.run_test(size=(80, 20)) as pilot:
+        await pilot.pause()
+        app.table.set_filter("status:gone")
+        await pilot.pause()
+        assert "Nothing matches status:gone" in "\n".join(app.lines())
+
+
+async def test_names_are_cut_after_what_can_be_left_out() -> None:
+    app = TableApp([tenant(1, "Archive Development Europe")])
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        assert "Archive Development" in app.lines()[1]
+
+
 async def test_sorting_keeps_unknown_values_last_in_both_directions() -> None:
     view = RecordView(TENANT)
     view.replace(

@@ -83,3 +83,12 @@ def test_the_theme_follows_no_color_then_memory_then_the_terminal() -> None:
     assert themes.choose({"COLORFGBG": "0;15"}, "") == "frost-light"
     assert themes.other("frost-dark") == "frost-light"
     assert themes.other(themes.PLAIN) == themes.PLAIN
+
+
+def test_a_socket_below_the_home_is_shown_as_a_shell_writes_it() -> None:
+    from tui.contexts import homely
+
+    assert homely("unix:/home/ann/.cli/platform/api.sock", {"HOME": "/home/ann"}) == "unix:~/.cli/platform/api.sock"
+    assert homely("unix:/home/anna/api.sock", {"HOME": "/home/ann"}) == "unix:/home/anna/api.sock"
+    assert homely("https://x.example/home/ann/", {"HOME": "/home/ann"}) == "https://x.example/home/ann/"
+    assert homely("unix:/x", {}) == "unix:/x"

@@ -30,6 +30,28 @@ async def test_provisioning_is_shown_step_by_step_and_its_end_is_told_wherever_o
         await ui.until(lambda: "◐" not in ui.text, "no more running")
 
 
+async def test_a_tenant_created_behind_a_filter_is_under_the_cursor_with_its_steps(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.variables["FROST_PLATFORM_PROVISIONING_PACE"] = "2"
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("slash")
+        await ui.type("lake")
+        await ui.press(ENTER)
+        await ui.expect("1 of 6")
+        await ui.press("n")
+        await ui.expect("Create a tenant")
+        await ui.type("Night Shift")
+        await ui.press(ENTER)
+        await ui.expect("7 tenants")
+        assert ui.under_cursor == "Night Shift"
+        await ui.expect("Provisioning", "billing account")
+        await ui.press("r")
+        await ui.pilot.pause(0.5)
+        assert ui.under_cursor == "Night Shift"
+
+
 async def test_a_rename_acts_at_once_and_undo_puts_the_former_name_back(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +148,19 @@ async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: 
         await ui.type("create Something")
         await ui.press(ENTER)
         await ui.until(lambda: sum("Create tenant" in toast for toast in ui.toasts) == 2, "the reason again")
+        before = shared.config.read_bytes()
+        await ui.press("2")
+        await ui.expect("Credential", "i sign in")
+        for key, title in (("e", "Edit endpoint and region"), ("i", "Sign in"), ("o", "Sign out")):
+            await ui.press(key)
+            await ui.expect_toast(f"{title}: frost was started with --read-only")
+        await ui.press("ctrl+t")
+        await ui.expect("Switch tenant")
+        await ui.type("newsroom")
+        await ui.press(ENTER)
+        await ui.expect_head("Newsroom")
+        await ui.expect_toast("Switched in this program only")
+        assert shared.config.read_bytes() == before
 
 
 async def test_names_full_of_markup_stand_everywhere_as_they_are(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

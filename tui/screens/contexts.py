@@ -34,7 +34,7 @@ class Contexts(Place):
                 cell=lambda record: ("► " if record["inUse"] else "  ") + str(record["name"]),
                 sort=lambda record: str(record["name"]).casefold(),
             ),
-            by_key["api_endpoint"],
+            by_key["api_endpoint"]._replace(cell=self._endpoint),
             by_key["credential"]._replace(cell=_credential),
             by_key["region"],
             by_key["read_only"],
@@ -57,7 +57,7 @@ class Contexts(Place):
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         here = bool(record["inUse"])
         facts = [
-            ("Endpoint", str(record["api_endpoint"])),
+            ("Endpoint", self._endpoint(record)),
             ("Region", str(record["region"] or "—")),
             ("Read-only", "yes" if record["read_only"] else "no"),
             ("Credential", _credential(record)),
@@ -69,6 +69,9 @@ class Contexts(Place):
         if here:
             sections.append(("", [("", "This is the context in use.")]))
         return str(record["name"]), sections
+
+    def _endpoint(self, record: Record) -> str:
+        return contexts.homely(record["api_endpoint"], self.workspace.connection.environ)
 
     # Actions
 
@@ -104,7 +107,7 @@ class Contexts(Place):
         record: Record = next((record for record in self.records() if record["name"] == name), {})
         facts = [
             ("Context", name),
-            ("Endpoint", str(record.get("api_endpoint", "there is no such context"))),
+            ("Endpoint", self._endpoint(record) if record else "there is no such context"),
             ("Effect", "the session ends on the platform; nobody is signed in here afterwards"),
         ]
         if await self.app.push_screen_wait(Confirm("Sign out?", facts, yes="Sign out")):
@@ -116,7 +119,7 @@ class Contexts(Place):
         workspace = self.workspace
         fresh = await asyncio.to_thread(contexts.again, workspace.connection)
         if fresh.context != workspace.connection.context:
-            workspace.arrive(fresh)
+            workspace.arrive(fresh, signed_out=fresh.context.session_ended and not fresh.context.credentials.kinds)
         else:
             workspace.connection = fresh
             self.show()

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -10,8 +11,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.worker import Worker
 
+from client.errors import FrostError
 from client.text import safe
 from tui import actions, keymaps, places, tenant_table
 from tui.facts import facts
@@ -90,11 +93,27 @@ class FrameScreen(Screen[None]):
         self.show_facts()
         self.show_keys()
 
+    def watch_focused(self, focused: Widget | None) -> None:
+        """A list that was hidden, or a click on nothing, takes the focus away: without it no key of the list works."""
+        if focused is None and self.is_mounted:
+            self.call_after_refresh(self._regain_focus)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._regain_focus)
+
+    def _regain_focus(self) -> None:
+        hidden = self.has_class("-tiny") or self.has_class("-flat")
+        # A terminal window in the background: Textual gives the focus back with the window's.
+        if self.focused is None and self.place is not None and not hidden and self.app.app_focus:
+            self.place.take_focus()
+
     def furnish(self) -> None:
         """Mount what the first frame did not need."""
+        from tui.screens.prompt_line import complete
         from tui.widgets.command_prompt import CommandPrompt
 
-        self.mount(CommandPrompt(self.complete, self.workspace.state.lines), before="Footer")
+        prompt = CommandPrompt(partial(complete, self.workspace), self.workspace.state.lines)
+        self.mount(prompt, before="Footer")
         for place in self.query(Place):
             place.heading.furnish()
 
@@ -129,9 +148,10 @@ class FrameScreen(Screen[None]):
 
     def go(self, name: str, filter_line: str | None = None) -> None:
         """Open a place, with a filter, and remember the view in the history."""
-        self.run_worker(self._go(name, filter_line), group="go", exclusive=True)
+        self.run_worker(self.travel(name, filter_line), group="go", exclusive=True)
 
-    async def _go(self, name: str, filter_line: str | None = None) -> None:
+    async def travel(self, name: str, filter_line: str | None = None) -> None:
+        """Open a place and wait until it is open."""
         self.history.stand(self.view())
         place = await self.open(name)
         if filter_line is not None:
@@ -139,7 +159,7 @@ class FrameScreen(Screen[None]):
         self.history.visit(View(name, place.table.view.filter if filter_line is None else filter_line))
 
     async def action_go(self, name: str) -> None:
-        await self._go(name)
+        await self.travel(name)
 
     # What is shown around the place
 
@@ -192,8 +212,11 @@ class FrameScreen(Screen[None]):
         self.show_keys()
 
     @on(Perform)
+    def _asked(self, event: Perform) -> None:
+        self.perform(event.action, event.argument)
+
     @on(Footer.Pressed)
-    def _asked(self, event: Perform | Footer.Pressed) -> None:
+    def _pressed(self, event: Footer.Pressed) -> None:
         self.perform(event.action)
 
     @on(Navigation.Chosen)
@@ -212,7 +235,9 @@ class FrameScreen(Screen[None]):
     def perform(self, action_id: str, argument: str = "") -> Worker[None] | None:
         """Run an action, or say why it cannot be run: the one way for keys, palette, menus, clicks, the `:` line."""
         action = actions.BY_ID[action_id]
-        reason = "" if argument and action.of_named else action.reason(self.situation())
+        situation = self.situation()
+        named = bool(argument) and action.of_named  # the record under the cursor is not the one that is meant
+        reason = (situation.read_only if action.writes else "") if named else action.reason(situation)
         if reason:
             self.toast(f"{action.title}: {reason}", "warning")
             return None
@@ -303,35 +328,9 @@ class FrameScreen(Screen[None]):
             self.perform(chosen)
 
     async def do_copy(self) -> None:
-        from tui.widgets.menu import Entry, Menu
+        from tui.screens.copying import copy
 
-        assert self.place is not None
-        situation = self.situation()
-        copies: dict[str, str] = dict(self.place.copies())
-        if situation.record is not None:
-            for action in actions.of_scope(situation.place):
-                if command := action.command(situation):
-                    copies[f"command: {action.title.lower()}"] = command
-        if not copies:
-            self.toast("There is nothing to copy", "warning")
-            return
-        entries = [
-            Entry(name, name, "inrj"[place] if place < 4 else str(place - 3), text)
-            for place, (name, text) in enumerate(copies.items())
-        ]
-        chosen = await self.app.push_screen_wait(Menu("Copy", entries))
-        if chosen is not None:
-            await self._copy(chosen, copies[chosen])
-
-    async def _copy(self, name: str, text: str) -> None:
-        from tui import clipboard
-
-        if not clipboard.fits(text):
-            self.toast(f"Too much for a terminal's clipboard: {len(text):,} characters", "warning")
-            return
-        clipboard.to_terminal(self.app, text)
-        in_tmux = await asyncio.to_thread(clipboard.to_tmux, text, self.workspace.environ)
-        self.toast(f"Copied {name}" + (" (also into tmux)" if in_tmux else ""))
+        await copy(self)
 
     def do_refresh(self) -> None:
         if self.workspace.link.state == "signed_out":
@@ -341,9 +340,14 @@ class FrameScreen(Screen[None]):
 
     async def do_undo(self) -> None:
         undoable, self.undoable = self.undoable, None
-        if undoable is not None:
+        if undoable is None:
+            return
+        try:
             await undoable.undo()
-            self.toast(f"Taken back: {undoable.words}")
+        except FrostError:
+            self.undoable = undoable
+            raise
+        self.toast(f"Taken back: {undoable.words}")
 
     async def do_earlier(self) -> None:
         await self._return_to(self.history.back(self.view()))
@@ -380,36 +384,15 @@ class FrameScreen(Screen[None]):
 
     # The `:` line
 
-    def complete(self, line: str) -> list[str]:
-        """What the line may become."""
-        from tui import command_line
-
-        word = line.partition(" ")[0].casefold()
-        names = (
-            list(self.workspace.connection.config.contexts)
-            if (command_line.ALIASES.get(word) or word).startswith("contexts.")
-            else [str(tenant["displayName"]) for tenant in self.workspace.tenants]
-        )
-        return command_line.complete(line, places.NAMES, names)
-
     def on_command_prompt_closed(self) -> None:
         if self.place is not None:
             self.place.focus_list()
 
     async def on_command_prompt_entered(self, event: "CommandPrompt.Entered") -> None:
-        from tui import command_line
+        from tui.screens.prompt_line import run
 
         self.workspace.state.lines = event.lines
-        match command_line.parse(event.line, places.NAMES):
-            case command_line.Go(place, filter_line):
-                await self._go(place, filter_line or None)
-            case command_line.Run(action_id, argument):
-                scope = actions.BY_ID[action_id].scope
-                if scope in places.NAMES and (self.place is None or scope != self.place.NAME):
-                    await self._go(scope)
-                self.perform(action_id, argument)
-            case command_line.Mistake(words):
-                self.toast(words, "warning")
+        await run(self, event.line)
 
 
 def _fitting(cells: int, breakpoints: list[tuple[int, str]]) -> str:

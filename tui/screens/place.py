@@ -44,10 +44,11 @@ class Place(Horizontal):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(id=f"place-{self.NAME}")
         self.workspace = workspace
+        self._sort_restored = False
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="place--list"):
-            yield Heading(self.TITLE)
+            yield Heading(self.TITLE, self.focus_list)
             yield RecordTable(self.KIND, self.columns(), tones=self.tones(), empty=self.empty())
         detail = Detail()
         detail.can_focus = True
@@ -118,9 +119,14 @@ class Place(Horizontal):
         self.remove_class("-detail")
         self.screen.set_focus(self.table)
 
+    def take_focus(self) -> None:
+        """Give the focus to what is shown: the detail pane where it stands in place of the list."""
+        self.screen.set_focus(self.query_one(Detail) if self.has_class("-detail") else self.table)
+
     def set_filter(self, line: str) -> None:
-        """Filter the list, as if typed."""
+        """Filter the list, as if typed; at once, so that a record can be selected in what is shown then."""
         self.heading.put(line)
+        self.table.set_filter(line)
 
     def zoom(self, zoomed: bool) -> None:
         """Give the pane that has the focus all the room, or give it back."""
@@ -135,9 +141,10 @@ class Place(Horizontal):
 
     def restore_sort(self, state: Sequence[Any]) -> None:
         """Sort as it was the last time."""
-        column = next((column for column in self.columns() if state and column.key == state[0]), None)
+        column = next((column for column in self.table.view.columns if state and column.key == state[0]), None)
         if column is not None:
             self.table.sort_by(column, reverse=len(state) > 1 and state[1] is True)
+        self._sort_restored = True
 
     def escape(self) -> bool:
         """Go one level back inside the place; False when there is nothing to leave."""
@@ -154,6 +161,8 @@ class Place(Horizontal):
     @on(RecordTable.Arranged)
     def _arranged(self) -> None:
         view = self.table.view
+        if self._sort_restored:  # before, what is remembered is still to be read
+            self.workspace.state.sort[self.NAME] = self.sort_state()
         count = f"{len(view):,} of {view.total:,}" if view.filter else f"{view.total:,} {self._noun(view.total)}"
         marks = f"{len(view.marks)} marked" if view.marks else ""
         words = " · ".join(part for part in (count, marks, self.state_words()) if part)
@@ -163,16 +172,13 @@ class Place(Horizontal):
         return self.KIND.name if number == 1 else self.KIND.plural
 
     @on(RecordTable.Opened)
-    def _opened(self) -> None:
-        self.post_message(Perform(self.PRIMARY))
+    def _opened(self, event: RecordTable.Opened) -> None:
+        if event.record is not None:
+            self.post_message(Perform(self.PRIMARY, str(event.record[self.KIND.id_key])))
 
     @on(Heading.Filtered)
     def _filtered(self, event: Heading.Filtered) -> None:
         self.table.set_filter(event.line)
-
-    @on(Heading.Left)
-    def _left(self) -> None:
-        self.focus_list()
 
     # Actions of a list
 

@@ -1,6 +1,7 @@
 """Signing in and out from the screens: the device flow with its code, and the dialog of a session that is over."""
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
     """Sign in to a context by device code; True when somebody is signed in now.
 
-    The local platform approves by itself, so its code is never shown. The waiting is a thread that cannot be
-    stopped from outside: left with Esc, it asks `given_up` between two polls and ends there.
+    The local platform approves by itself, so its code is never shown. The waiting is a thread, which cannot be
+    stopped from outside: left with Esc, it is told by `cancelled` and ends between two polls.
     """
     from client import login
 
@@ -27,8 +28,10 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
     loop = asyncio.get_running_loop()
     shown: list[DeviceCode] = []
     given_up = asyncio.Event()
+    cancelled = threading.Event()
 
     def leave(_: bool | None) -> None:
+        cancelled.set()
         given_up.set()
 
     def show(code: "Code") -> None:
@@ -39,7 +42,9 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
     def on_code(code: "Code") -> None:
         loop.call_soon_threadsafe(show, code)
 
-    waiting = asyncio.ensure_future(asyncio.to_thread(login.sign_in_device, connection, on_code=on_code))
+    waiting = asyncio.ensure_future(
+        asyncio.to_thread(login.sign_in_device, connection, on_code=on_code, cancelled=cancelled)
+    )
     leaving = asyncio.ensure_future(given_up.wait())
     try:
         await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -67,6 +72,9 @@ async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
 
 async def session_is_over(app: App[Any], workspace: Workspace) -> bool:
     """The one dialog of a lost session: sign in again, and the view comes back as it was."""
+    if workspace.read_only:
+        app.notify(f"You are not signed in, and {workspace.read_only}: signing in is refused", markup=False)
+        return False
     facts = [("Context", workspace.context), ("Endpoint", workspace.endpoint), ("Why", workspace.link.why)]
     if not await app.push_screen_wait(Confirm("You are not signed in", facts, yes="Sign in", destructive=False)):
         return False

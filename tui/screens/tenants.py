@@ -13,10 +13,10 @@ from tui import keymaps, tenant_table
 from tui.messages import Undoable
 from tui.screens.place import Place
 from tui.tenant_table import share, status_text
+from tui.watching import FINAL
 from tui.widgets.detail import Detail, Section
 from tui.widgets.record_table import Tones
 from tui.widgets.steps import Steps
-from tui.workspace import FINAL
 
 LONGEST_NAME = 128
 

@@ -4,17 +4,19 @@ design: Screens. Two grades: a plain question answered by y/n or buttons, and a 
 name typed. Reversible actions never ask; they act and offer an undo.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Grid, Horizontal
+from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Button, Input
+from textual.widgets import Button, Input, Static
 
 from client.text import mixed_scripts, safe
-from tui.widgets.dialog import Dialog, hint, lines
+from tui.widgets.dialog import Dialog, hint
 
 
 class Confirm(Dialog[bool]):
@@ -30,6 +32,13 @@ class Confirm(Dialog[bool]):
         Binding("left,h", "app.focus_previous", show=False),
         Binding("right,l", "app.focus_next", show=False),
     ]
+
+    DEFAULT_CSS = """
+    Confirm {
+        .confirm--facts { grid-size: 2; grid-columns: auto 1fr; grid-gutter: 0 2; grid-rows: auto; height: auto; }
+        .confirm--label { width: auto; color: $text-muted; }
+    }
+    """
 
     def __init__(
         self,
@@ -51,8 +60,7 @@ class Confirm(Dialog[bool]):
         return self.question
 
     def content(self) -> ComposeResult:
-        label = max((len(name) for name, _ in self.facts), default=0)
-        yield lines(*(f"{name:<{label}}  {value}" for name, value in self.facts))
+        yield Grid(*self._facts(), classes="confirm--facts")
         if any(mixed_scripts(value) for _, value in self.facts):
             yield hint("A name mixes letters of different scripts: compare the id.")
         if self.typed is not None:
@@ -60,13 +68,16 @@ class Confirm(Dialog[bool]):
             typing = Input(placeholder=safe(self.typed))
             typing.cursor_blink = False
             yield typing
-        with Horizontal(classes="dialog--buttons") as row:
-            yes = Button(self.yes, id="yes", variant="error" if self.has_class("-destructive") else "primary")
-            yes.disabled = self.typed is not None
-            row.compose_add_child(Button("No", id="no"))
-            row.compose_add_child(yes)
-        yield row
-        yield hint("Tab moves · Esc or n answers No" if self.typed else "y Yes · n or Esc No")
+        yes = Button(self.yes, id="yes", variant="error" if self.has_class("-destructive") else "primary")
+        yes.disabled = self.typed is not None
+        yield Horizontal(Button("No", id="no"), yes, classes="dialog--buttons")
+        yield hint("Tab moves · Esc answers No" if self.typed else f"y {self.yes} · n or Esc No")
+
+    def _facts(self) -> Iterator[Static]:
+        """Labels and values in two columns, so that a long value wraps under itself."""
+        for name, value in self.facts:
+            yield Static(name, classes="confirm--label", markup=False)
+            yield Static(Content(safe(value)), markup=False)
 
     def first_focus(self) -> Widget:
         if self.typed is not None:

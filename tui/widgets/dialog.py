@@ -4,7 +4,7 @@ A key that was on its way while the dialog opened was meant for the view behind 
 dialog starts listening only once it has been painted and a moment has passed; Esc always closes it.
 """
 
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -95,8 +95,3 @@ class Dialog(ModalScreen[Result]):
 def hint(words: str) -> Static:
     """The quiet line at the foot of a dialog."""
     return Static(words, classes="dialog--hint", markup=False)
-
-
-def lines(*texts: Any) -> Static:
-    """Plain lines of foreign or own text, made safe, never read as markup."""
-    return Static("\n".join(safe(text) for text in texts), markup=False)

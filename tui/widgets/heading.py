@@ -4,6 +4,7 @@ The title and the count are painted by one widget. The input of the filter is mo
 is on the screen: it alone would make that frame an eighth later.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -43,11 +44,10 @@ class Heading(Widget):
             super().__init__()
             self.line = line
 
-    class Left(Message):
-        """The filter line was left: focus belongs to the list."""
-
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, leave: Callable[[], None]) -> None:
+        """`leave` gives the focus to the list: called, as the next key may wait already and a message is late."""
         super().__init__()
+        self._leave = leave
         self.place_title = title
         self._count = ""
         self._line: Input | None = None
@@ -117,10 +117,10 @@ class Heading(Widget):
 
     def action_leave(self) -> None:
         self.clear()
-        self.post_message(self.Left())
+        self._leave()
 
     def action_done(self) -> None:
         assert self._line is not None
         self._line.display = bool(self._line.value)
         self.refresh()
-        self.post_message(self.Left())
+        self._leave()

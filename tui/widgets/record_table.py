@@ -27,6 +27,9 @@ Tones = Mapping[str, Callable[[Record], str | None]]
 SAMPLE = 200  # records whose texts decide how wide a column is
 GAP = 2  # blanks between columns
 NARROWEST = 8  # a column that must give way keeps this many cells
+READABLE = 12  # cells below which a cut column says too little to be kept beside others
+LONGEST_FIRST = 24  # cells the first column may take even where that is more than its share
+FEWEST = 2  # columns that stay whatever the width
 GUTTER = 2  # the mark and a blank, before the first column
 CACHED_STRIPS = 2_000
 
@@ -220,13 +223,21 @@ class RecordTable(ScrollView, can_focus=True):
         for column in self.view.columns:
             texts = (width(safe(column.text(self.view[position]))) for position in sample)
             wanted.append([column, max(width(column.title) + 2, *texts) if len(sample) else width(column.title) + 2])
+        # One very long name must not push everything else out.
+        wanted[0][1] = min(wanted[0][1], max(LONGEST_FIRST, space * 2 // 5))
         while wanted and sum(min(cells, NARROWEST) + GAP for _, cells in wanted) - GAP > space:
             wanted.pop()
         # A column of the wide kind is shown only where every other column has its full width.
         while len(wanted) > 1 and wanted[-1][0].wide and sum(cells + GAP for _, cells in wanted) - GAP > space:
             wanted.pop()
         while (over := sum(cells + GAP for _, cells in wanted) - GAP - space) > 0:
-            widest = max(wanted, key=lambda pair: pair[1])
+            widest = max(wanted[1:], key=lambda pair: pair[1], default=wanted[0])
+            # The first column says which record it is: it is cut only when the others have nothing left to give.
+            if widest[1] <= READABLE and len(wanted) > FEWEST:
+                wanted.pop()
+                continue
+            if widest[1] <= READABLE and wanted[0][1] > NARROWEST:
+                widest = wanted[0]
             widest[1] = max(NARROWEST, widest[1] - min(over, max(1, widest[1] // 8)))
         self._columns = [(column, cells) for column, cells in wanted]
 
@@ -249,8 +260,9 @@ class RecordTable(ScrollView, can_focus=True):
         if position < len(self.view):
             return self._row(position)
         base = self.rich_style
-        if not len(self.view) and y == 2 and self.empty:
-            words = Segment(" " * GUTTER + cut(safe(self.empty), self.size.width - GUTTER), self._style("empty"))
+        if not len(self.view) and y == 2:
+            reason = f"Nothing matches {self.view.filter}; Esc clears the filter." if self.view.total else self.empty
+            words = Segment(" " * GUTTER + cut(safe(reason), self.size.width - GUTTER), self._style("empty"))
             return Strip([words]).adjust_cell_length(self.size.width, base)
         return Strip.blank(self.size.width, base)
 

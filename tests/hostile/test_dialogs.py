@@ -1,0 +1,83 @@
+"""hostile F12: keys on their way when a question appears are no answer to it, in the screens and in commands."""
+
+import sys
+
+from textual import events
+from textual.app import App
+
+from tests.homes import Home
+from tests.terminal import Program
+from tui.widgets.confirm import Confirm
+
+
+class Asking(App[None]):
+    """Asks one question and keeps the answer."""
+
+    def __init__(self, **options: str) -> None:
+        super().__init__()
+        self.options = options
+        self.answers: list[bool | None] = []
+
+    def ask(self) -> None:
+        facts = [("Tenant", "Web Shop"), ("Id", "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5")]
+        self.push_screen(Confirm("Delete the tenant?", facts, **self.options), self.answers.append)
+
+
+async def test_keys_typed_ahead_of_a_dialog_do_not_answer_it() -> None:
+    app = Asking()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.ask()
+        await pilot.press("y", "enter", "y")
+        assert app.answers == []
+        await pilot.pause(0.4)
+        assert app.answers == []
+        await pilot.press("y")
+        await pilot.pause()
+        assert app.answers == [True]
+
+
+async def test_enter_and_a_pasted_line_mean_no() -> None:
+    for key in ("enter", "n", "escape"):
+        app = Asking()
+        async with app.run_test(size=(80, 24)) as pilot:
+            app.ask()
+            await pilot.pause(0.4)
+            app.screen.post_message(events.Paste("y\n"))
+            await pilot.pause()
+            assert app.answers == []
+            await pilot.press(key)
+            await pilot.pause()
+            assert app.answers == [False]
+
+
+async def test_the_answers_stand_inside_the_box_that_asks() -> None:
+    app = Asking()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.ask()
+        await pilot.pause(0.4)
+        box = app.screen.query_one(".dialog").region
+        assert all(box.contains_region(button.region) for button in app.screen.query("Button"))
+
+
+async def test_a_wide_question_takes_the_name_and_nothing_less() -> None:
+    app = Asking(typed="web-shop")
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.ask()
+        await pilot.pause(0.4)
+        await pilot.press("y", "tab", "tab", "enter")
+        await pilot.pause()
+        assert app.answers in ([], [False])
+
+
+def test_an_answer_typed_before_the_question_of_a_command_does_not_count(demo: Home) -> None:
+    demo.start()
+    program = Program(
+        [sys.executable, "-m", "tui", "platform", "reset"], 100, 20, env=demo.environment(), inherit=False
+    )
+    program.write(b"y\r")
+    program.wait_for("[y/N]")
+    program.until_quiet(0.5, 3)
+    assert program.alive
+    program.write(b"n\r")
+    assert program.wait_end() == 1
+    assert demo.platform_pid() is not None

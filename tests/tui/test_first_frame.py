@@ -1,0 +1,43 @@
+"""What the first frame may cost, by what does not waver: the modules it loads."""
+
+import subprocess
+import sys
+
+FRAME = "import tui.app, tui.screens.tenants, client.connection"
+HEAVY = {
+    "httpx",
+    "pydantic",
+    "markdown_it",
+    "tree_sitter",
+    "numpy",
+    "pygments",
+    "segno",
+    "ruamel.yaml",
+    "keyring",
+}
+
+
+def loaded(code: str) -> set[str]:
+    listing = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; print(' '.join(sys.modules))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(listing.stdout.split())
+
+
+def test_the_first_frame_loads_nothing_it_does_not_show() -> None:
+    modules = loaded(FRAME)
+    assert not modules & HEAVY
+    # Dialogs, inputs and the prompt are loaded when they are opened, or once the first frame is on the screen.
+    later = {
+        f"tui.widgets.{name}" for name in ("form", "confirm", "menu", "device_code", "command_prompt", "line_input")
+    }
+    assert not modules & (later | {"tui.palette", "tui.screens.help", "tui.screens.contexts"})
+
+
+def test_a_command_loads_nothing_of_the_screens() -> None:
+    modules = loaded("from tui.__main__ import main; main(['--version'])")
+    assert not any(name.partition(".")[0] in ("textual", "rich", "httpx") for name in modules)
+    assert {name for name in modules if name.startswith("tui")} <= {"tui", "tui.__main__", "tui.launch"}

@@ -1,0 +1,33 @@
+"""What the `:` line does in the frame: completing with live names, and running what was entered."""
+
+from typing import TYPE_CHECKING
+
+from tui import actions, command_line, places
+
+if TYPE_CHECKING:
+    from tui.screens.frame import FrameScreen
+    from tui.workspace import Workspace
+
+
+def complete(workspace: "Workspace", line: str) -> list[str]:
+    """What the line may become."""
+    word = line.partition(" ")[0].casefold()
+    if (command_line.ALIASES.get(word) or word).startswith("contexts."):
+        names = list(workspace.connection.config.contexts)
+    else:
+        names = [str(tenant["displayName"]) for tenant in workspace.tenants]
+    return command_line.complete(line, places.NAMES, names)
+
+
+async def run(frame: "FrameScreen", line: str) -> None:
+    """Do what the line means; an action of another place is done there."""
+    match command_line.parse(line, places.NAMES):
+        case command_line.Go(place, filter_line):
+            await frame.travel(place, filter_line or None)
+        case command_line.Run(action_id, argument):
+            scope = actions.BY_ID[action_id].scope
+            if scope in places.NAMES and (frame.place is None or scope != frame.place.NAME):
+                await frame.travel(scope)
+            frame.perform(action_id, argument)
+        case command_line.Mistake(words):
+            frame.toast(words, "warning")
