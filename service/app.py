@@ -11,6 +11,7 @@ from service import health, openapi, staff
 from service.access import routes as sessions
 from service.access.authority import RULES
 from service.access.guard import GuardedRoute
+from service.account import key_routes as keys
 from service.account import routes as account
 from service.edge import HANDLERS, Activity, Edge
 from service.iam import binding_routes as bindings
@@ -30,6 +31,7 @@ AREAS = (
     health,
     openapi,
     account,
+    keys,
     tenants,
     operations,
     iam,

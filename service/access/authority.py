@@ -45,6 +45,7 @@ class Rule:
 
 IAM = "/api/v1/tenants/{tenant_id}/iam"
 BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
+KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
 # Access is managed by people only, never with a key or a token of a machine. contract: Authentication
 LOOK = Rule("person", scope_of="tenant")
 TRY = Rule("person", scope_of="tenant", tries=True)
@@ -91,6 +92,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/v1/tenants/{tenant_id}/events"): Rule("caller", scope_of="tenant"),
     ("GET", "/api/v1/scopes"): Rule("caller"),
     ("GET", "/api/v1/iam/catalogue"): Rule("caller"),
+    ("GET", KEYS): LOOK,
+    # A key may read itself, which its route sees to.
+    ("GET", f"{KEYS}/{{key_id}}"): Rule("caller", scope_of="tenant"),
     ("POST", f"{IAM}/groups"): _changes("group.create"),
     ("GET", f"{IAM}/groups"): LOOK,
     ("GET", f"{IAM}/groups/{{group_id}}"): LOOK,
