@@ -21,6 +21,7 @@ from client.core import (
     NOT_LISTENING,
     Broken,
     Call,
+    Change,
     Credential,
     Exchanged,
     Link,
@@ -37,6 +38,7 @@ from client.core import (
 )
 from client.errors import FrostError
 from client.network import ANSWER_BYTES, CONNECT_SECONDS, TOTAL_SECONDS, authorities, check_socket_owner, proxy_for
+from client.pages import PageCall, every
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -84,6 +86,24 @@ class Http:
         """The members of the answer's list, each as the call's model."""
         found = await self.call(call)
         return [modelled(item, call.model) for item in found[call.member]]
+
+    async def pages(self, page: PageCall, cursor: str = "") -> AsyncIterator[list[Any]]:
+        """All pages of a list from a cursor on, each as the models of its records."""
+        calls = every(page, cursor)
+        call = next(calls)
+        while True:
+            answer = await self.call(call)
+            yield [modelled(item, call.model) for item in answer[call.member]]
+            try:
+                call = calls.send(answer)
+            except StopIteration:
+                return
+
+    async def change(self, call: Call) -> Change:
+        """A write: its record as the call's model, and whether there was anything to change."""
+        reply = await self.send(call.request)
+        found = document(call, reply)
+        return Change(found if found is None else modelled(found, call.model), reply.changed)
 
     async def document(self, call: Call, model: str) -> Any:
         """The whole answer as another model than the one of its records."""
