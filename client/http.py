@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import import_module
@@ -38,7 +38,7 @@ from client.core import (
 )
 from client.errors import FrostError
 from client.network import ANSWER_BYTES, CONNECT_SECONDS, TOTAL_SECONDS, authorities, check_socket_owner, proxy_for
-from client.pages import PageCall, every
+from client.pages import cursors, next_cursor
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -87,17 +87,18 @@ class Http:
         found = await self.call(call)
         return [modelled(item, call.model) for item in found[call.member]]
 
-    async def pages(self, page: PageCall, cursor: str = "") -> AsyncIterator[list[Any]]:
-        """All pages of a list from a cursor on, each as the models of its records."""
-        calls = every(page, cursor)
-        call = next(calls)
-        while True:
+    async def pages(self, page: Callable[[str], Call]) -> AsyncIterator[list[Any]]:
+        """All pages of a list, each as the models of its records; `page` makes the request of a cursor's page."""
+        trail = cursors()
+        cursor: str | None = next(trail)
+        while cursor is not None:
+            call = page(cursor)
             answer = await self.call(call)
             yield [modelled(item, call.model) for item in answer[call.member]]
             try:
-                call = calls.send(answer)
+                cursor = trail.send(next_cursor(answer))
             except StopIteration:
-                return
+                cursor = None
 
     async def change(self, call: Call) -> Change:
         """A write: its record as the call's model, and whether there was anything to change."""

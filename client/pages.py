@@ -5,20 +5,13 @@ Source: contract: Paged commands; checklist P05, P13.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator
+from typing import Any
 
 from client.errors import FrostError
 
-if TYPE_CHECKING:
-    from client.core import Call
-
 MOST = 200
 """Items the platform puts on one page at most (checklist P09)."""
-
-PageCall = Callable[[str], "Call"]
-"""Makes the request of the page that a cursor names; "" is the first."""
-
 
 def query(limit: int | None, cursor: str, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """What a request says of its page, and what else chooses the rows."""
@@ -30,23 +23,20 @@ def query(limit: int | None, cursor: str, *more: tuple[str, str]) -> tuple[tuple
     return tuple(asked)
 
 
-def every(page: PageCall, cursor: str = "") -> Generator[Call, Any, None]:
-    """The requests of all pages from a cursor on; is sent the answer of each.
+def cursors(first: str = "") -> Generator[str, str, None]:
+    """The cursor of every page from `first` on ("" is the beginning); is sent `nextCursor` of each page.
 
     Raises:
         FrostError: A cursor came back that was there before: following it would never end.
     """
+    cursor = first
     seen = {cursor}
-    while True:
-        answer = yield page(cursor)
-        cursor = next_cursor(answer)
-        if not cursor:
-            return
+    while cursor := (yield cursor):
         if cursor in seen:
             raise FrostError(
                 "the service repeats a cursor; the list would never end",
                 code="CURSOR_REPEATED",
-                hint="page by page it can still be read: --limit N --cursor …",
+                hint="page by page it can still be read, with --limit and --cursor",
             )
         seen.add(cursor)
 

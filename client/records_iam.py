@@ -46,8 +46,7 @@ def rule_text(index: object, name: object) -> str:
 def conditions_text(grant: Mapping[str, Any]) -> str:
     """What narrows a rule: its targets and constraints; empty when nothing does."""
     parts = [str(target) for target in grant.get("targets") or ()]
-    for one in grant.get("constraints") or ():
-        parts.append(constraint_text(one))
+    parts += [constraint_text(one) for one in grant.get("constraints") or ()]
     return ", ".join(parts)
 
 
