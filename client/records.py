@@ -169,6 +169,11 @@ def _progress(record: Record) -> str:
     return f"{value}%" if isinstance(value, int | float) else UNKNOWN
 
 
+def _operation_status(record: Record) -> str:
+    status = str(record.get("status") or "")
+    return f"{status} (stalled)" if record.get("stalled") else status
+
+
 def _about(record: Record) -> str:
     """What an operation works on, by the best name the answer has."""
     return str(record.get("tenantName") or record.get("resourceId") or record.get("tenantId") or "")
@@ -250,7 +255,7 @@ CONTEXT = Kind(
 
 _OPERATION = (
     Column("kind", "Kind"),
-    Column("status", "Status"),
+    Column("status", "Status", cell=_operation_status),
     Column("progress", "Progress", align="right", cell=_progress, sort=lambda record: record.get("progress")),
     Column("currentStep", "Step"),
     Column("about", "About", cell=_about, sort=lambda record: _about(record).casefold() or None),

@@ -34,7 +34,7 @@ def list_operations(
     """The tenant's operations, newest first, at most 50."""
     with platform.database.read() as connection:
         rows = store.of_tenant(connection, tenant_id)
-    return JSONResponse({"operations": [documents.operation(row) for row in rows]})
+    return JSONResponse({"operations": [documents.operation(row, platform.clock.now()) for row in rows]})
 
 
 @router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}")
@@ -46,7 +46,7 @@ def get_operation(
         row = store.find(connection, tenant_id, operation_id)
     if row is None:
         raise operation_not_found()
-    return JSONResponse(documents.operation(row))
+    return JSONResponse(documents.operation(row, platform.clock.now()))
 
 
 @router.get("/api/v1/platform/operations")
@@ -54,7 +54,7 @@ def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONR
     """Every open operation, oldest first, then the newest 50 that are over."""
     with platform.database.read() as connection:
         rows = store.of_platform(connection)
-    return JSONResponse({"operations": [documents.operation_of_platform(row) for row in rows]})
+    return JSONResponse({"operations": [documents.operation_of_platform(row, platform.clock.now()) for row in rows]})
 
 
 @router.get("/api/v1/tenants/{tenant_id}/events")
