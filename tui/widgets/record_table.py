@@ -130,6 +130,7 @@ class RecordTable(ScrollView, can_focus=True):
         self.tones = tones or {}
         self.empty = empty
         self._columns: list[tuple[Column, int]] = []
+        self._fitted = Size(0, 0)
         self._strips: dict[tuple[Any, ...], Strip] = {}
         self._known: str | None = None
         self._telling = False
@@ -183,9 +184,9 @@ class RecordTable(ScrollView, can_focus=True):
 
     def _rearranged(self) -> None:
         """Keep the cursor on the record it stood on, at the same height of the screen."""
-        self._strips.clear()
         self._fit()
-        self.virtual_size = Size(self.size.width, len(self.view) + 1)
+        # No width: what does not fit is cut, and a size that stays the same lays nothing out again.
+        self.virtual_size = Size(0, len(self.view) + 1)
         place = self.view.position_of(self._known) if self._known is not None else None
         before = self.cursor
         after = place if place is not None else max(0, min(before, len(self.view) - 1))
@@ -214,6 +215,8 @@ class RecordTable(ScrollView, can_focus=True):
 
     def _fit(self) -> None:
         """Choose columns and widths for the space there is: the widest give way first, then the last ones go."""
+        self._strips.clear()
+        self._fitted = self.size
         space = self.size.width - GUTTER - (1 if len(self.view) + 1 > self.size.height else 0)
         if space <= 0:
             self._columns = []
@@ -242,9 +245,6 @@ class RecordTable(ScrollView, can_focus=True):
         self._columns = [(column, cells) for column, cells in wanted]
 
     def on_resize(self, event: events.Resize) -> None:
-        self._strips.clear()
-        self._fit()
-        self.virtual_size = Size(self.size.width, len(self.view) + 1)
         self.reveal(self.cursor)
 
     def notify_style_update(self) -> None:
@@ -254,6 +254,9 @@ class RecordTable(ScrollView, can_focus=True):
     # Painting
 
     def render_line(self, y: int) -> Strip:
+        # The first frame is painted before the event that tells of a size: it has its rows all the same.
+        if self._fitted != self.size:
+            self._fit()
         if y == 0:
             return self._head()
         position = self.scroll_offset.y + y - 1
