@@ -1,8 +1,9 @@
 """The one place that knows where one works: context, tenant, identity, and what is loaded, stale or failing.
 
 The only holder of the client. It has no screen in it: what changes is told by topic (`link`, `identity`,
-`tenants`, `tenant`, `operations`, `context`, `contexts`) to one listener, and what runs in the background is handed to
-`spawn`, which keeps one task for each name and puts failures where they are shown.
+`tenants`, `tenant`, `operations`, `context`, `contexts`, `refresh` when everything is to be read anew, and the names of
+the lists in tui/collections.py) to one listener, and what runs in the background is handed to `spawn`, which keeps one
+task for each name and puts failures where they are shown.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from client import clock
 from client.errors import Exit, FrostError
 from client.records import Record
 from tui import contexts
+from tui.collections import Collections
 from tui.link import Link
 from tui.state import RECENT, State, remembered
 from tui.watching import COALESCE_SECONDS, FINAL, REREAD_SECONDS, watched
@@ -55,12 +57,15 @@ class Workspace:
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
         self._reload_due = False
+        self.collections = Collections(self.ask, spawn, changed)
+        """The lists of the tenants: groups, policies and what belongs to them."""
         self._first_run = not state.hinted
         state.hinted = True
         self._enter(connection)
 
     def _enter(self, connection: "Connection") -> None:
         """Stand in a context: nothing of another one is left, what is remembered of this one is shown."""
+        self.collections.drop()
         self._stay = object()
         self.connection = connection
         self.context = connection.context.name
@@ -110,6 +115,11 @@ class Workspace:
     def who(self) -> str:
         """The e-mail of the caller; before the first answer the one remembered."""
         return str(self.me.get("email") or self.me.get("name") or "") if self.me else self._memory.who
+
+    @property
+    def keyed(self) -> bool:
+        """Whether an API key is used: it has no interactive session."""
+        return bool(self.me) and (self.me or {}).get("credential", {}).get("kind") == "api_key"
 
     @property
     def organizations(self) -> Sequence[Mapping[str, Any]]:
@@ -186,6 +196,7 @@ class Workspace:
 
     def refresh(self) -> None:
         """Read everything shown again; at once, also while the connection counts as lost."""
+        self._changed("refresh")
         self._spawn("load", self.load())
 
     async def load(self) -> None:

@@ -28,7 +28,7 @@ async def test_the_help_lists_what_works_here_and_can_be_searched(
         await ui.type("retries")
         await ui.expect("Ask the platform again")
         ui.absent("Create tenant")
-        await ui.press("escape", "2", "question_mark")
+        await ui.press("escape", "5", "question_mark")
         await ui.expect("Sign out")
 
 
@@ -86,7 +86,7 @@ async def test_history_goes_through_the_views_with_their_filters(shared: Home, m
         await ui.expect("Data Lake")
         await ui.press("slash")
         await ui.type("lake")
-        await ui.press(ENTER, "2")
+        await ui.press(ENTER, "5")
         await ui.expect("Credential")
         await ui.press("left_square_bracket")
         await ui.expect("1 of 6")
@@ -235,7 +235,7 @@ async def test_signing_out_asks_first_and_no_is_the_answer_of_enter(
 ) -> None:
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect("Data Lake")
-        await ui.press("2", "o")
+        await ui.press("5", "o")
         await ui.expect("Sign out?", "the session ends")
         await asyncio.sleep(0.3)
         await ui.press(ENTER)
@@ -303,7 +303,7 @@ async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypat
 async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect_head("connected")
-        await ui.press("2", "i")
+        await ui.press("5", "i")
         await ui.expect_toast("Signed in to local")
         await ui.expect_head("connected")
         await ui.press("o")

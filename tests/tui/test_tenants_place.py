@@ -23,7 +23,7 @@ async def test_provisioning_is_shown_step_by_step_and_its_end_is_told_wherever_o
         await ui.press(ENTER)
         await ui.expect("night-shift", "Provisioning", "billing account")
         await ui.until(lambda: "◐ provisioning" in ui.row("night-shift") or "◐ provisioning" in ui.text, "its status")
-        await ui.press("2")
+        await ui.press("5")
         await ui.expect("Endpoint")
         await ui.expect_toast("Night Shift is ready")
         await ui.press("1")
@@ -149,7 +149,7 @@ async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: 
         await ui.press(ENTER)
         await ui.until(lambda: sum("Create tenant" in toast for toast in ui.toasts) == 2, "the reason again")
         before = shared.config.read_bytes()
-        await ui.press("2")
+        await ui.press("5")
         await ui.expect("Credential", "i sign in")
         for key, title in (("e", "Edit endpoint and region"), ("i", "Sign in"), ("o", "Sign out")):
             await ui.press(key)

@@ -6,19 +6,20 @@ from typing import Any, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
 from client.records import Column, Kind, Record
 from tui import actions, keymaps
+from tui.history import Subject, View
 from tui.messages import Perform
+from tui.widgets.covered import Row, Stack
 from tui.widgets.detail import Detail, Section
 from tui.widgets.heading import Heading
 from tui.widgets.record_table import RecordTable, Tones
 from tui.workspace import Workspace
 
 
-class Place(Horizontal):
+class Place(Row):
     """A list of records of one kind. A concrete place names its kind, fills the list and does its actions."""
 
     NAME: ClassVar[str]
@@ -44,10 +45,14 @@ class Place(Horizontal):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(id=f"place-{self.NAME}")
         self.workspace = workspace
+        self.subject: Subject | None = None
+        """What the place shows the inside of; None in a place that shows a whole."""
+        self.came_from: View | None = None
+        """The view one came from to see that inside."""
         self._sort_restored = False
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="place--list"):
+        with Stack(classes="place--list"):
             yield Heading(self.TITLE, self.focus_list)
             yield RecordTable(self.KIND, self.columns(), tones=self.tones(), empty=self.empty())
         detail = Detail()
@@ -56,6 +61,7 @@ class Place(Horizontal):
 
     def on_mount(self) -> None:
         self.show()
+        self.show_detail()  # with the first frame, not after it
 
     # What a concrete place says
 
@@ -85,6 +91,19 @@ class Place(Horizontal):
 
     def changed(self, topic: str) -> None:
         """The workspace changed; see there for the topics."""
+
+    def enter(self, subject: Subject) -> None:
+        """Show the inside of a record."""
+
+    def in_sight(self) -> None:
+        """The place was opened."""
+
+    def select(self, record_id: str) -> None:
+        """Put the cursor on a record."""
+        self.table.select(record_id)
+
+    def read(self) -> None:
+        """Ask anew for what the place shows, where that is not what the workspace reads for everybody."""
 
     # What all places do
 

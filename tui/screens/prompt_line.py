@@ -26,8 +26,13 @@ async def run(frame: "FrameScreen", line: str) -> None:
             await frame.travel(place, filter_line or None)
         case command_line.Run(action_id, argument):
             scope = actions.BY_ID[action_id].scope
-            if scope in places.NAMES and (frame.place is None or scope != frame.place.NAME):
+            here = frame.place is not None and scope == frame.place.NAME
+            if scope in places.NAMES and not here:
                 await frame.travel(scope)
+            elif scope in places.BY_NAME and not here:
+                within = places.BY_NAME[scope].within
+                frame.toast(f"{action_id} works inside of one of the {within}: open it first", "warning")
+                return
             frame.perform(action_id, argument)
         case command_line.Mistake(words):
             frame.toast(words, "warning")
