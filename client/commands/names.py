@@ -1,9 +1,10 @@
-"""Live names for completion: contexts, tenants, organizations.
+"""Live names for completion: contexts, tenants, organizations, operations, groups, policies, keys, identities.
 
 They come from the config file and from a platform that already runs, for a credential that is already there: pressing
 Tab starts nothing and signs in nowhere.
 """
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,62 @@ def organization_ids(ctx: click.Context, param: click.Parameter, incomplete: str
 
     found = _asked(ctx, account.organizations())["organizations"]
     return _items(((one["id"], one["name"]) for one in found), incomplete)
+
+
+def operation_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """The operations of the catalogue, with what they do."""
+    from client.api import catalogue
+
+    found = _asked(ctx, catalogue.operations(incomplete))["operations"]
+    return _items(((one["name"], one["description"]) for one in found), incomplete)
+
+
+def group_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Group ids, with the names."""
+    from client.api import groups
+    from client.pages import MOST
+
+    found = _asked(ctx, groups.page(_tenant(ctx), limit=MOST))["groups"]
+    return _items(((one["id"], one["name"]) for one in found), incomplete)
+
+
+def policy_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Policy ids, with the names."""
+    from client.api import policies
+    from client.pages import MOST
+
+    found = _asked(ctx, policies.page(_tenant(ctx), limit=MOST))["policies"]
+    return _items(((one["id"], one["name"]) for one in found), incomplete)
+
+
+def principal_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Ids of the type that was given before: keys, identities or groups, with the names."""
+    from client.api import principals
+    from client.pages import MOST
+
+    match ctx.params.get("kind"):
+        case "group":
+            return group_ids(ctx, param, incomplete)
+        case "api_key":
+            found = _asked(ctx, principals.keys(_tenant(ctx)))["apiKeys"]
+            return _items(((one["id"], one["name"]) for one in found), incomplete)
+        case "workload_identity":
+            found = _asked(ctx, principals.identity_page(_tenant(ctx), limit=MOST))["bindings"]
+            return _items(((one["id"], f"{one['namespace']}/{one['serviceAccount']}") for one in found), incomplete)
+    return []
+
+
+def _tenant(ctx: click.Context) -> str:
+    """The tenant the command would work in."""
+    from client import tenancy
+    from client.api import account
+
+    run: Invocation = ctx.obj
+
+    def default() -> str:
+        return str(_asked(ctx, account.me())["tenantId"])
+
+    return tenancy.resolve(run.flags.tenant, os.environ, run.context, default).tenant_id
 
 
 def _tenants(ctx: click.Context) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ def _screens_only(ctx: click.Context, param: click.Parameter, value: bool) -> No
 root = Group(
     "frost",
     {
+        "iam": Lazy("client.commands.iam:iam", "Access policies, groups, and who may do what."),
         "tenant": Lazy("client.commands.tenant:tenant", "Create, list, rename and choose tenants.", ("tenants",)),
         "config": Lazy("client.commands.config:config", "The config file: credentials, endpoint, contexts."),
         "login": Lazy("client.commands.login:login", "Sign in, in the browser or with a code.", ours=True),

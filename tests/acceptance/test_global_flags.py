@@ -34,6 +34,30 @@ COMMANDS = [
     "config set",
     "config show",
     "config use-context",
+    "iam access",
+    "iam catalog",
+    "iam group create",
+    "iam group delete",
+    "iam group get",
+    "iam group list",
+    "iam group member add",
+    "iam group member list",
+    "iam group member remove",
+    "iam group update",
+    "iam policy attach",
+    "iam policy attachments",
+    "iam policy check",
+    "iam policy create",
+    "iam policy delete",
+    "iam policy detach",
+    "iam policy diff",
+    "iam policy get",
+    "iam policy history",
+    "iam policy list",
+    "iam policy rollback",
+    "iam policy update",
+    "iam simulate",
+    "iam who",
     "login",
     "logout",
     "platform operations",
@@ -49,10 +73,23 @@ COMMANDS = [
     "whoami",
 ]
 GLOBAL_FLAGS = ("--config", "--debug", "--no-color", "--output", "--quiet", "--tenant", "--help")
-READS = ("tenant current", "tenant list --all", "whoami", "config show", "config get-contexts", "platform status")
+READS = (
+    "tenant current",
+    "tenant list --all",
+    "iam group list",
+    "iam policy list",
+    "iam catalog --filter dns",
+    "whoami",
+    "config show",
+    "config get-contexts",
+    "platform status",
+)
 
 
-@pytest.mark.parametrize("words", ["", *COMMANDS, "config", "tenant", "platform", "completion"])
+@pytest.mark.parametrize(
+    "words",
+    ["", *COMMANDS, "config", "tenant", "platform", "completion", "iam", "iam group", "iam group member", "iam policy"],
+)
 def test_G01_help_is_printed_for_every_group_and_command_and_names_the_global_flags(home: Home, words: str) -> None:
     for flag in ("--help", "-h"):
         result = home.frost(*words.split(), flag)
