@@ -199,6 +199,7 @@ def killed_and_restarted(database_url: str, times: int, seed: int) -> None:
     assert cut_short >= times / 2, "most kills came too early or too late to prove anything"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_killed_ten_times_while_provisioning_nothing_is_lost_or_done_twice(database_url: str) -> None:
     killed_and_restarted(database_url, 10, seed=1)
