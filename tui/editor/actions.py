@@ -110,6 +110,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("editor.format", "Format", ("f7", "f"), reason=_readable, help="Lays the text out anew; its meaning stays"),
     Action("editor.template", "Begin with a template", ("m",), help="Replaces the text", dialog=True),
     Action("editor.changes", "Gained and lost", ("c",), reason=_readable, help="Operations the draft gives and takes"),
+    Action("editor.palette", "Palette", ("ctrl+p", ":"), dialog=True, help="Everything that can be done, by name"),
     Action("editor.menu", "Actions", ("f10", "x"), "actions", dialog=True, help="What can be done here"),
     Action("editor.help", "Help", ("f1", "?"), "help", dialog=True),
     Action("editor.close", "Leave", ("ctrl+w", "q"), "leave", help="Asks when something is not saved", dialog=True),

@@ -1,6 +1,6 @@
 """The form of the request a draft is tried on: nine lines, each checked as it is typed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import ClassVar
 
 from textual import events, on
@@ -23,6 +23,16 @@ LABEL = 16
 class FieldInput(LineInput):
     """One field. What it means when nothing is in it stands there as its placeholder."""
 
+    first: Callable[[str], bool] = staticmethod(lambda _: False)
+    """Asked about each key before it is typed; says whether that was all."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if self.first(event.key):
+            event.stop()
+            event.prevent_default()
+        else:
+            await super()._on_key(event)
+
 
 class _Fields(Vertical):
     """Labels, signs and fields. The signs: ? unknown, ∅ known to be none, = known."""
@@ -42,6 +52,7 @@ class _Fields(Vertical):
         for field in FIELDS:
             made = FieldInput(placeholder=field.rest, id=f"field-{field.name}")
             made.value = self.form.values.get(field.name, "")
+            made.first = self.form.first
             yield made
 
     def render(self) -> Content:
@@ -90,8 +101,9 @@ class RequestForm(Widget):
             self.field = field
             self.entry = entry
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, str], *, first: Callable[[str], bool]) -> None:
         super().__init__(id="request")
+        self.first = first
         self.values = dict(values)
         self.problems: dict[str, str] = {}
         self.catalogue: Collection[str] = ()

@@ -12,6 +12,11 @@ def text_of(document: Any) -> str:
     return _value(document, 0, 0, 0) + "\n"
 
 
+def part(value: Any, *, depth: int, indent: int) -> str:
+    """A part of a document, from the place where it begins: `depth` levels down, `indent` blanks in."""
+    return _value(value, depth, indent, indent)
+
+
 def _value(value: Any, depth: int, indent: int, used: int) -> str:
     if not isinstance(value, (dict, list)) or not value:
         return _scalar(value)

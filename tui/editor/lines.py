@@ -39,7 +39,9 @@ class LineList(ScrollView, can_focus=True):
     LineList {
         background: $background;
         color: $foreground;
-        scrollbar-size: 1 1;
+        scrollbar-size: 0 1;
+        scrollbar-color: $border;
+        scrollbar-background: $background;
         & .lines--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
         & .lines--blurred { background: $panel; }
     }

@@ -48,6 +48,7 @@ class Live:
         workspace: Workspace,
         tenant_id: str,
         policy_id: str,
+        version: int,
         *,
         tell: Callable[[Answer], None],
         spawn: Spawn,
@@ -55,6 +56,8 @@ class Live:
         self.workspace = workspace
         self.tenant_id = tenant_id
         self.policy_id = policy_id
+        self.version = version
+        """What drafts are compared with: a version of a stored policy, or of none."""
         self.number = 0
         """Of the newest draft."""
         self.took = 0.0
@@ -99,7 +102,7 @@ class Live:
         await asyncio.gather(self._map(number, text, request), self._check(number, text))
 
     async def _map(self, number: int, text: str, request: Request) -> None:
-        compare = {"policyId": self.policy_id} if self.policy_id else None
+        compare = {"policyId": self.policy_id, "version": self.version} if self.policy_id else None
         try:
             answer = await self.workspace.ask(
                 lambda client: client.trials.coverage(

@@ -7,7 +7,7 @@ The text is being typed, so it is seldom whole: only strings, brackets and separ
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*'
@@ -102,6 +102,8 @@ class Spot:
     """Whether that string has its closing quote."""
     names: tuple[str, ...]
     """The members the object around has before this one."""
+    followed: bool = False
+    """Whether `:` follows: a member with that name has its value already."""
 
 
 def spot(text: str, at: int) -> Spot | None:
@@ -114,7 +116,9 @@ def spot(text: str, at: int) -> Spot | None:
             closed = len(mark) > 1 and mark[-1] == '"' and not _escaped(mark)
             if start < at <= end - closed:
                 inside = Span(start + 1, end - closed)
-                return _at(stack, inside, text[start + 1 : at], quoted=True, closed=closed)
+                here = _at(stack, inside, text[start + 1 : at], quoted=True, closed=closed)
+                followed = closed and text[end : end + 20].lstrip()[:1] == ":"
+                return here and replace(here, followed=followed)
             if start >= at:
                 break
             if stack and stack[-1].bracket == "{" and stack[-1].expects == "member":

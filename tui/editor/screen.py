@@ -22,12 +22,16 @@ from client.records import Record
 from client.text import safe
 from tui import keymaps
 from tui.action import Situation
-from tui.editor import actions, outline, request, views
+from tui.editor import actions, deeds, outline, request, views
+from tui.editor.completion import Catalogue
 from tui.editor.draft import Draft
 from tui.editor.findings import Findings
 from tui.editor.form import RequestForm
+from tui.editor.keeping import Keeping
 from tui.editor.lines import LineList
 from tui.editor.live import Answer, Live
+from tui.editor.offering import Offering
+from tui.editor.popup import Popup
 from tui.editor.tabs import Tabs
 from tui.editor.templates import TEMPLATES
 from tui.editor.text_pane import Marks, PolicyText, problem_marks
@@ -42,6 +46,8 @@ Saved = Mapping[str, Any]
 """The stored policy, as on the wire."""
 PATIENCE_SECONDS = 0.5
 """How long an answer may take before it is said that one is waited for."""
+SIDE = 54
+"""Cells of the part beside the text."""
 LOOK_SECONDS = 0.5
 """How often a lost connection is looked at."""
 
@@ -115,9 +121,14 @@ class PolicyEditor(Screen[Saved | None]):
         self.view = "text"
         self.panel_name = views.VIEWS[0]
         self.saved: Saved | None = None
-        self.pane = PolicyText(self.draft.base)
-        self.live = Live(workspace, self.tenant_id, self.draft.id, tell=self._told, spawn=self._spawn)
+        self.popup = Popup()
+        self.offering = Offering(self, self.popup)
+        self.pane = PolicyText(self.draft.base, first=self.offering.key)
+        self.live = Live(
+            workspace, self.tenant_id, self.draft.id, self.draft.version, tell=self.told, spawn=self._spawn
+        )
         self._asked = ("", request.Request("", "*", {}))
+        self.keeping = Keeping(self)
 
     # Layout
 
@@ -129,12 +140,13 @@ class PolicyEditor(Screen[Saved | None]):
             yield self.pane
             with Vertical(id="side"):
                 yield Verdict(self.found, id="beside")
-                yield RequestForm(request.beginning(self.draft.base, self.catalogue))
+                yield RequestForm(request.beginning(self.draft.base, self.catalogue), first=self.offering.key)
                 yield Tabs(id="panel-views")
                 yield LineList(id="panel")
         yield Verdict(self.found, lines=2, id="strip")
         yield Footer()
         yield TooSmall()
+        yield self.popup
 
     def on_mount(self) -> None:
         self._patience = self.set_timer(PATIENCE_SECONDS, self._waited)
@@ -145,8 +157,9 @@ class PolicyEditor(Screen[Saved | None]):
         if not self.catalogue:
             self.run_worker(self._load_catalogue(), group="catalogue", exit_on_error=False)
         else:
-            self.query_one(RequestForm).know(self.names)
+            self._know_catalogue()
         self.ask(at_once=True)
+        self.run_worker(self.keeping.offer(), group="draft", exit_on_error=False)
 
     async def _load_catalogue(self) -> None:
         """Names to complete with; without them everything but completion works."""
@@ -154,15 +167,14 @@ class PolicyEditor(Screen[Saved | None]):
             self.catalogue = list(await self.workspace.ask(lambda client: client.catalogue.operations()))
         except FrostError:
             return
+        self._know_catalogue()
         form = self.query_one(RequestForm)
         if not form.values.get("operation"):
             form.put(request.beginning(self.pane.text, self.catalogue))
-        form.know(self.names)
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the catalogue's operations."""
-        return [str(operation["name"]) for operation in self.catalogue]
+    def _know_catalogue(self) -> None:
+        self.offering.catalogue = Catalogue(self.catalogue)
+        self.query_one(RequestForm).know(frozenset(self.offering.catalogue.names))
 
     @property
     def narrow(self) -> bool:
@@ -215,7 +227,9 @@ class PolicyEditor(Screen[Saved | None]):
         self.query_one("#panel-views", Tabs).show(titles, self.panel_name)
         named = [("text", "Text"), ("request", "Request"), *titles]
         self.query_one("#views", Tabs).show(named, self.view)
-        self.query_one("#panel", LineList).show(views.lines(self.panel_name, self.found))
+        self.query_one("#panel", LineList).show(
+            views.lines(self.panel_name, self.found, self.query_one("#panel").size.width or 50)
+        )
         self.show_keys()
 
     def situation(self) -> Situation:
@@ -263,7 +277,7 @@ class PolicyEditor(Screen[Saved | None]):
             verdict.asking = not self.found.fresh and not self.found.stale
             verdict.refresh()
 
-    def _told(self, answer: Answer) -> None:
+    def told(self, answer: Answer) -> None:
         self.found.take(answer)
         for verdict in self.query(Verdict):
             verdict.asking = False
@@ -307,7 +321,17 @@ class PolicyEditor(Screen[Saved | None]):
         if self.pane.text == self._asked[0]:
             return
         self.ask()
+        self.offering.later()
+        self.run_worker(self.keeping.soon(), group="keep", exclusive=True, exit_on_error=False)
         self.show_facts()
+
+    @on(RequestForm.Typed)
+    def _field_typed(self, event: RequestForm.Typed) -> None:
+        self.offering.in_field(event.field, event.entry)
+
+    @on(Popup.Taken)
+    def _taken(self, event: Popup.Taken) -> None:
+        self.offering.take(event.choice)
 
     @on(RequestForm.Changed)
     def _request_changed(self) -> None:
@@ -325,7 +349,7 @@ class PolicyEditor(Screen[Saved | None]):
         if reason := action.reason(self.situation()):
             self.toast(f"{action.title}: {reason}", "warning")
             return
-        result = getattr(self, action.method)()
+        result = getattr(deeds, action.method)(self)
         if inspect.isawaitable(result):
             self.run_worker(_finish(result), group=action_id, exit_on_error=False)
 
@@ -369,6 +393,7 @@ class PolicyEditor(Screen[Saved | None]):
         self.go(views.VIEWS[(views.VIEWS.index(self.panel_name) + by) % len(views.VIEWS)])
 
     def on_descendant_focus(self) -> None:
+        self.offering.close()
         self.show_keys()
 
     @on(LineList.Chosen)
@@ -379,23 +404,36 @@ class PolicyEditor(Screen[Saved | None]):
             if which < len(spans):
                 self.go("text")
                 self.pane.show_line(*outline.Lines(self.pane.text).place(spans[which].start))
+        elif kind in ("problem", "warning"):
+            found = self.found.problems if kind == "problem" else self.found.warnings
+            self.go("text")
+            self.pane.show_line(int(found[which]["line"]) - 1, int(found[which]["column"]) - 1)
+        elif kind == "service":
+            self.perform("editor.changes")
+        elif kind == "example":
+            self.perform("editor.example")
 
-    # Actions
+    # What the actions need
 
-    def do_view(self) -> None:
-        names = ("text", "request", *views.VIEWS) if self.narrow else views.VIEWS
-        here = self.view if self.narrow else self.panel_name
-        following = names[(names.index(here) + 1) % len(names)]
-        if self.narrow:
-            self.go(following)
+    @property
+    def example(self) -> Mapping[str, Any] | None:
+        """The counterexample under the cursor of the author view, else the first one."""
+        ref = self.query_one("#panel", LineList).ref
+        at = ref[1] if isinstance(ref, tuple) and ref[0] == "example" else 0
+        examples = self.found.examples
+        return examples[at] if at < len(examples) else None
+
+    def leave(self, *, keep: bool) -> None:
+        """Close the editor; with `keep` the draft stays on disk."""
+        if keep:
+            self.keeping.now()
         else:
-            self.show_view(following)
-
-    def do_request(self) -> None:
-        self.go("request")
-
-    def do_close(self) -> None:
+            self.keeping.drop()
+        self.keeping.over = True
         self.dismiss(self.saved)
+
+    def on_unmount(self) -> None:
+        self.keeping.now()
 
 
 async def _finish(work: Any) -> None:

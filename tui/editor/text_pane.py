@@ -6,7 +6,7 @@ crashes on JSON, and paints every visible line anew with each key.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -58,7 +58,9 @@ class PolicyText(TextArea):
         padding: 0;
         background: $background;
         color: $foreground;
-        scrollbar-size: 1 1;
+        scrollbar-size: 0 1;
+        scrollbar-color: $border;
+        scrollbar-background: $background;
         & .text-area--cursor-line { background: $panel; }
         & .text-area--gutter { color: $text-disabled; background: $background; }
         & .text-area--cursor-gutter { color: $text-muted; background: $panel; }
@@ -80,10 +82,8 @@ class PolicyText(TextArea):
     class Left(Message):
         """Esc: the keyboard goes elsewhere."""
 
-    class Moved(Message):
-        """The cursor stands elsewhere, or the text is another."""
-
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, text: str, *, first: Callable[[str], bool]) -> None:
+        """`first` is asked about each key before it is typed, and says whether that was all."""
         super().__init__(
             text,
             id="policy-text",
@@ -92,6 +92,7 @@ class PolicyText(TextArea):
             tab_behavior="indent",
             max_checkpoints=500,
         )
+        self._first = first
         self.cursor_blink = False
         self.indent_width = INDENT
         self.marks = Marks()
@@ -115,7 +116,12 @@ class PolicyText(TextArea):
     def _style(self, kind: str) -> Style:
         style = self._styles.get(kind)
         if style is None:
-            style = self._styles[kind] = self.get_component_rich_style(f"text--{kind}", partial=True)
+            name = f"text--{kind}"
+            style = self.get_component_rich_style(name, partial=True)
+            if style.bgcolor is not None:
+                # A tone that lets the background through is mixed with it here, not by the terminal.
+                style += Style(bgcolor=self.get_component_rich_style(name).bgcolor)
+            self._styles[kind] = style
         return style
 
     def get_line(self, line_index: int) -> Text:
@@ -193,7 +199,10 @@ class PolicyText(TextArea):
         return None if found is None else lines.place(found)
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key == "escape":
+        if self._first(event.key):
+            event.stop()
+            event.prevent_default()
+        elif event.key == "escape":
             event.stop()
             event.prevent_default()
             self.post_message(self.Left())

@@ -1,5 +1,6 @@
 """What the panel beside the text shows, as lines: rules, coverage, author check, problems."""
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ VIEWS = ("rules", "coverage", "author", "problems")
 TITLES = {"text": "Text", "request": "Request", "rules": "Rules", "coverage": "Coverage", "author": "Author"}
 TRUTH = {"true": ("✓", "$text-success"), "false": ("✗", "$text-error"), "unknown": ("?", "$text-warning")}
 BAR = 12
+EMPTY = '""'
 
 
 def title(view: str, found: Findings) -> str:
@@ -28,14 +30,20 @@ def title(view: str, found: Findings) -> str:
     return TITLES[view]
 
 
-def lines(view: str, found: Findings) -> list[Line]:
-    """The lines of a view."""
+def lines(view: str, found: Findings, cells: int) -> list[Line]:
+    """The lines of a view that is so many cells wide."""
     made = {"rules": _rules, "coverage": _coverage, "author": _author, "problems": _problems}[view]
-    return list(made(found))
+    return list(made(found, cells))
 
 
 def _plain(words: str, tone: str = "$text-muted") -> Line:
     return Line(Content.styled(safe(words), tone))
+
+
+def _wrapped(words: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
+    """Words in as many lines as they take, all indented."""
+    for part in textwrap.wrap(safe(words), max(16, cells - len(indent) - 1)) or [""]:
+        yield Line(Content.styled(indent + part, tone))
 
 
 def _lazy(make: Callable[..., Content], *arguments: Any, ref: Any = None) -> Line:
@@ -45,10 +53,10 @@ def _lazy(make: Callable[..., Content], *arguments: Any, ref: Any = None) -> Lin
 # Rules
 
 
-def _rules(found: Findings) -> Iterator[Line]:
+def _rules(found: Findings, cells: int) -> Iterator[Line]:
     verdict = found.verdict
     if verdict is None:
-        yield _plain("Nothing was tried yet: give the request an operation.")
+        yield from _wrapped("Nothing was tried yet: give the request an operation.", cells)
         return
     old = bool(found.stale)
     deciding = verdict.get("decidingRule") or {}
@@ -99,12 +107,13 @@ def _part(label: str, values: str, truth: str, old: bool) -> Content:
 # Coverage
 
 
-def _coverage(found: Findings) -> Iterator[Line]:
+def _coverage(found: Findings, cells: int) -> Iterator[Line]:
     covered = found.map
     if not covered:
         yield _plain("Not answered yet.")
         return
-    yield _plain(f"On {covered.get('target')}, service by service: + gained, − lost against what is stored.")
+    against = "; + gained, − lost against what is stored" if "gained" in covered else ""
+    yield from _wrapped(f"On {covered.get('target')}{against}. Enter: by name", cells)
     gained, lost = _by_service(covered.get("gained")), _by_service(covered.get("lost"))
     services = covered.get("services", ())
     name = max((width(safe(one["service"])) for one in services), default=0)
@@ -150,32 +159,30 @@ def _service(one: Mapping[str, Any], name: int, plus: int, minus: int, old: bool
 # Author
 
 
-def _author(found: Findings) -> Iterator[Line]:
+def _author(found: Findings, cells: int) -> Iterator[Line]:
     check = found.check
     if check is None:
         yield _plain("The author check has not answered yet.")
         return
     answer = str(check.get("answer"))
     if answer == "within":
-        yield _plain("✓ The draft gives nothing that you do not hold yourself.", "$text-success")
-        yield _plain("It can be saved by you, and gives what it says.")
+        yield from _wrapped("✓ The draft gives nothing that you do not hold yourself.", cells, "$text-success")
+        yield from _wrapped("It can be saved by you, and gives what it says.", cells)
         return
     examples = found.examples
     if answer == "undecided":
-        yield _plain("? Too much to decide: what cannot be proved is refused.", "$text-warning")
-        yield _plain("Fewer rules, patterns or constraints make it decidable.")
+        yield from _wrapped("? Too much to decide: what cannot be proved is refused.", cells, "$text-warning")
+        yield from _wrapped("Fewer rules, patterns or constraints make it decidable.", cells)
     else:
-        yield _plain("✗ The draft would allow what you may not do yourself:", "$text-error")
+        yield from _wrapped("✗ The draft would allow what you may not do yourself:", cells, "$text-error")
     for at, example in enumerate(examples):
         yield Line(Content(""))
         yield _lazy(_example, example, ref=("example", at))
-        yield _plain(f"    on {example.get('target')}")
-        if known := _facts(example.get("facts") or {}):
-            yield _plain(f"    with {known}")
-        yield _plain(
-            f"    by {findings.rule_name({'index': example.get('ruleIndex', 0), 'name': example.get('ruleName')})}"
-        )
-        yield _plain(f"    {example.get('why')}")
+        rule = {"index": example.get("ruleIndex", 0), "name": example.get("ruleName")}
+        known = _facts(example.get("facts") or {})
+        said = (f"on {example.get('target')}", f"with {known}" if known else "", f"by {findings.rule_name(rule)}")
+        for words in (*said, str(example.get("why", ""))):
+            yield from _wrapped(words, cells, indent="    ") if words else ()
 
 
 def _example(example: Mapping[str, Any]) -> Content:
@@ -186,7 +193,7 @@ def _facts(facts: Mapping[str, Any]) -> str:
     said = []
     for name, value in facts.items():
         if isinstance(value, Mapping):
-            tags = ", ".join(f"{key}={content}" for key, content in value.items()) or "none"
+            tags = ", ".join(f"{key}={content or EMPTY}" for key, content in value.items()) or "none"
             said.append(f"{'request' if name == 'requestTags' else 'resource'} tags {tags}")
         else:
             said.append(f"{name} {value}")
@@ -196,7 +203,7 @@ def _facts(facts: Mapping[str, Any]) -> str:
 # Problems
 
 
-def _problems(found: Findings) -> Iterator[Line]:
+def _problems(found: Findings, cells: int) -> Iterator[Line]:
     problems, kind = found.problems, "problem"
     if not problems:
         problems, kind = found.warnings, "warning"
@@ -204,14 +211,14 @@ def _problems(found: Findings) -> Iterator[Line]:
         yield _plain("Nothing is wrong with the text.")
         return
     if kind == "warning":
-        yield _plain("It can be read; this is seldom meant:")
+        yield from _wrapped("It can be read; this is seldom meant:", cells)
     for at, one in enumerate(problems):
         if at or kind == "warning":
             yield Line(Content(""))
         yield _lazy(_place, one, kind, ref=(kind, at))
-        yield from (_plain(f"    {part}", "$foreground") for part in _wrapped(str(one.get("reason", ""))))
+        yield from _wrapped(str(one.get("reason", "")), cells, "$foreground", "    ")
         if meant := one.get("suggestions"):
-            yield from (_plain(f"    {part}") for part in _wrapped(f"did you mean {' or '.join(map(str, meant))}?"))
+            yield from _wrapped(f"did you mean {' or '.join(map(str, meant))}?", cells, indent="    ")
 
 
 def _place(one: Mapping[str, Any], kind: str) -> Content:
@@ -220,9 +227,3 @@ def _place(one: Mapping[str, Any], kind: str) -> Content:
     return Content.assemble(
         ("  ! ", "bold " + tone), (findings.place(one), "$foreground"), (f"  {path}", "$text-muted")
     )
-
-
-def _wrapped(words: str) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(safe(words), 46) or [""]
