@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 OPENING_SECONDS, OPENING_LOOKS = 0.3, 60  # how long keys wait for a dialog, and how often it is looked for
 LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
+ALWAYS = ("app.help", "app.quit")  # never left out of the footer
 
 
 class FrameScreen(Screen[None], Covered):
@@ -193,9 +194,11 @@ class FrameScreen(Screen[None], Covered):
     def show_keys(self) -> None:
         """The footer for the place and the record under the cursor."""
         situation = self.situation()
-        here = [*actions.of_scope(situation.place), actions.BY_ID["app.help"], *actions.of_scope("list", "app")]
-        wanted = [action for action in dict.fromkeys(here) if action.word and self.keys.of(action.id)]
-        self.query_one(Footer).show([Key(a.id, self.keys.label(a.id), a.word, not a.reason(situation)) for a in wanted])
+        here = actions.of_scope(situation.place, "list", "app")
+        wanted = [action for action in here if action.word and self.keys.of(action.id)]
+        self.query_one(Footer).show(
+            [Key(a.id, self.keys.label(a.id), a.word, not a.reason(situation), always=a.id in ALWAYS) for a in wanted]
+        )
 
     def show_facts(self) -> None:
         """The header."""
