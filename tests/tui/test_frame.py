@@ -77,7 +77,8 @@ async def test_the_prompt_runs_what_was_typed_completes_and_remembers(
         await ui.press("colon")
         await ui.type("use Staging")
         await ui.press(ENTER)
-        await ui.expect_toast("is the name or slug of 2 tenants")
+        await ui.expect("Which Staging?")
+        await ui.press("escape")
         await ui.expect_head("Newsroom")
 
 
@@ -94,6 +95,26 @@ async def test_history_goes_through_the_views_with_their_filters(shared: Home, m
         await ui.expect("Credential")
         await ui.press("right_square_bracket")
         await ui.expect_toast("this is the latest view")
+
+
+async def test_the_hint_of_the_first_run_was_shown_however_that_run_ends(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("A platform of your own")
+        # What a kill would leave behind.
+        await ui.until(lambda: ui.app.state_path.exists(), "what is remembered")
+        assert state.load(ui.app.state_path).hinted
+
+
+@pytest.mark.parametrize("key", ["1", "2"])
+async def test_help_and_the_way_out_stand_in_the_footer_at_every_width(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect("Data Lake")
+        await ui.press(key)
+        await ui.until(lambda: ui.text.splitlines()[-1].endswith("…  ? help  q quit"), "both at the end")
 
 
 async def test_copying_gives_the_id_and_the_equal_command(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:

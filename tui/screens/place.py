@@ -9,6 +9,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from client.records import Column, Kind, Record
+from client.text import safe
 from tui import actions, keymaps
 from tui.history import Subject, View
 from tui.messages import Perform
@@ -201,13 +202,35 @@ class Place(Row):
 
     # Actions of a list
 
-    def do_filter(self) -> None:
+    def do_filter(self, argument: str = "") -> None:
         self.remove_class("-detail")
-        self.heading.open()
+        if argument:
+            self.set_filter(argument)
+        else:
+            self.heading.open()
 
-    def do_sort(self) -> None:
-        self.table.sort_next()
+    def do_sort(self, argument: str = "") -> None:
+        if argument:
+            self._sort_by(argument)
+        else:
+            self.table.sort_next()
         self._arranged()
+
+    def _sort_by(self, title: str) -> None:
+        """Order by the column of that title or the beginning of one; by the same one again, the other way round."""
+        titles = {column.title.strip().casefold(): column for column in self.table.view.columns}
+        wanted = title.casefold()
+        found = [wanted] if wanted in titles else [known for known in titles if known.startswith(wanted)]
+        if len(found) != 1:
+            self.app.notify(
+                f"there is no one column {safe(title, 40)}; there are: {', '.join(titles)}",
+                severity="warning",
+                markup=False,
+            )
+            return
+        view, column = self.table.view, titles[found[0]]
+        again = view.sort_column is not None and view.sort_column.key == column.key
+        self.table.sort_by(column, reverse=again and not view.reverse)
 
     def do_detail(self) -> None:
         if self.screen.has_class("-wide"):
