@@ -9,7 +9,7 @@ task for each name and puts failures where they are shown.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from client import clock
 from client.errors import Exit, FrostError
@@ -28,6 +28,16 @@ Answer = TypeVar("Answer")
 Severity = Literal["information", "warning", "error"]
 
 MAY_CREATE = ("owner", "admin")
+
+
+class Caller(NamedTuple):
+    """Who was met where; `words` are for people."""
+
+    context: str
+    endpoint: str
+    id: str
+    credential: str
+    words: str
 
 
 class Spawn(Protocol):
@@ -59,6 +69,7 @@ class Workspace:
         self._reload_due = False
         self.collections = Collections(self.ask, spawn, changed)
         """The lists of the tenants: groups, policies and what belongs to them."""
+        self._caller: Caller | None = None
         self._first_run = not state.hinted
         state.hinted = True
         self._enter(connection)
@@ -71,6 +82,8 @@ class Workspace:
         self.context = connection.context.name
         self.endpoint = contexts.endpoint_text(connection)
         self._client: Client | None = None
+        self._asking: Connection | None = None
+        """The connection the client was made with; it holds the credential in use."""
         self._memory = self.state.of(self.context, self.endpoint)
         self.link = Link()
         self.me: dict[str, Any] | None = None
@@ -149,7 +162,7 @@ class Workspace:
             made = await asyncio.to_thread(contexts.open_client, connection)
             # Reading the file again makes another connection to the same context: only leaving ends this one.
             if self._client is None and stay is self._stay:
-                self._client = made
+                self._client, self._asking = made, connection
         if self._client is None:
             raise asyncio.CancelledError
         return self._client
@@ -199,6 +212,45 @@ class Workspace:
         self._changed("refresh")
         self._spawn("load", self.load())
 
+    async def look_again(self) -> bool:
+        """Read everything again, the file with the credential first: another shell may have signed in as somebody else.
+
+        False when nobody is signed in there either, so that there is nothing to ask.
+        """
+        fresh = await asyncio.to_thread(contexts.again, self.connection)
+        if self.link.state == "signed_out" and not fresh.context.credentials.kinds:
+            return False
+        if self.link.state == "signed_out" or fresh.context.api_endpoint != self.endpoint:
+            self.arrive(fresh)
+            return True
+        if self._asking is not None:
+            await asyncio.to_thread(self._asking.look_again)
+        self.connection = fresh
+        self._changed("contexts")
+        self.refresh()
+        return True
+
+    def _met(self, me: dict[str, Any]) -> None:
+        """Take who calls; when that is another one than before, nothing stays that was loaded for the other one."""
+        self.me = me
+        before = self._caller
+        now = self._caller = Caller(
+            self.context, self.endpoint, str(me.get("id")), str(me.get("credential", {}).get("kind")), self.who
+        )
+        if before is None or before._replace(words="") == now._replace(words=""):
+            return
+        if (before.context, before.endpoint) != (now.context, now.endpoint):
+            return  # the other one was met elsewhere, and left there
+        for task in ("follow", "reload", *(f"watch {tenant}" for tenant in self.operations)):
+            self._spawn(task, None)
+        self._followed, self._reload_due = "", False
+        self.collections.drop()
+        self.operations.clear()
+        self.tenants = []
+        self._memory.recent.clear()
+        self._changed("context")
+        self._notice(f"{now.words} calls now in {self.context}, no longer {before.words}", "warning")
+
     async def load(self) -> None:
         """Read identity and tenants. Rows that are there stay until newer ones have come."""
         try:
@@ -207,7 +259,7 @@ class Workspace:
             self.tenants_state, self.tenants_error = "failed", error.message
             self._changed("tenants")
             return
-        self.me = me
+        self._met(me)
         self._take_tenants([tenant.wire() for tenant in found.tenants])
         self._settle_tenant(found.default_tenant_id or "")
         self._memory.who = self.who
@@ -338,6 +390,7 @@ class Workspace:
             # Nothing is asked, so nobody is bothered with a question to sign in again: the header says how it is.
             self._spawn("poll", None)
             self.link.refused("you signed out")
+            self._memory.who = ""
             self.tenants_state, self.tenants_error = "failed", "you signed out"
             self._changed("context")
             return

@@ -251,6 +251,44 @@ async def test_a_lost_session_asks_once_and_the_view_comes_back(
         await ui.expect("1 of 6")
 
 
+async def test_another_person_signed_in_by_another_shell_is_told_and_sees_nothing_of_the_former(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("owner@aurora.example · session")
+        await ui.expect("Data Lake", "Newsroom")
+        await ui.press("ctrl+t")
+        await ui.expect("Switch tenant")
+        await ui.type("newsroom")
+        await ui.press(ENTER)
+        await ui.expect_head("Newsroom")
+        assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
+        await ui.press("r")
+        await ui.expect_head("member@aurora.example · session")
+        await ui.expect_toast("member@aurora.example calls now in local, no longer owner@aurora.example")
+        await ui.expect("Sandbox")
+        ui.absent("Data Lake")
+        await ui.expect_head("not available: choose another")
+        assert ui.app.workspace.tenant_before == ""
+
+
+async def test_after_another_shell_signed_out_and_in_r_goes_on_without_a_question(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
+        await ui.press("r")
+        await ui.expect("You are not signed in")
+        await ui.press("escape")
+        assert "owner@" not in ui.head
+        assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
+        await ui.press("r")
+        await ui.expect_head("member@aurora.example · session")
+        await ui.expect_toast("no longer owner@aurora.example")
+        ui.absent("You are not signed in")
+
+
 async def test_signing_out_asks_first_and_no_is_the_answer_of_enter(
     demo_slow: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,5 +373,8 @@ async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, m
         await ui.expect_head("not signed in")
         await ui.pilot.pause(1)
         ui.absent("You are not signed in")
+        assert "owner@" not in ui.text
+        await ui.press("1", "n")
+        await ui.expect_toast("you signed out; r signs in")
         await ui.press("r")
         await ui.expect("You are not signed in")

@@ -354,13 +354,11 @@ class FrameScreen(Screen[None], Covered):
 
         await copy(self)
 
-    def do_refresh(self) -> None:
-        if self.workspace.link.state == "signed_out":
+    async def do_refresh(self) -> None:
+        if not await self.workspace.look_again():
             self.app.post_message(SignInWanted())
-            return
-        if self.place is not None:
+        elif self.place is not None:
             self.place.read()
-        self.workspace.refresh()
 
     async def do_undo(self) -> None:
         undoable, self.undoable = self.undoable, None
