@@ -9,7 +9,7 @@ from client import records_iam
 from client.api import trials
 from client.commands import request_facts
 from client.commands.frame import leaf
-from client.commands.iam_input import PRINCIPAL_TYPES, id_of, missing
+from client.commands.iam_input import PRINCIPAL_TYPES, an_id, missing
 from client.commands.invocation import Invocation
 from client.commands.names import operation_names, principal_ids
 
@@ -17,7 +17,7 @@ from client.commands.names import operation_names, principal_ids
 @leaf(
     "access",
     click.Argument(["kind"], metavar="TYPE", type=click.Choice(PRINCIPAL_TYPES), help=", ".join(PRINCIPAL_TYPES)),
-    click.Argument(["identifier"], metavar="ID", shell_complete=principal_ids),
+    click.Argument(["identifier"], metavar="ID", callback=an_id, shell_complete=principal_ids),
     ours=True,
     examples=("frost iam access api_key KEY_ID", "frost iam access user USER_ID -o wide"),
 )
@@ -27,7 +27,6 @@ def access(run: Invocation, kind: str, identifier: str) -> None:
     `conditional` operations depend on the target or on facts of the request; -o wide shows on which. `denied` ones
     are given by some rule and always taken by another. What nothing gives is left out.
     """
-    identifier = id_of(identifier, "ID")
     with missing(f"{kind} {identifier}"):
         found = run.call_for_tenant(lambda tenant: trials.access(tenant, kind, identifier))
     if run.output.structured:

@@ -4,7 +4,7 @@ from client import records_iam
 from client.api import policies
 from client.commands import paging
 from client.commands.frame import leaf
-from client.commands.iam_input import ATTACHEE_TYPES, id_of, missing, pair
+from client.commands.iam_input import ATTACHEE_TYPES, missing, pair
 from client.commands.iam_policy import ID
 from client.commands.invocation import Invocation
 from client.errors import usage
@@ -22,7 +22,6 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
     It counts from their next request on. A key with a policy may do only what its scopes, its creator and its
     policies all allow.
     """
-    identifier = id_of(identifier)
     with missing(f"policy {policy_id}, or no {kind} {identifier},"):
         made = run.change_for_tenant(lambda tenant: policies.attach(tenant, policy_id, kind, identifier))
     run.output.done(
@@ -39,7 +38,6 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
 )
 def detach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
     """Detach a policy from a key, an identity or a group, from their next request on."""
-    identifier = id_of(identifier)
     with missing(f"policy {policy_id}, or no attachment of it to {kind} {identifier},"):
         run.change_for_tenant(lambda tenant: policies.detach(tenant, policy_id, kind, identifier))
     run.output.done(
@@ -67,7 +65,7 @@ def attachments(
     """List what a policy is attached to; --type and --id together ask for one."""
     attachee = None
     if kind is not None and identifier is not None:
-        attachee = (kind, id_of(identifier))
+        attachee = (kind, identifier)
     elif kind is not None or identifier is not None:
         given, needed = ("--type", "--id") if identifier is None else ("--id", "--type")
         raise usage(f"{given} is used together with {needed} (frost iam policy attachments)", f"add {needed}")

@@ -6,7 +6,7 @@ from client import records_iam
 from client.api import groups, trials
 from client.commands import asking, effects, paging
 from client.commands.frame import Group, Lazy
-from client.commands.iam_input import FORCE, VERSION_HELP, missing
+from client.commands.iam_input import FORCE, VERSION_HELP, an_id, missing
 from client.commands.iam_input import name as checked
 from client.commands.invocation import Invocation
 from client.commands.names import group_ids
@@ -18,7 +18,7 @@ group = Group(
     help="Groups of API keys and workload identities, to which policies attach.",
 )
 
-ID = click.Argument(["group_id"], metavar="GROUP_ID", shell_complete=group_ids)
+ID = click.Argument(["group_id"], metavar="GROUP_ID", callback=an_id, shell_complete=group_ids)
 DESCRIPTION = "What it is for, up to 1,024 characters."
 
 

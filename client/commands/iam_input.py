@@ -25,7 +25,12 @@ def pair(types: Sequence[str], *, required: bool, verb: str) -> tuple[click.Opti
             ["--type", "kind"], required=required, type=click.Choice(types), help=f"What {verb}: {', '.join(types)}."
         ),
         click.Option(
-            ["--id", "identifier"], required=required, metavar="ID", help="Its id.", shell_complete=principal_ids
+            ["--id", "identifier"],
+            required=required,
+            metavar="ID",
+            callback=an_id,
+            help="Its id.",
+            shell_complete=principal_ids,
         ),
     )
 
@@ -35,18 +40,21 @@ def name(value: str) -> str:
     return check_display_name(value)
 
 
-def id_of(value: str, flag: str = "--id") -> str:
+def an_id(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """An id as it may be sent anywhere: refused before anything is sent when it could address something else.
 
     Raises:
         FrostError: It is empty, or holds characters that no id has (exit 2).
     """
+    if value is None or ctx.resilient_parsing:
+        return value
+    name = param.opts[0] if isinstance(param, click.Option) else str(param.metavar)
     if not value:
-        raise usage(f"{flag} is empty; it takes an id")
+        raise usage(f"{name} is empty; it takes an id")
     try:
         path("{}", value)
     except FrostError as error:
-        raise usage(f"{flag}: {error.message}") from error
+        raise usage(f"{name}: {error.message}") from error
     return value
 
 

@@ -5,7 +5,7 @@ from client.api import groups
 from client.commands import paging
 from client.commands.frame import Group
 from client.commands.iam_group import ID
-from client.commands.iam_input import MEMBER_TYPES, id_of, missing, pair
+from client.commands.iam_input import MEMBER_TYPES, missing, pair
 from client.commands.invocation import Invocation
 
 member = Group("member", help="The members of a group: API keys and workload identities. Groups do not nest.")
@@ -19,7 +19,6 @@ member = Group("member", help="The members of a group: API keys and workload ide
 )
 def add(run: Invocation, group_id: str, kind: str, identifier: str) -> None:
     """Add a key or an identity; the group's policies count from its next request on."""
-    identifier = id_of(identifier)
     with missing(f"group {group_id}, or no {kind} {identifier},"):
         made = run.change_for_tenant(lambda tenant: groups.add_member(tenant, group_id, kind, identifier))
     run.output.done(
@@ -50,7 +49,6 @@ def list_(run: Invocation, group_id: str, limit: int | None, cursor: str | None,
 )
 def remove(run: Invocation, group_id: str, kind: str, identifier: str) -> None:
     """Remove a key or an identity; from its next request on, the group's policies no longer count for it."""
-    identifier = id_of(identifier)
     with missing(f"group {group_id}, or no member {kind} {identifier} of it,"):
         run.change_for_tenant(lambda tenant: groups.remove_member(tenant, group_id, kind, identifier))
     run.output.done(

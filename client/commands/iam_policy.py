@@ -9,7 +9,7 @@ from client.api import policies, trials
 from client.commands import asking, document, effects, paging
 from client.commands.formats import json_text
 from client.commands.frame import Group, Lazy
-from client.commands.iam_input import FORCE, VERSION_HELP, missing
+from client.commands.iam_input import FORCE, VERSION_HELP, an_id, missing
 from client.commands.iam_input import name as checked
 from client.commands.invocation import Invocation
 from client.commands.names import policy_ids
@@ -33,7 +33,7 @@ policy = Group(
     help="Access policies of the current tenant, and what they are attached to.",
 )
 
-ID = click.Argument(["policy_id"], metavar="POLICY_ID", shell_complete=policy_ids)
+ID = click.Argument(["policy_id"], metavar="POLICY_ID", callback=an_id, shell_complete=policy_ids)
 
 
 @policy.leaf(

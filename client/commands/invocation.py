@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from client.commands.output import Output
+from client.text import safe
 
 if TYPE_CHECKING:
     from client.config import Config, Context, Selected
@@ -151,6 +152,11 @@ class Invocation:
                 if self.connection.credential().kind == "api_key":
                     advice = "an API key is bound to one tenant; to use others sign in as a person: frost login"
                 error.hint = tenancy.way_out(selection, self.connection.context.name, self.config_path, advice)
+            elif error.code == "SESSION_REQUIRED" and self.connection.credential().kind == "api_key":
+                error.hint = (
+                    f"context {safe(self.connection.context.name, 60)} uses an API key; sign in as a person in another"
+                    f" one: frost login --context NAME --endpoint {safe(self.connection.endpoint, 200)}"
+                )
             raise
 
     def _may_use_any(self) -> bool:
