@@ -8,7 +8,7 @@ from client.errors import FrostError
 from client.models import strict_json
 from tui import keymaps
 from tui.editor import actions, external, layout, narrowing, request, saving, templates, views
-from tui.editor.form import FieldInput, RequestForm
+from tui.editor.form import FieldInput
 from tui.editor.review import Review
 from tui.widgets.menu import Entry, Menu
 
@@ -57,9 +57,7 @@ def do_example(editor: "PolicyEditor") -> None:
     """Try what the counterexample shows."""
     example = editor.example
     if example is not None:
-        editor.query_one(RequestForm).put(
-            request.write(example["operation"], example["target"], example.get("facts") or {})
-        )
+        editor.form.put(request.write(example["operation"], example["target"], example.get("facts") or {}))
 
 
 async def do_narrow(editor: "PolicyEditor") -> None:
@@ -167,7 +165,7 @@ async def do_template(editor: "PolicyEditor") -> None:
     template = next((one for one in templates.TEMPLATES if one.name == chosen), None)
     if template is not None:
         editor.pane.put(template.text)
-        editor.query_one(RequestForm).put(request.beginning(template.text, editor.catalogue))
+        editor.form.put(request.beginning(template.text, editor.catalogue))
 
 
 async def do_changes(editor: "PolicyEditor") -> None:

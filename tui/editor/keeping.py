@@ -8,7 +8,6 @@ from client import clock
 from client.errors import FrostError
 from client.records import Record, time_text
 from tui.editor import drafts, request
-from tui.editor.form import RequestForm
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class Keeping:
             clock.now().isoformat(),
             row,
             column,
-            dict(editor.query_one(RequestForm).values),
+            dict(editor.form.values),
         )
 
     async def offer(self) -> None:
@@ -91,7 +90,7 @@ class Keeping:
         editor.pane.put(kept.text)
         editor.pane.show_line(kept.row, kept.column)
         values = {name: kept.request[name] for name in request.BY_NAME if name in kept.request}
-        editor.query_one(RequestForm).put(values)
+        editor.form.put(values)
         editor.show_facts()
 
     async def _stand_on(self, number: int) -> None:

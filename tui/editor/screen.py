@@ -124,6 +124,8 @@ class PolicyEditor(Screen[Saved | None]):
         self.popup = Popup()
         self.offering = Offering(self, self.popup)
         self.pane = PolicyText(self.draft.base, first=self.offering.key)
+        beginning = request.beginning(self.draft.base, self.catalogue)
+        self.form = RequestForm(beginning, first=self.offering.key)
         self.live = Live(
             workspace, self.tenant_id, self.draft.id, self.draft.version, tell=self.told, spawn=self._spawn
         )
@@ -140,7 +142,7 @@ class PolicyEditor(Screen[Saved | None]):
             yield self.pane
             with Vertical(id="side"):
                 yield Verdict(self.found, id="beside")
-                yield RequestForm(request.beginning(self.draft.base, self.catalogue), first=self.offering.key)
+                yield self.form
                 yield Tabs(id="panel-views")
                 yield LineList(id="panel")
         yield Verdict(self.found, lines=2, id="strip")
@@ -168,13 +170,12 @@ class PolicyEditor(Screen[Saved | None]):
         except FrostError:
             return
         self._know_catalogue()
-        form = self.query_one(RequestForm)
-        if not form.values.get("operation"):
-            form.put(request.beginning(self.pane.text, self.catalogue))
+        if not self.form.values.get("operation"):
+            self.form.put(request.beginning(self.pane.text, self.catalogue))
 
     def _know_catalogue(self) -> None:
         self.offering.catalogue = Catalogue(self.catalogue)
-        self.query_one(RequestForm).know(frozenset(self.offering.catalogue.names))
+        self.form.know(frozenset(self.offering.catalogue.names))
 
     @property
     def narrow(self) -> bool:
@@ -261,7 +262,7 @@ class PolicyEditor(Screen[Saved | None]):
 
     def ask(self, *, at_once: bool = False) -> None:
         """Ask about the text and the request as they are now."""
-        wanted = self.query_one(RequestForm).request
+        wanted = self.form.request
         if wanted is None:
             self.found.request_problem = "the request cannot be tried as it is"
             self.found.fresh["verdict"] = False
@@ -367,7 +368,7 @@ class PolicyEditor(Screen[Saved | None]):
         if view == "text":
             self.set_focus(self.pane)
         elif view == "request":
-            self.query_one(RequestForm).take_focus()
+            self.form.take_focus()
         else:
             self.set_focus(self.query_one("#panel"))
 

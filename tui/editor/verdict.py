@@ -1,5 +1,6 @@
 """The verdict on the draft in sign, word and colour, its reason, the author check, and what changes."""
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,14 +17,14 @@ AUTHOR = {
     "beyond": ("✗", "$text-error", "beyond what you hold"),
     "undecided": ("?", "$text-warning", "undecided, so it would be refused"),
 }
-ROOM = 4
+ROOM = 5
 
 
 class Verdict(Widget):
-    """Four lines beside the text, the first two of them below it on a narrow screen."""
+    """Five lines beside the text, the first two of them below it on a narrow screen."""
 
     DEFAULT_CSS = """
-    Verdict { height: 4; padding: 0 1; color: $foreground; background: $panel; }
+    Verdict { height: 5; padding: 0 1; color: $foreground; background: $panel; }
     """
 
     def __init__(self, found: Findings, *, lines: int = ROOM, id: str | None = None) -> None:
@@ -39,8 +40,8 @@ class Verdict(Widget):
         cells = self.content_size.width
         told = [self._decision(cells), *self._second(cells)]
         if self.lines > 2:
-            told += [self.author(cells), self.change(cells)]
-        return Content("\n").join(told[: self.lines])
+            told += [self.author(cells), self.change(cells)][: self.lines - len(told)]
+        return Content("\n").join(told)
 
     def _decision(self, cells: int) -> Content:
         found = self.found
@@ -69,19 +70,26 @@ class Verdict(Widget):
         """The problem, the loss or the reason: the one thing to know besides the word."""
         found = self.found
         if found.lost is not None:
-            return [Content.styled(cut(f"! {_lost(found)}", cells), "$text-error")]
+            return self._told(f"! {_lost(found)}", "$text-error", cells)
         if found.problems:
             first = found.problems[0]
-            words = f"! {findings.place(first)}: {findings.words(first)}"
-            return [Content.styled(cut(safe(words), cells), "$text-error")]
+            return self._told(f"! {findings.place(first)}: {findings.words(first)}", "$text-error", cells)
         if found.request_problem:
-            return [Content.styled(cut(safe(f"! {found.request_problem}"), cells), "$text-error")]
+            return self._told(f"! {found.request_problem}", "$text-error", cells)
         if found.verdict is None:
-            return [Content.styled("Give the request an operation to try the draft on.", "$text-muted")]
+            return self._told("Give the request an operation to try the draft on.", "$text-muted", cells)
         words = findings.why(found.verdict)
         if found.verdict.get("someTarget") and found.verdict.get("decision") == "denied":
             words = f"some targets would be allowed; {words}"
-        return [Content(cut(safe(words), cells))]
+        return self._told(words, "$foreground", cells)
+
+    def _told(self, words: str, tone: str, cells: int) -> list[Content]:
+        """Foreign words in as many lines as there are for them, the last one cut."""
+        lines = textwrap.wrap(safe(words), max(cells, 20)) or [""]
+        room = 1 if self.lines <= 2 else 2
+        if len(lines) > room:
+            lines = [*lines[: room - 1], cut(" ".join(lines[room - 1 :]), cells)]
+        return [Content.styled(line, tone) for line in lines]
 
     def _short_author(self) -> Content:
         check = self.found.check

@@ -81,10 +81,13 @@ def _rule(rule: Mapping[str, Any], role: str, old: bool) -> Content:
     tone = ("$text-success" if access == "allow" else "$text-error") if fires and not old else "$text-muted"
     sign = {("allow", True): "✓", ("deny", True): "✗"}.get((access, fires), "·")
     name = safe(rule.get("name") or "(no name)")
-    head = Content.assemble((number, "$text-muted"), (f"{sign} {access:<5} ", "bold " + tone), (name, "$foreground"))
-    if old:
-        head = head.stylize("$text-muted")
-    return head + Content.styled(f"  {role}", "bold " + ("$text-muted" if old else "$text-accent")) if role else head
+    loud = "$text-muted" if old else "$text-accent"
+    return Content.assemble(
+        (number, "$text-muted"),
+        (f"{sign} {access:<5} ", "bold " + tone),
+        (f"{role}  " if role else "", "bold " + loud),
+        (name, "$text-muted" if old else "$foreground"),
+    )
 
 
 def _parts(rule: Mapping[str, Any], old: bool) -> Iterator[Line]:
