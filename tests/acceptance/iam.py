@@ -69,8 +69,10 @@ class Desk:
 
     def raw(self, method: str, path: str, body: Any = None, *, key: str = "") -> Answer:
         """A request without our client, below the tenant; with a key of the world or as the person signed in."""
-        credential = {"key": self.home.world_key(key)} if key else {"token": self.home.token()}
-        return self.home.request(method, f"/api/v1/tenants/{WEB_SHOP}{path}", body=body, **credential)
+        path = f"/api/v1/tenants/{WEB_SHOP}{path}"
+        if key:
+            return self.home.request(method, path, body=body, key=self.home.world_key(key))
+        return self.home.request(method, path, body=body, token=self.home.token())
 
     def reads(self, key: str) -> int:
         """The status that a key gets when it reads its tenant."""

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, READ_TENANTS, Desk, allow, deny
-from tests.acceptance.people import DATA_LAKE
+from tests.acceptance.people import DATA_LAKE, WEB_SHOP
 
 ATTACH = ("policy", "attach")
 DETACH = ("policy", "detach")
@@ -96,19 +96,8 @@ def test_a_key_that_is_refused_is_told_what_it_lacks(own_desk: Desk) -> None:
     desk = own_desk
     desk.attach(desk.policy(READ_TENANTS), "api_key", KEYS["terraform"])
     desk.home.frost("--config", "key.yaml", "config", "set", "api_key", desk.home.world_key("terraform"))
-    listed = desk.home.frost("--config", "key.yaml", "tenant", "list")
-    assert listed.code == 0
-    tenant = listed.out.split()[-3]
-    assert tenant
-    renamed = desk.home.frost(
-        "--config",
-        "key.yaml",
-        "tenant",
-        "rename",
-        desk.sql("SELECT tenant_id FROM api_keys WHERE id = ?", KEYS["terraform"])[0][0],
-        "--name",
-        "Mine",
-    )
+    assert desk.home.frost("--config", "key.yaml", "tenant", "list").code == 0
+    renamed = desk.home.frost("--config", "key.yaml", "tenant", "rename", WEB_SHOP, "--name", "Mine")
     assert (renamed.code, renamed.out) == (4, "")
     assert "organizations:tenants:update" in renamed.err
 

@@ -153,7 +153,7 @@ def test_R16_what_members_lose_and_gain_is_said_before_and_true_after(own_desk: 
 def test_R16_where_many_are_concerned_the_name_has_to_be_typed(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group("many hands"), desk.policy(READ_TENANTS)
-    for key in ("terraform", "tenant-writer", "backup-runner", "former-admin", "viewer-dashboard"):
+    for key in ("terraform", "tenant-writer", "tenant-reader", "former-admin", "viewer-dashboard"):
         desk.add(group, "api_key", KEYS[key])
     desk.attach(policy, "group", group)
     for typed in ("y", "yes", "many", ""):

@@ -3,7 +3,7 @@ tests/service; here it is said to the person who typed it, with the place in the
 """
 
 import json
-from pathlib import Path
+import os
 
 import pytest
 
@@ -139,7 +139,7 @@ def test_O15_to_O27_problems_are_told_at_their_place_in_ones_own_text(desk: Desk
         assert said[1].startswith(f"  {source}:5:22: compute:instancs:read matches no operation")
         assert "did you mean compute:instances:read" in said[1]
         assert said[1].endswith("($.rules[0].operations[0])")
-        assert said[2].startswith(f"  {source}:7:7: unknown member")
+        assert said[2].startswith(f"  {source}:7:21: unknown member")
         assert "did you mean constraints?" in said[2]
 
 
@@ -149,7 +149,7 @@ RULE = '{"access":"allow","operations":["compute:*"],"targets":["*"]%s}'
 @pytest.mark.parametrize(
     ("line", "given", "expected"),
     [
-        ("O15", '{"rules":[%s]}' % (RULE % ""), 'schemaVersion "1"'),
+        ("O15", '{"rules":[%s]}' % (RULE % ""), 'this platform reads version "1"'),
         ("O15", '{"schemaVersion":"2","rules":[%s]}' % (RULE % ""), 'schemaVersion "1"'),
         ("O15", '{"schemaVersion":1,"rules":[%s]}' % (RULE % ""), 'schemaVersion "1"'),
         ("O16", '{"schemaVersion":"1","rules":[]}', "rule"),
@@ -257,7 +257,6 @@ def test_O33_the_check_is_made_at_update_and_attach_and_at_every_decision(own_de
     assert "you do not hold this" in desk.refused(4, "policy", "update", weak, "--document", beyond)
     key = KEYS["viewer-dashboard"]
     assert "cannot grant more" in desk.refused(4, "policy", "attach", strong, "--type", "api_key", "--id", key)
-    assert "cannot grant more" in desk.refused(4, "policy", "rollback", strong, "--version", "1") or True
     # Whoever wrote it becomes less; so does what it gives, at once.
     assert desk.access("workload_identity", identity) == {"compute:instances:delete": "allowed"}
     desk.sql("UPDATE memberships SET role = 'viewer' WHERE user_id = (SELECT id FROM users WHERE email = ?)", OWNER)
@@ -301,7 +300,7 @@ def test_O35_no_policy_command_works_with_an_api_key_and_no_route_does(own_desk:
     "given",
     [
         text(*[allow("compute:*")] * 501),
-        text(allow("compute:*")) + " " * 256 * 1024,
+        text(allow("compute:*")).replace("{", "{" + " " * 256 * 1024, 1),
         '{"schemaVersion":"1","rules":[{"x":' + "[" * 17 + "]" * 17 + "}]}",
     ],
     ids=["501 rules", "256 KiB", "17 levels"],
@@ -343,17 +342,11 @@ def test_O38_a_file_that_cannot_be_read_is_refused_by_its_name(desk: Desk, name:
     (desk.home.path / "closed.json").chmod(0)
     file(desk, b" " * (1024 * 1024 + 1), "big.json")
     file(desk, '{"é": 1}'.encode("latin-1"), "latin.json")
-    if name == "closed.json" and Path("/").stat().st_uid == 0 and _is_root():
+    if name == "closed.json" and os.geteuid() == 0:
         pytest.skip("root reads every file")
     said = desk.refused(2, *CREATE, f"@{name}", "-d")
     assert (name or "@") in said
     assert "/api/" not in said
-
-
-def _is_root() -> bool:
-    import os
-
-    return os.geteuid() == 0
 
 
 def test_O39_on_a_terminal_the_document_is_waited_for_with_a_word(desk: Desk) -> None:
