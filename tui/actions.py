@@ -48,6 +48,13 @@ def _is_the_context(situation: Situation) -> str:
     return "this context is already in use" if situation.record.get("name") == situation.context else ""
 
 
+def _in_the_way_of_deleting(situation: Situation) -> str:
+    if situation.read_only or situation.record is None:
+        return situation.read_only or "nothing is selected"
+    in_use = situation.record.get("name") == situation.context
+    return "this context is in use: use another one first" if in_use else ""
+
+
 def _not_signed_in(situation: Situation) -> str:
     if situation.read_only or situation.record is None:
         return situation.read_only or "nothing is selected"
@@ -179,6 +186,17 @@ ACTIONS: tuple[Action, ...] = (
         writes=True,
     ),
     Action(
+        "contexts.create",
+        "Create context",
+        ("n",),
+        "new",
+        reason=lambda s: s.read_only,
+        command=lambda s: line("login", "--context", "NAME", "--endpoint", "URL"),
+        help="A platform by a name of your own, with its endpoint and region",
+        dialog=True,
+        writes=True,
+    ),
+    Action(
         "contexts.edit",
         "Edit endpoint and region",
         ("e",),
@@ -209,6 +227,16 @@ ACTIONS: tuple[Action, ...] = (
         help="Ends the session on the platform and forgets it here",
         dialog=True,
         of_named=True,
+        writes=True,
+    ),
+    Action(
+        "contexts.delete",
+        "Delete context",
+        ("delete",),
+        "delete",
+        reason=_in_the_way_of_deleting,
+        help="With its stored credentials; asks first",
+        dialog=True,
         writes=True,
     ),
     *POLICY_ACTIONS,

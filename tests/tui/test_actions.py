@@ -86,7 +86,14 @@ def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_s
         *("attachments.attach", "attachments.detach", "versions.roll_back"),
         *("groups.create", "groups.edit", "groups.add", "groups.attach", "groups.detach", "groups.delete"),
         *("members.add", "members.remove"),
-        *("contexts.use", "contexts.edit", "contexts.sign_in", "contexts.sign_out"),
+        *(
+            "contexts.use",
+            "contexts.create",
+            "contexts.edit",
+            "contexts.sign_in",
+            "contexts.sign_out",
+            "contexts.delete",
+        ),
     }
     for action in writing:
         record = RECORDS[action.scope]
