@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from client.commands.invocation import Invocation
     from client.core import Call
+    from client.errors import FrostError
 
 
 def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
@@ -125,6 +126,28 @@ def _asked(ctx: click.Context, call: "Call") -> Any:
     """The answer of a platform that runs, to a credential that is there; anything else is no answer."""
     run: Invocation = ctx.obj
     return run.driver(run.connection.only_if_ready()).call(call)
+
+
+def name_the_id(run: "Invocation", error: "FrostError") -> None:
+    """Have the refusal of a tenant's name tell the id, when exactly one tenant has it and that can be known at once.
+
+    Only a platform on this machine is asked, one that runs, with a credential that is there.
+    """
+    from client import tenancy
+    from client.api import tenants
+    from client.errors import FrostError
+    from client.text import safe
+
+    if run.flags.config is None and any(word.partition("=")[0] == "--config" for word in run.words):
+        return  # refused before the flag that names the file was understood
+    try:
+        if run.connection.endpoint.kind != "unix":
+            return
+        found = run.driver(run.connection.only_if_ready()).call(tenants.list_all())["tenants"]
+        one = tenancy.find(found, str((error.details or {})["given"]))
+    except (FrostError, KeyError):
+        return
+    error.hint = f"the id of {safe(one['displayName'], 60)} ({safe(one['organizationName'], 60)}) is {one['id']}"
 
 
 def _where(one: dict[str, Any]) -> str:

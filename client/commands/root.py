@@ -95,6 +95,10 @@ def _run(words: list[str], run: Invocation) -> int:
         raise
     except Exception as error:
         failure = _unexpected(error, run)
+    if failure.code == "TENANT_ID_NEEDED":
+        from client.commands.names import name_the_id
+
+        name_the_id(run, failure)
     run.error_output().error(failure)
     if failure.code == OUTPUT_FAILED:
         _let_go()

@@ -250,13 +250,26 @@ def test_G20_to_G23_flag_variable_selection_and_default_come_in_this_order(demo:
 
 
 def test_G24_G25_a_name_is_refused_where_an_id_is_needed_and_the_source_is_named(shared: Home) -> None:
+    assert shared.frost("whoami").code == 0  # signed in, on a platform that runs
     flag = shared.frost("--tenant", "Web Shop", "tenant", "current")
     variable = shared.frost("tenant", "current", env={"FROST_TENANT": "web-shop"})
-    for result in (flag, variable):
+    unknown = shared.frost("--tenant", "No Such Shop", "tenant", "current")
+    for result in (flag, variable, unknown):
         assert result.code == 2
-        assert "tenant use" in result.err
     assert "--tenant" in flag.err
     assert "FROST_TENANT" in variable.err
+    # The one tenant of that name is told by its id; where there is none, what to do instead.
+    for result in (flag, variable):
+        assert f"the id of Web Shop (Aurora Labs) is {WEB_SHOP}" in result.err
+    assert "tenant use" in unknown.err
+
+
+def test_a_name_where_an_id_is_needed_starts_no_platform_and_signs_nobody_in(home: Home) -> None:
+    result = home.frost("--tenant", "Web Shop", "tenant", "current")
+    assert result.code == 2
+    assert "tenant use" in result.err
+    assert home.platform_pid() is None
+    assert not home.config.exists()
 
 
 def test_G26_G27_an_empty_variable_is_not_set_and_an_empty_flag_is_a_mistake(shared: Home) -> None:
