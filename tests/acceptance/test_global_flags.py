@@ -260,7 +260,7 @@ def test_G24_G25_a_name_is_refused_where_an_id_is_needed_and_the_source_is_named
     assert "FROST_TENANT" in variable.err
     # The one tenant of that name is told by its id; where there is none, what to do instead.
     for result in (flag, variable):
-        assert f"the id of Web Shop (Aurora Labs) is {WEB_SHOP}" in result.err
+        assert f"id of Web Shop (Aurora Labs) is {WEB_SHOP}" in result.err
     assert "tenant use" in unknown.err
 
 
