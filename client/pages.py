@@ -13,6 +13,7 @@ from client.errors import FrostError
 MOST = 200
 """Items the platform puts on one page at most (checklist P09)."""
 
+
 def query(limit: int | None, cursor: str, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """What a request says of its page, and what else chooses the rows."""
     asked = [*more]

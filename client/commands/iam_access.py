@@ -22,10 +22,11 @@ from client.commands.names import operation_names, principal_ids
     examples=("frost iam access api_key KEY_ID", "frost iam access user USER_ID -o wide"),
 )
 def access(run: Invocation, kind: str, identifier: str) -> None:
-    """Show everything a key, an identity or a person may do in this tenant, and what gives it.
+    """Show everything a principal may do, and why.
 
-    `conditional` operations depend on the target or on facts of the request; -o wide shows on which. `denied` ones
-    are given by some rule and always taken by another. What nothing gives is left out.
+    A principal is a key, an identity or a person of this tenant. `conditional` operations depend on the target or on
+    facts of the request; -o wide shows on which. `denied` ones are given by some rule and always taken by another.
+    What nothing gives is left out.
     """
     with missing(f"{kind} {identifier}"):
         found = run.call_for_tenant(lambda tenant: trials.access(tenant, kind, identifier))
@@ -69,7 +70,7 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
     examples=("frost iam who --operation compute:instances:delete --target '*'",),
 )
 def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
-    """List the people, keys and identities that may do something, and what gives it to them.
+    """List everybody who may do something, and why.
 
     What is not given of the request is unknown, as in `iam simulate`.
     """

@@ -37,7 +37,10 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
     examples=("frost iam policy detach POLICY_ID --type api_key --id KEY_ID",),
 )
 def detach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
-    """Detach a policy from a key, an identity or a group, from their next request on."""
+    """Detach a policy from a key, an identity or a group.
+
+    It no longer counts from their next request on.
+    """
     with missing(f"policy {policy_id}, or no attachment of it to {kind} {identifier},"):
         run.change_for_tenant(lambda tenant: policies.detach(tenant, policy_id, kind, identifier))
     run.output.done(
@@ -62,7 +65,10 @@ def attachments(
     kind: str | None,
     identifier: str | None,
 ) -> None:
-    """List what a policy is attached to; --type and --id together ask for one."""
+    """List what a policy is attached to.
+
+    --type and --id together ask for one.
+    """
     attachee = None
     if kind is not None and identifier is not None:
         attachee = (kind, identifier)

@@ -14,8 +14,14 @@ from client.errors import usage
 
 group = Group(
     "group",
-    {"member": Lazy("client.commands.iam_member:member", "The members of a group.", ("members",))},
-    help="Groups of API keys and workload identities, to which policies attach.",
+    {
+        "member": Lazy(
+            "client.commands.iam_member:member",
+            "The members of a group.",
+            ("members",),
+        )
+    },
+    help="Groups of API keys and workload identities.",
 )
 
 ID = click.Argument(["group_id"], metavar="GROUP_ID", callback=an_id, shell_complete=group_ids)

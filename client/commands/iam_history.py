@@ -20,7 +20,10 @@ _NUMBER = click.IntRange(min=1)
 
 @leaf("history", ID, *paging.FLAGS, ours=True, examples=("frost iam policy history POLICY_ID",))
 def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | None, everything: bool) -> None:
-    """List what a policy was, newest first: who changed what, and when."""
+    """List what a policy was, newest first.
+
+    Each version says who changed what, and when.
+    """
     with missing(f"policy {policy_id}"):
         paging.listed(
             run,
@@ -40,7 +43,9 @@ def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | No
     examples=("frost iam policy rollback POLICY_ID --version 3",),
 )
 def rollback(run: Invocation, policy_id: str, number: int) -> None:
-    """Make the document of an earlier version the newest one; name and description stay.
+    """Take the document of an earlier version back.
+
+    It becomes the newest version; name and description stay.
 
     You become its author: it must stay within what you hold. Nothing is lost, so there is no question.
     """
@@ -60,7 +65,7 @@ def rollback(run: Invocation, policy_id: str, number: int) -> None:
     examples=("frost iam policy diff POLICY_ID", "frost iam policy diff POLICY_ID --from 2 --to 5"),
 )
 def diff(run: Invocation, policy_id: str, first: int | None, second: int | None) -> None:
-    """Compare two versions of a policy: the text, and which operations it gives now and gave before.
+    """Compare two versions, as text and in effect.
 
     The effect is told for every target at once and a request of which nothing is known, so that what only a
     constraint decides counts as not given.

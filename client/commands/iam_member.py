@@ -8,7 +8,7 @@ from client.commands.iam_group import ID
 from client.commands.iam_input import MEMBER_TYPES, missing, pair
 from client.commands.invocation import Invocation
 
-member = Group("member", help="The members of a group: API keys and workload identities. Groups do not nest.")
+member = Group("member", help="The members of a group.")
 
 
 @member.leaf(

@@ -23,14 +23,24 @@ policy = Group(
     "policy",
     {
         "attach": Lazy(f"{_ATTACH}:attach", "Attach a policy to a key, an identity or a group."),
-        "detach": Lazy(f"{_ATTACH}:detach", "Detach a policy."),
+        "detach": Lazy(f"{_ATTACH}:detach", "Detach a policy from a key, an identity or a group."),
         "attachments": Lazy(f"{_ATTACH}:attachments", "List what a policy is attached to."),
-        "check": Lazy("client.commands.iam_check:check", "Whether a document stays within your rights.", ours=True),
-        "history": Lazy(f"{_HISTORY}:history", "List what a policy was.", ours=True),
-        "diff": Lazy(f"{_HISTORY}:diff", "Compare two versions, as text and in effect.", ours=True),
-        "rollback": Lazy(f"{_HISTORY}:rollback", "Take the document of an earlier version back.", ours=True),
+        "check": Lazy(
+            "client.commands.iam_check:check", "Check a document as saving it would, without saving it.", ours=True
+        ),
+        "history": Lazy(f"{_HISTORY}:history", "List what a policy was, newest first.", ours=True),
+        "diff": Lazy(
+            f"{_HISTORY}:diff",
+            "Compare two versions, as text and in effect.",
+            ours=True,
+        ),
+        "rollback": Lazy(
+            f"{_HISTORY}:rollback",
+            "Take the document of an earlier version back.",
+            ours=True,
+        ),
     },
-    help="Access policies of the current tenant, and what they are attached to.",
+    help="Access policies and their attachments.",
 )
 
 ID = click.Argument(["policy_id"], metavar="POLICY_ID", callback=an_id, shell_complete=policy_ids)

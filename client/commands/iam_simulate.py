@@ -107,10 +107,10 @@ def simulate(
     fail_on_deny: bool,
     **facts: Any,
 ) -> None:
-    """Try a policy document on a request: allowed or denied, by which rule, and why.
+    """Try a policy document on a request.
 
-    Nothing is stored or enforced. What is not given of the request is unknown: a rule that needs it does not allow,
-    and does deny. Both verdicts exit 0.
+    It tells allowed or denied, by which rule, and why; nothing is stored or enforced. What is not given of the
+    request is unknown: a rule that needs it does not allow, and does deny. Both verdicts exit 0.
     """
     operation, target = request_facts.operation(operation), request_facts.target(target)
     known = request_facts.facts(principalType=principal_type, tenant=text_of(tenant, "--tenant"), **facts)
