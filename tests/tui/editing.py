@@ -94,7 +94,10 @@ async def push(ui: Ui, record: Mapping[str, Any] | None, *, text: str = "") -> P
     """Push the editor as the policies place does."""
     editor = PolicyEditor(ui.app.workspace, ui.app.keys, policy=record, text=text)
     await ui.app.push_screen(editor)
-    await ui.until(lambda: bool(editor.offering.catalogue.names) and editor.found.readable_number > 0, "the editor")
+    await ui.until(
+        lambda: bool(editor.offering.catalogue.names and (editor.found.readable_number or editor.found.problems)),
+        "the editor",
+    )
     return editor
 
 

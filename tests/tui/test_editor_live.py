@@ -22,7 +22,7 @@ async def test_the_verdict_turns_while_it_is_typed_and_the_deciding_rule_is_lit(
         assert it.marked == {3: "allow"}
         it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow") + 5)
         await it.press(*["backspace"] * 5, *"deny")
-        await it.expect("✗ DENIED", "denied by rule 1 reads")
+        await it.expect("× DENIED", "denied by rule 1 reads")
         await it.until(lambda: it.marked == {3: "deny"}, "the mark of the deny")
 
 
@@ -31,9 +31,9 @@ async def test_without_a_rule_that_matches_the_nearest_one_is_named_with_what_fa
 ) -> None:
     text = document(rule(READ, name="dev only", more=DEV))
     async with editing(shared, monkeypatch, policy=None, text=text) as it:
-        await it.expect("✗ DENIED", "? unknown", "frn:resourceTag/env")
+        await it.expect("× DENIED", "? unknown", "frn:resourceTag/env")
         await it.ask(resourceTags="env=prod")
-        await it.expect("no rule matches; nearest is rule 1 dev only", "✗ false")
+        await it.expect("no rule matches; nearest is rule 1 dev only", "× false")
         await it.ask(resourceTags="env=dev")
         await it.expect("✓ ALLOWED")
 
@@ -43,11 +43,11 @@ async def test_unknown_tags_no_tags_and_tags_are_three_different_requests(
 ) -> None:
     deny = rule(READ, access="deny", name="not in prod", more=DEV.replace("dev", "prod"))
     async with editing(shared, monkeypatch, policy=None, text=document(rule(READ), deny)) as it:
-        await it.expect("✗ DENIED", "denied by rule 2 not in prod, as", "is not known")
+        await it.expect("× DENIED", "denied by rule 2 not in prod, as", "is not known")
         await it.ask(resourceTags="none")
         await it.expect("✓ ALLOWED", "∅ none")
         await it.ask(resourceTags="env=prod")
-        await it.expect("✗ DENIED", "= env=prod")
+        await it.expect("× DENIED", "= env=prod")
 
 
 async def test_a_text_that_cannot_be_read_keeps_the_last_verdict_visibly_old_and_marks_the_line(
@@ -189,7 +189,7 @@ async def test_everything_is_reached_at_80_by_24_one_view_at_a_time(
         await it.press("f6")
         await it.expect("decides", "true    operation")
         await it.press("f6")
-        await it.expect("█")
+        await it.expect("━")
         await it.press("f6")
         await it.expect("gives nothing that you do not hold")
         await it.press("f6")

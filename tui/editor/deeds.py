@@ -174,7 +174,7 @@ async def do_changes(editor: "PolicyEditor") -> None:
     effect = await saving.effect_of(editor, text, policy)
     before = editor.draft.stored_text
     title = f"Against version {editor.draft.version}" if policy is not None else "What the draft gives"
-    editor.app.push_screen(Review(title, before, text, effect, None))
+    editor.app.push_screen(Review(title, before, text, effect, None, most=len(editor.catalogue)))
 
 
 async def do_menu(editor: "PolicyEditor") -> None:

@@ -106,6 +106,8 @@ class RequestForm(Widget):
         self.first = first
         self.values = dict(values)
         self.problems: dict[str, str] = {}
+        self.touched = False
+        """Whether somebody has typed into it."""
         self.catalogue: Collection[str] = ()
 
     def compose(self) -> ComposeResult:
@@ -149,6 +151,7 @@ class RequestForm(Widget):
         self.values[name] = event.value
         self._check(name)
         if event.input.has_focus:
+            self.touched = True
             self.post_message(self.Typed(name, event.input))
 
     def _check(self, name: str) -> None:

@@ -177,5 +177,6 @@ def beginning(text: str, catalogue: Sequence[Mapping[str, Any]]) -> dict[str, st
     pattern = re.search(r'"operations"\s*:\s*\[\s*"([^"]+)"', text)
     if pattern is None:
         return {"target": "*"}
-    operation = next((str(one["name"]) for one in catalogue if matches(pattern[1], str(one["name"]))), "")
+    named = [str(one["name"]) for one in catalogue if matches(pattern[1], str(one["name"]))]
+    operation = next((name for name in named if name.endswith(":read")), named[0] if named else "")
     return {"operation": operation, "target": "*"}

@@ -17,7 +17,7 @@ from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
 
 CONTEXT = 3
-MANY = 40
+FEW = 8
 """Operations that are named on each side before the text comes; the rest is a number."""
 
 
@@ -53,13 +53,16 @@ class Review(Dialog[Mapping[str, str] | None]):
         names: Mapping[str, str] | None,
         *,
         problem: str = "",
+        most: int = FEW,
     ) -> None:
+        """`problem` is why it is there again; `most` operations are named on each side."""
         super().__init__()
         self._title = title
         self.before, self.after = before, after
         self.effect = effect
         self.names = names
         self._problem = problem
+        self.most = most
 
     def title_text(self) -> str:
         return self._title
@@ -76,12 +79,14 @@ class Review(Dialog[Mapping[str, str] | None]):
             problem.display = bool(self._problem)
             yield problem
         yield LineList(id="review-lines")
-        save = "Enter or ^s saves · Tab name, difference · ↑ ↓ scroll · Esc goes on editing"
+        save = "Enter saves · Tab name, difference · ↑ ↓ scroll · Esc goes on editing"
         yield hint("↑ ↓ scroll · Esc leaves" if self.names is None else save)
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one(LineList).show([Line(content) for content in lines(self.before, self.after, self.effect)])
+        self.query_one(LineList).show(
+            [Line(content) for content in lines(self.before, self.after, self.effect, self.most)]
+        )
 
     def first_focus(self) -> Widget:
         if self.names is not None and (self._problem or not self.names.get("name")):
@@ -119,7 +124,7 @@ class Review(Dialog[Mapping[str, str] | None]):
         problem.update(Content(safe(words)))
 
 
-def lines(before: str, after: str, effect: Mapping[str, Any]) -> Iterator[Content]:
+def lines(before: str, after: str, effect: Mapping[str, Any], most: int) -> Iterator[Content]:
     """The difference as lines: operations lost and gained, then the text."""
     gained: Sequence[str] = effect.get("gained") or ()
     lost: Sequence[str] = effect.get("lost") or ()
@@ -130,18 +135,18 @@ def lines(before: str, after: str, effect: Mapping[str, Any]) -> Iterator[Conten
         yield Content.assemble(
             "  ", (f"+{len(gained):,} gained", "$text-success"), ", ", (f"−{len(lost):,} lost", "$text-error")
         )
-    yield from _named(lost, "−", "$text-error")
-    yield from _named(gained, "+", "$text-success")
+    yield from _named(lost, "−", "$text-error", most)
+    yield from _named(gained, "+", "$text-success", most)
     yield Content("")
     yield Content.styled("In text", "bold $text-accent")
     yield from difference(before, after)
 
 
-def _named(operations: Sequence[str], sign: str, tone: str) -> Iterator[Content]:
-    for operation in operations[:MANY]:
+def _named(operations: Sequence[str], sign: str, tone: str, most: int) -> Iterator[Content]:
+    for operation in operations[:most]:
         yield Content.assemble((f"  {sign} ", f"bold {tone}"), safe(operation))
-    if len(operations) > MANY:
-        yield Content.styled(f"  {sign} and {len(operations) - MANY:,} more", tone)
+    if len(operations) > most:
+        yield Content.styled(f"  {sign} and {len(operations) - most:,} more", tone)
 
 
 def difference(before: str, after: str) -> Iterator[Content]:
@@ -154,7 +159,7 @@ def difference(before: str, after: str) -> Iterator[Content]:
     for line in found:
         sign, text = line[:1], safe(cut(line[1:], 400))
         if sign == "@":
-            yield Content.styled(f"  ⋯ line {line.split('+')[-1].split(',')[0].rstrip(' @')}", "$text-muted")
+            yield Content.styled(f"  … line {line.split('+')[-1].split(',')[0].rstrip(' @')}", "$text-muted")
         elif sign in "+-":
             tone = "$text-success" if sign == "+" else "$text-error"
             yield Content.styled(f"  {'−' if sign == '-' else sign} {text}", tone)

@@ -26,7 +26,7 @@ from tui.editor import actions, deeds, outline, request, views
 from tui.editor.completion import Catalogue
 from tui.editor.draft import Draft
 from tui.editor.findings import Findings
-from tui.editor.form import RequestForm
+from tui.editor.form import FieldInput, RequestForm
 from tui.editor.keeping import Keeping
 from tui.editor.lines import LineList
 from tui.editor.live import Answer, Live
@@ -170,6 +170,9 @@ class PolicyEditor(Screen[Saved | None]):
         except FrostError:
             return
         self._know_catalogue()
+        self._begin_request()
+
+    def _begin_request(self) -> None:
         if not self.form.values.get("operation"):
             self.form.put(request.beginning(self.pane.text, self.catalogue))
 
@@ -201,12 +204,13 @@ class PolicyEditor(Screen[Saved | None]):
     def show_keys(self) -> None:
         """The footer."""
         situation = self.situation()
-        typing = self.focused is self.pane or isinstance(self.focused, TextArea)
+        typing = self.focused is self.pane or isinstance(self.focused, FieldInput)
         entries = []
         for action in actions.ACTIONS:
             keys = [key for key in self.keys.of(action.id) if not (typing and keymaps.typed(key))]
             if action.word and keys:
-                label = keymaps.shown(keys[-1] if not typing else keys[0])
+                letter = next((key for key in keys if keymaps.typed(key)), keys[0])
+                label = keymaps.shown(letter)
                 entries.append(Key(action.id, label, action.word, not action.reason(situation)))
         self.query_one(Footer).show(entries)
 
@@ -284,6 +288,9 @@ class PolicyEditor(Screen[Saved | None]):
             verdict.asking = False
         if self.found.lost is not None:
             self._look.resume()
+        if answer.kind == "coverage" and not self.form.touched:
+            # Nobody has said yet what to try, and the first text could not say it either.
+            self._begin_request()
         self._mark()
         self.show_findings()
         if answer.kind == "failure":
@@ -313,7 +320,7 @@ class PolicyEditor(Screen[Saved | None]):
                 for row in lit:
                     kinds[row] = access
                     signs.setdefault(row, "│")
-                signs[lit.start] = "✓" if access == "allow" else "✗"
+                signs[lit.start] = "✓" if access == "allow" else "×"
         self.pane.mark(Marks(kinds, marks.spans, signs))
 
     @on(TextArea.Changed)
@@ -392,6 +399,10 @@ class PolicyEditor(Screen[Saved | None]):
 
     def action_panel_view(self, by: int) -> None:
         self.go(views.VIEWS[(views.VIEWS.index(self.panel_name) + by) % len(views.VIEWS)])
+
+    def on_resize(self) -> None:
+        """What is wrapped is wrapped anew, and a hidden view gives the keyboard to the one that is shown."""
+        self.call_after_refresh(self.show_view, self.view)
 
     def on_descendant_focus(self) -> None:
         self.offering.close()

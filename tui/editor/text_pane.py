@@ -124,6 +124,11 @@ class PolicyText(TextArea):
             self._styles[kind] = style
         return style
 
+    def get_component_rich_style(self, *names: str, partial: bool = False, default: Style | None = None) -> Style:
+        """The line of the cursor has a background of its own, and keeps the colours of its letters."""
+        style = super().get_component_rich_style(*names, partial=partial, default=default)
+        return Style(bgcolor=style.bgcolor) if names == ("text-area--cursor-line",) else style
+
     def get_line(self, line_index: int) -> Text:
         """The line in colour. Controls and invisible characters are shown as one visible sign each."""
         plain = self.document.get_line(line_index)

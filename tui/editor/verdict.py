@@ -14,7 +14,7 @@ from tui.editor.findings import Findings
 
 AUTHOR = {
     "within": ("✓", "$text-success", "within what you hold"),
-    "beyond": ("✗", "$text-error", "beyond what you hold"),
+    "beyond": ("×", "$text-error", "beyond what you hold"),
     "undecided": ("?", "$text-warning", "undecided, so it would be refused"),
 }
 ROOM = 5
@@ -46,7 +46,7 @@ class Verdict(Widget):
     def _decision(self, cells: int) -> Content:
         found = self.found
         if found.stale:
-            note = found.stale
+            note = found.stale if found.verdict is not None else ""
         elif found.request_problem and not found.fresh.get("verdict"):
             note = "of an earlier request"
         else:
@@ -58,7 +58,7 @@ class Verdict(Widget):
         elif verdict.get("decision") == "allowed":
             head = Content.styled("✓ ALLOWED", "bold " + ("$text-disabled" if dim else "$text-success"))
         else:
-            head = Content.styled("✗ DENIED", "bold " + ("$text-disabled" if dim else "$text-error"))
+            head = Content.styled("× DENIED", "bold " + ("$text-disabled" if dim else "$text-error"))
         if verdict is not None and verdict.get("asAuthor"):
             head += Content.styled("  as author", "$text-disabled" if dim else "$text-muted")
         if self.lines <= 2 and not dim:
@@ -85,7 +85,7 @@ class Verdict(Widget):
 
     def _told(self, words: str, tone: str, cells: int) -> list[Content]:
         """Foreign words in as many lines as there are for them, the last one cut."""
-        lines = textwrap.wrap(safe(words), max(cells, 20)) or [""]
+        lines = textwrap.wrap(safe(words), max(cells, 20), break_on_hyphens=False) or [""]
         room = 1 if self.lines <= 2 else 2
         if len(lines) > room:
             lines = [*lines[: room - 1], cut(" ".join(lines[room - 1 :]), cells)]

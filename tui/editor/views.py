@@ -14,7 +14,7 @@ from tui.editor.lines import Line
 
 VIEWS = ("rules", "coverage", "author", "problems")
 TITLES = {"text": "Text", "request": "Request", "rules": "Rules", "coverage": "Coverage", "author": "Author"}
-TRUTH = {"true": ("✓", "$text-success"), "false": ("✗", "$text-error"), "unknown": ("?", "$text-warning")}
+TRUTH = {"true": ("✓", "$text-success"), "false": ("×", "$text-error"), "unknown": ("?", "$text-warning")}
 BAR = 12
 EMPTY = '""'
 
@@ -22,7 +22,7 @@ EMPTY = '""'
 def title(view: str, found: Findings) -> str:
     """The title of a view with what is most worth knowing of it."""
     if view == "author":
-        sign = {"within": " ✓", "beyond": " ✗", "undecided": " ?"}.get(str((found.check or {}).get("answer")), "")
+        sign = {"within": " ✓", "beyond": " ×", "undecided": " ?"}.get(str((found.check or {}).get("answer")), "")
         return "Author" + sign
     if view == "problems":
         count = len(found.problems) or len(found.warnings)
@@ -42,7 +42,7 @@ def _plain(words: str, tone: str = "$text-muted") -> Line:
 
 def _wrapped(words: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
     """Words in as many lines as they take, all indented."""
-    for part in textwrap.wrap(safe(words), max(16, cells - len(indent) - 1)) or [""]:
+    for part in textwrap.wrap(safe(words), max(16, cells - len(indent) - 1), break_on_hyphens=False) or [""]:
         yield Line(Content.styled(indent + part, tone))
 
 
@@ -79,7 +79,7 @@ def _rule(rule: Mapping[str, Any], role: str, old: bool) -> Content:
     number = f"{int(rule['index']) + 1:>3} "
     fires = bool(rule.get("fires"))
     tone = ("$text-success" if access == "allow" else "$text-error") if fires and not old else "$text-muted"
-    sign = {("allow", True): "✓", ("deny", True): "✗"}.get((access, fires), "·")
+    sign = {("allow", True): "✓", ("deny", True): "×"}.get((access, fires), "·")
     name = safe(rule.get("name") or "(no name)")
     loud = "$text-muted" if old else "$text-accent"
     return Content.assemble(
@@ -146,8 +146,8 @@ def _service(one: Mapping[str, Any], name: int, plus: int, minus: int, old: bool
     tone = "$text-muted" if old else "$text-accent"
     parts: list[Content | tuple[str, str]] = [
         (f"{safe(one['service']):<{name}}  ", "$foreground"),
-        ("█" * filled, tone),
-        ("░" * (BAR - filled), "$text-disabled"),
+        ("━" * filled, tone),
+        ("─" * (BAR - filled), "$text-disabled"),
         (f" {effective:>3} of {total:<3}", "$text-muted"),
     ]
     if plus:
@@ -177,7 +177,7 @@ def _author(found: Findings, cells: int) -> Iterator[Line]:
         yield from _wrapped("? Too much to decide: what cannot be proved is refused.", cells, "$text-warning")
         yield from _wrapped("Fewer rules, patterns or constraints make it decidable.", cells)
     else:
-        yield from _wrapped("✗ The draft would allow what you may not do yourself:", cells, "$text-error")
+        yield from _wrapped("× The draft would allow what you may not do yourself:", cells, "$text-error")
     for at, example in enumerate(examples):
         yield Line(Content(""))
         yield _lazy(_example, example, ref=("example", at))
@@ -189,7 +189,7 @@ def _author(found: Findings, cells: int) -> Iterator[Line]:
 
 
 def _example(example: Mapping[str, Any]) -> Content:
-    return Content.assemble(("  ✗ ", "bold $text-error"), (safe(example.get("operation")), "$foreground"))
+    return Content.assemble(("  × ", "bold $text-error"), (safe(example.get("operation")), "$foreground"))
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
