@@ -15,7 +15,7 @@ from tui.action import kind_and_id
 
 if TYPE_CHECKING:
     from client.api.client import Client
-    from tui.workspace import Spawn
+    from tui.following import Spawn
 
 KEPT = 60
 """Lists remembered besides those being read."""
@@ -40,6 +40,8 @@ class Rows:
         self.known = False
         """Whether it was ever read to its end: then the records are all there were."""
         self.error: FrostError | None = None
+        self.settled = asyncio.Event()
+        """Set once it was read to its end or could not be."""
 
     @property
     def words(self) -> str:
@@ -202,9 +204,11 @@ class Collections:
                 if not rows.known:  # a first reading shows its rows as they come
                     self._take(listed, rows, list(found))
             rows.known, rows.error, rows.state = True, None, "fresh"
+            rows.settled.set()
             self._take(listed, rows, found)
         except FrostError as error:
             rows.state, rows.error = "failed", error
+            rows.settled.set()
             self._changed(listed.name)
         finally:
             self._reading.discard(listed)

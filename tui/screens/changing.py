@@ -36,7 +36,9 @@ async def agreed(
     found = await effect(place.workspace.ask, place.tenant_id, changes)
     tenant = place.workspace.find(place.tenant_id)
     facts = [*facts, ("Tenant", str((tenant or {}).get("displayName", place.tenant_id)))]
-    dialog = EffectConfirm(question, facts, found, yes=yes, destructive=destructive or bool(found.inert), note=note)
+    dialog = EffectConfirm(
+        question, facts, found, yes=yes, destructive=destructive or bool(found.lost or found.inert), note=note
+    )
     return await place.app.push_screen_wait(dialog)
 
 
@@ -63,14 +65,15 @@ async def fill_in(
     save: Callable[[Mapping[str, str]], Awaitable[None]],
     *,
     button: str = "Save",
-    again: Callable[[FrostError], Awaitable[str]] | None = None,
+    again: Callable[[], Awaitable[Record]] | None = None,
 ) -> None:
     """A form for name and description that comes back with what was typed until it is saved or left.
 
     Args:
-        again: Reads anew what somebody else has changed and says what that was.
+        again: Reads the record anew that somebody else has changed meanwhile.
     """
     values, problem = dict(before), ""
+    known: Record = before
     while True:
         fields = [
             Field("name", "Name", values.get("name", ""), check=check_name),
@@ -88,14 +91,25 @@ async def fill_in(
                 raise
             problem = error.message
             if error.code == "STALE_VERSION" and again is not None:
-                problem = f"{await again(error)} Saving writes over it."
+                newer = await again()
+                problem = f"{stale_words(error, known, newer)} What you typed is kept; saving writes it."
+                # What was not touched is what it is now, so that saving takes nothing of the other change back.
+                touched = {name: value for name, value in values.items() if value != known.get(name)}
+                values = {name: str(newer.get(name, "")) for name in values} | touched
+                known = newer
 
 
-def stale_words(error: FrostError) -> str:
+MEMBERS = ("name", "description", "document")
+
+
+def stale_words(error: FrostError, before: Record | None = None, newer: Record | None = None) -> str:
     """What changed meanwhile, and by whom as far as the platform says."""
     details = error.details or {}
     newest = (details.get("versions") or [{}])[0]
-    members = ", ".join(map(str, details.get("changed") or newest.get("changed") or ())) or "something"
+    told = details.get("changed") or newest.get("changed") or ()
+    if before is not None and newer is not None:
+        told = [name for name in MEMBERS if name in newer and name in before and before[name] != newer[name]]
+    members = ", ".join(map(str, told)) or "something"
     who = f" by {newest['changedByName']}" if newest.get("changedByName") else ""
     when = newest.get("changedAt") or (details.get("resource") or {}).get("updatedAt")
     at = f" at {time_text(when)}" if when else ""

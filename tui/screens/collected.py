@@ -142,10 +142,11 @@ class Collected(Place):
         assert isinstance(self.screen, FrameScreen)
         return self.screen
 
-    def named(self, argument: str) -> Record | None:
+    async def named(self, argument: str) -> Record | None:
         """The record meant by an argument (its id or its name), or the one under the cursor."""
-        if not argument:
+        if not argument or self.hindrance():
             return self.record
+        await self.rows.settled.wait()
         key, records = self.KIND.id_key, self.records()
         found = next((row for row in records if str(row[key]) == argument), None)
         wanted = argument.casefold()
@@ -221,7 +222,7 @@ class Inner(Collected):
         if not super().escape():
             back = self.came_from
             within = BY_NAME[self.NAME].within
-            self.post_message(Travel(back.place, back.subject, back.filter) if back else Travel(within))
+            self.post_message(Travel(back.place, back.subject, back.filter, back=True) if back else Travel(within))
         return True
 
 

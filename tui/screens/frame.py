@@ -155,13 +155,15 @@ class FrameScreen(Screen[None], Covered):
         """Open a place, with a filter, and remember the view in the history."""
         self.run_worker(self.travel(name, filter_line), group="go", exclusive=True)
 
-    async def travel(self, name: str, filter_line: str | None = None, subject: Subject | None = None) -> None:
-        """Open a place and wait until it is open."""
+    async def travel(
+        self, name: str, filter_line: str | None = None, subject: Subject | None = None, *, back: bool = False
+    ) -> None:
+        """Open a place and wait until it is open. An inner one remembers where one came from, unless that is `back`."""
         before = self.view()
         self.history.stand(before)
         place = await self.open(name, subject)
-        if subject is not None:
-            place.came_from = before if before != self.view() else place.came_from
+        if subject is not None and not back and before != self.view():
+            place.came_from = before
         if filter_line is not None:
             place.set_filter(filter_line)
         shown = place.table.view.filter if filter_line is None else filter_line
@@ -233,7 +235,7 @@ class FrameScreen(Screen[None], Covered):
         self.run_worker(self._follow(event), group="go", exclusive=True)
 
     async def _follow(self, way: Travel) -> None:
-        await self.travel(way.place, "" if way.record else way.filter, way.subject)
+        await self.travel(way.place, "" if way.record else way.filter, way.subject, back=way.back)
         if way.record and self.place is not None:
             self.place.select(way.record)
 

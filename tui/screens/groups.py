@@ -60,8 +60,8 @@ class Groups(Collected):
 
     # Actions
 
-    def do_open(self, argument: str = "") -> None:
-        group = self.named(argument)
+    async def do_open(self, argument: str = "") -> None:
+        group = await self.named(argument)
         if group is not None:
             self.post_message(Travel("members", Subject(self.tenant_id, str(group["id"]), str(group["name"]))))
 
@@ -92,15 +92,15 @@ class Groups(Collected):
                 )
                 self.workspace.collections.put("groups", tenant_id, made.wire())
 
-        async def again(error: FrostError) -> str:
+        async def again() -> Record:
             nonlocal group
             assert group is not None
             record = str(group["id"])
             group = (await self.workspace.ask(lambda client: client.groups.get(tenant_id, record))).wire()
             self.workspace.collections.put("groups", tenant_id, group)
-            return changing.stale_words(error)
+            return group
 
-        await changing.fill_in(self, "Edit group", group, save, again=again)
+        await changing.fill_in(self, "Edit group", _texts(group), save, again=again)
 
     async def do_add(self) -> None:
         if self.record is not None:
@@ -160,3 +160,7 @@ def _goes(group: Record) -> str:
 
 def _headed(title: str, count: object) -> str:
     return f"{title}  {count:,}" if isinstance(count, int) else title
+
+
+def _texts(group: Record) -> dict[str, str]:
+    return {name: str(group.get(name) or "") for name in ("name", "description")}

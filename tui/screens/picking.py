@@ -103,8 +103,10 @@ def _rows(place: "Collected", name: str, subject: str = "") -> Rows:
 
 
 def _without(records: Sequence[Record], there: Rows) -> list[Record]:
+    """Groups first, then by name: what is looked for is known by its name."""
     keys = {record["key"] for record in there.records}
-    return [record for record in records if record["key"] not in keys]
+    left = [record for record in records if record["key"] not in keys]
+    return sorted(left, key=lambda record: (record["type"] != "group", str(record["name"]).casefold()))
 
 
 def _as_attachee(group: Record) -> Record:

@@ -65,7 +65,7 @@ class Policies(Collected):
     # Actions
 
     async def do_edit(self, argument: str = "") -> None:
-        policy = self.named(argument)
+        policy = await self.named(argument)
         if policy is not None:
             await self._open_editor(policy)
 
@@ -94,14 +94,14 @@ class Policies(Collected):
             self.folded = not folded
             self.show_detail()
 
-    def do_attachments(self, argument: str = "") -> None:
-        self._inside("attachments", argument)
+    async def do_attachments(self, argument: str = "") -> None:
+        await self._inside("attachments", argument)
 
-    def do_versions(self, argument: str = "") -> None:
-        self._inside("versions", argument)
+    async def do_versions(self, argument: str = "") -> None:
+        await self._inside("versions", argument)
 
-    def _inside(self, place: str, argument: str) -> None:
-        policy = self.named(argument)
+    async def _inside(self, place: str, argument: str) -> None:
+        policy = await self.named(argument)
         if policy is not None:
             self.post_message(Travel(place, Subject(self.tenant_id, str(policy["id"]), str(policy["name"]))))
 
@@ -127,15 +127,15 @@ class Policies(Collected):
                 )
                 self.workspace.collections.put("policies", tenant_id, made.wire())
 
-        async def again(error: FrostError) -> str:
+        async def again() -> Record:
             nonlocal policy
             assert policy is not None
             identifier = str(policy["id"])
             policy = (await self.workspace.ask(lambda client: client.policies.get(tenant_id, identifier))).wire()
             self.workspace.collections.put("policies", tenant_id, policy)
-            return changing.stale_words(error)
+            return policy
 
-        await changing.fill_in(self, "Rename or describe policy", policy, save, again=again)
+        await changing.fill_in(self, "Rename or describe policy", _texts(policy), save, again=again)
 
     async def do_delete(self) -> None:
         policy, tenant_id = self.record, self.tenant_id
@@ -174,3 +174,7 @@ def _person(record: Record) -> str:
 def _author(record: Record) -> str:
     """The word first: it is what must stay when the column is cut."""
     return f"orphaned: {_person(record)}" if record.get("orphaned") else _person(record)
+
+
+def _texts(policy: Record) -> dict[str, str]:
+    return {name: str(policy.get(name) or "") for name in ("name", "description")}

@@ -12,11 +12,17 @@ if TYPE_CHECKING:
 def complete(workspace: "Workspace", line: str) -> list[str]:
     """What the line may become."""
     word = line.partition(" ")[0].casefold()
-    if (command_line.ALIASES.get(word) or word).startswith("contexts."):
-        names = list(workspace.connection.config.contexts)
-    else:
-        names = [str(tenant["displayName"]) for tenant in workspace.tenants]
-    return command_line.complete(line, places.NAMES, names)
+    scope = (command_line.ALIASES.get(word) or word).partition(".")[0]
+    return command_line.complete(line, places.NAMES, _names(workspace, scope))
+
+
+def _names(workspace: "Workspace", scope: str) -> list[str]:
+    """What an argument of an action may name: the records of its place as far as they are known."""
+    if scope == "contexts":
+        return list(workspace.connection.config.contexts)
+    if scope in ("policies", "groups", "catalogue"):
+        return [str(row["name"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
+    return [str(tenant["displayName"]) for tenant in workspace.tenants]
 
 
 async def run(frame: "FrameScreen", line: str) -> None:

@@ -29,8 +29,9 @@ class Versions(Inner):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in VERSION.columns}
-        wanted = ("version", "changedAt", "changedByName", "change", "changed", "rules")
-        return tuple(by_key[key] for key in wanted)
+        version = by_key["version"]._replace(title="  Version", cell=_numbered, align="left")
+        wanted = [by_key[key] for key in ("changedAt", "changedByName", "change")]
+        return (version, *wanted, *(by_key[key]._replace(wide=True) for key in ("changed", "rules")))
 
     def tones(self) -> Tones:
         return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("newest") else None}
@@ -40,7 +41,7 @@ class Versions(Inner):
         facts = [
             ("Changed", time_text(record.get("changedAt"))),
             ("By", str(record.get("changedByName") or record.get("changedBy") or "—")),
-            ("What", ", ".join(map(str, record.get("changed") or ())) or str(record.get("change", ""))),
+            ("What", _what(record)),
         ]
         if record.get("rolledBackTo") is not None:
             facts.append(("Rolled back to", str(record["rolledBackTo"])))
@@ -58,6 +59,10 @@ class Versions(Inner):
         from tui.widgets.difference import Difference
 
         old, new = self._numbered(argument), self.newest
+        if old is not None and old is new:
+            old = next((row for row in self.records() if int(row["version"]) == int(old["version"]) - 1), None)
+            if old is None:
+                self.frame.toast("There is only this version", "information")
         if old is None or new is None:
             return
         policy, number, text = str(old["policyId"]), int(old["version"]), document_text(new["document"])
@@ -93,3 +98,13 @@ class Versions(Inner):
 
     def _numbered(self, argument: str) -> Record | None:
         return next((row for row in self.records() if str(row["version"]) == argument), self.record)
+
+
+def _numbered(record: Record) -> str:
+    """The number, with the sign of what is in force."""
+    return f"{'►' if record.get('newest') else ' '} {record['version']}"
+
+
+def _what(record: Record) -> str:
+    changed = ", ".join(map(str, record.get("changed") or ()))
+    return "made" if record.get("change") == "create" else changed or str(record.get("change", ""))

@@ -28,12 +28,14 @@ def fitted(view: RecordView, space: int) -> list[tuple[Column, int]]:
     while len(wanted) > 1 and wanted[-1][0].wide and sum(cells + GAP for _, cells in wanted) - GAP > space:
         wanted.pop()
     while (over := sum(cells + GAP for _, cells in wanted) - GAP - space) > 0:
-        widest = max(wanted[1:], key=lambda pair: pair[1], default=wanted[0])
+        # A time or an id says nothing when it is cut: other columns give way.
+        giving = [pair for pair in wanted[1:] if not pair[0].whole and pair[1] > READABLE]
         # The first column says which record it is: it is cut only when the others have nothing left to give.
-        if widest[1] <= READABLE and len(wanted) > FEWEST:
+        if not giving and len(wanted) > FEWEST:
             wanted.pop()
             continue
-        if widest[1] <= READABLE and wanted[0][1] > NARROWEST:
+        widest = max(giving or wanted[1:], key=lambda pair: pair[1], default=wanted[0])
+        if not giving and wanted[0][1] > NARROWEST:
             widest = wanted[0]
         widest[1] = max(NARROWEST, widest[1] - min(over, max(1, widest[1] // 8)))
     return [(column, cells) for column, cells in wanted]

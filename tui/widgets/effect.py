@@ -18,8 +18,6 @@ from tui.widgets.confirm import Confirm
 from tui.widgets.dialog import hint
 from tui.widgets.record_table import RecordTable
 
-TALLEST = 6  # lines of principals before they scroll
-
 
 def _signed(key: str, sign: str) -> Column:
     number = number_column(key, "")
@@ -45,13 +43,19 @@ class EffectConfirm(Confirm):
         Binding("pageup", "operations(-1)", show=False, priority=True),
         Binding("pagedown", "operations(1)", show=False, priority=True),
     ]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]  # noqa: RUF012  (declared on the base class)
     DEFAULT_CSS = """
     EffectConfirm {
-        & > .dialog { width: 84; }
-        RecordTable { margin-top: 1; }
+        & > .dialog { width: 84; overflow-y: auto; }
+        RecordTable { margin-top: 1; max-height: 7; }
         .effect--operations { height: auto; max-height: 8; margin-top: 1; scrollbar-size-vertical: 1; }
         .effect--operations > Static { height: auto; }
-        .dialog--buttons { dock: none; }
+        &.-short > .dialog { padding: 0 2; }
+        &.-short RecordTable { max-height: 4; }
+        &.-short .effect--operations { max-height: 4; }
+        &.-short .dialog--hint { margin-top: 0; }
+        &.-short Button { border: none !important; height: 1; }
+        &.-short .dialog--buttons { height: 1; }
     }
     """
     KEYS = " · ↑ ↓ whose · PgDn its operations"
@@ -72,9 +76,9 @@ class EffectConfirm(Confirm):
 
     def particulars(self) -> ComposeResult:
         if self.effect.principals:
-            table = RecordTable(EFFECT)
+            table = RecordTable(EFFECT, EFFECT.columns if self.effect.inert else EFFECT.columns[:-1])
             table.can_focus = False
-            table.styles.height = min(len(self.effect.principals), TALLEST) + 1
+            table.styles.height = len(self.effect.principals) + 1
             yield table
             scroll = VerticalScroll(Static("", markup=False), classes="effect--operations")
             scroll.can_focus = False

@@ -14,7 +14,8 @@ from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
 from tui.widgets.record_table import RecordTable, Tones
 
-TALLEST = 14
+TALLEST = 15  # lines of the list
+BESIDES = 12  # lines of the dialog that are not the list
 
 
 class Picker(Dialog[Sequence[Record] | None]):
@@ -84,7 +85,14 @@ class Picker(Dialog[Sequence[Record] | None]):
         table = self.query_one(RecordTable)
         table.set_empty(self.empty())
         table.show(self.records())
-        table.styles.height = min(max(table.view.total, 3), TALLEST) + 1
+        self._fit()
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _fit(self) -> None:
+        table = self.query_one(RecordTable)
+        table.styles.height = max(2, min(max(table.view.total, 3) + 1, TALLEST, self.app.size.height - BESIDES))
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:

@@ -4,6 +4,7 @@ Opening 100,000 records costs what opening 1,000 does, because no widget, no tex
 a record until it scrolls into view. Textual's DataTable builds a cell for each and blocks for seconds.
 """
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from client.records import Column, Kind, Record
+from client.text import safe
 from tui.record_view import RecordView
 from tui.widgets.column_widths import GAP, fitted
 from tui.widgets.row_painting import GUTTER, Brush, Tones
@@ -241,9 +243,10 @@ class RecordTable(ScrollView, can_focus=True):
         if position < len(self.view):
             return self._row(position)
         base = self.rich_style
-        if not len(self.view) and y == 2:
+        if not len(self.view) and y >= 2:
             reason = f"Nothing matches {self.view.filter}; Esc clears the filter." if self.view.total else self.empty
-            return self._brush().words(reason, base)
+            lines = textwrap.wrap(safe(reason), max(1, self.size.width - 2 * GUTTER))
+            return self._brush().words("".join(lines[y - 2 : y - 1]), base)
         return Strip.blank(self.size.width, base)
 
     def _style(self, part: str) -> Style:
