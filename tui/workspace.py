@@ -8,17 +8,18 @@ task for each name and puts failures where they are shown.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from client import clock
 from client.errors import Exit, FrostError
 from client.records import Record
 from tui import contexts
 from tui.collections import Collections
+from tui.following import Following, Spawn
 from tui.link import Link
 from tui.state import RECENT, State, remembered
-from tui.watching import COALESCE_SECONDS, FINAL, REREAD_SECONDS, watched
+from tui.watching import FINAL, REREAD_SECONDS, watched
 
 if TYPE_CHECKING:
     from client.api.client import Client
@@ -38,12 +39,6 @@ class Caller(NamedTuple):
     id: str
     credential: str
     words: str
-
-
-class Spawn(Protocol):
-    """Runs a coroutine in the background in place of the one of the same name; None only ends that one."""
-
-    def __call__(self, name: str, work: Coroutine[Any, Any, None] | None) -> None: ...
 
 
 class Workspace:
@@ -66,7 +61,7 @@ class Workspace:
         self._spawn, self._changed, self._notice = spawn, changed, notice
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
-        self._reload_due = False
+        self._following = Following(self.client, spawn, self.refresh, self._follow_failed)
         self.collections = Collections(self.ask, spawn, changed)
         """The lists of the tenants: groups, policies and what belongs to them."""
         self._caller: Caller | None = None
@@ -91,7 +86,6 @@ class Workspace:
         self.tenants_state: Literal["remembered", "fresh", "failed"] = "remembered"
         self.tenants_error = ""
         self.operations: dict[str, dict[str, Any]] = {}
-        self._followed = ""
         self.tenant_id = self._tenant_flag or self.environ.get("FROST_TENANT") or connection.context.tenant or ""
         self.tenant_source = contexts.tenant_source(self._tenant_flag, self.environ, connection)
         if not self.tenant_id and self._memory.recent:
@@ -185,8 +179,9 @@ class Workspace:
             self._spawn("retry", self._retry())
         elif error.exit_code is Exit.NOT_SIGNED_IN:
             self.link.refused(error.message)
-            self._followed = ""
-            for name in ("retry", "poll", "follow", "load"):
+            self._following.stop()
+            # Nothing asks by itself any more: each refusal would put the question to sign in again.
+            for name in ("retry", "poll", "load", *(f"watch {tenant}" for tenant in self.operations)):
                 self._spawn(name, None)
         elif self.link.state != "up":
             self.link.answered(None)
@@ -241,9 +236,9 @@ class Workspace:
             return
         if (before.context, before.endpoint) != (now.context, now.endpoint):
             return  # the other one was met elsewhere, and left there
-        for task in ("follow", "reload", *(f"watch {tenant}" for tenant in self.operations)):
-            self._spawn(task, None)
-        self._followed, self._reload_due = "", False
+        self._following.stop()
+        for tenant in self.operations:
+            self._spawn(f"watch {tenant}", None)
         self.collections.drop()
         self.operations.clear()
         self.tenants = []
@@ -277,34 +272,14 @@ class Workspace:
             self.tenant_id = default
         if self.tenant_id:
             self._memory.recent = self.recent[:RECENT]
-            self._begin_to_follow()
+            self._following.begin(self.tenant_id)
         self._changed("tenant")
 
     # Signals
 
-    def _begin_to_follow(self) -> None:
-        """Listen to the tenant worked in; listening already, go on with that."""
-        if self._followed != self.tenant_id:
-            self._followed = self.tenant_id
-            self._spawn("follow", self._follow(self.tenant_id))
-
-    async def _follow(self, tenant_id: str) -> None:
-        """Read again whenever the tenant worked in says that something happened."""
-        client = await self.client()
-        try:
-            async for _ in client.events(tenant_id):
-                if not self._reload_due:
-                    self._reload_due = True
-                    self._spawn("reload", self._reload())
-        except FrostError as error:
-            self._followed = ""
-            if error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
-                self._note(error)
-
-    async def _reload(self) -> None:
-        await asyncio.sleep(COALESCE_SECONDS)
-        self._reload_due = False
-        self.refresh()
+    def _follow_failed(self, error: FrostError) -> None:
+        if error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
+            self._note(error)
 
     def _watch_all(self) -> None:
         """Watch what is being provisioned, whoever started it (design: Screens; picked up at start)."""
@@ -348,7 +323,7 @@ class Workspace:
         self._memory.recent = list(dict.fromkeys(old for old in (tenant_id, before, *self._memory.recent) if old))
         del self._memory.recent[RECENT:]
         self._changed("tenant")
-        self._begin_to_follow()
+        self._following.begin(self.tenant_id)
         if self.read_only:
             self.tenant_source = "here"
             self._notice(f"Switched in this program only, nothing is stored: {self.read_only}", "information")
@@ -380,7 +355,8 @@ class Workspace:
     def arrive(self, connection: "Connection", *, signed_out: bool = False) -> None:
         """Begin anew with a connection: another context, or the same one with another endpoint or credential."""
         left = self._client
-        for task in ("retry", "load", "reload", "follow", *(f"watch {tenant}" for tenant in self.operations)):
+        self._following.stop()
+        for task in ("retry", "load", *(f"watch {tenant}" for tenant in self.operations)):
             self._spawn(task, None)
         self._tenant_flag = None
         self._enter(connection)
