@@ -85,6 +85,11 @@ def test_what_can_stand_at_the_cursor_is_offered_part_by_part(text: str, wanted:
     [
         ('{"rules": [{"operations": ["comp|"]}]}', "compute:", '{"rules": [{"operations": ["compute:|"]}]}'),
         ('{"rules": [{"operations": ["comp|\n  ]}]}', "compute:", '{"rules": [{"operations": ["compute:|"\n  ]}]}'),
+        (
+            '{"rules": [{"operations": ["a", "comp|],\n "x": 1}]}',
+            "compute:",
+            '{"rules": [{"operations": ["a", "compute:|"],\n "x": 1}]}',
+        ),
         ('{"rules": [{"access": "d|"}]}', "deny", '{"rules": [{"access": "deny"|}]}'),
         ('{"rules": [{"access": |}]}', "deny", '{"rules": [{"access": "deny"|}]}'),
         ('{"rules": [{"op|"}]}', "operations", '{"rules": [{"operations": ["|"]}]}'),

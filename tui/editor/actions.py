@@ -85,7 +85,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "editor.narrow",
-        "Narrow by the counterexample",
+        "Narrow the draft",
         ("f9", "w"),
         "narrow",
         reason=_examples,

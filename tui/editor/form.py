@@ -189,4 +189,4 @@ class RequestForm(Widget):
             )
         else:
             said = Content.styled(cut("? unknown · ∅ known to be none · = known", cells), "$text-disabled")
-        self.query_one(".form--message", Static).update(said)
+        self.query_one(".form--message", Static).update(said, layout=False)

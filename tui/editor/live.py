@@ -15,8 +15,8 @@ from client.errors import FrostError
 from tui.editor.request import Request
 from tui.workspace import Workspace
 
-SHORTEST, LONGEST = 0.02, 0.25
-"""Bounds of the wait before a question, in seconds. In between it is half of what the last answer took."""
+SHORTEST, LONGEST = 0.015, 0.1
+"""Bounds of the wait before a question, in seconds. In between it is a quarter of what the last answer took."""
 LARGEST = 256 * 1024
 """Bytes of a document the platform reads (checklist O36); a larger one is not sent with every key."""
 
@@ -74,7 +74,7 @@ class Live:
     @property
     def pause(self) -> float:
         """Seconds to wait for more typing: longer where answers take longer."""
-        return min(max(self.took / 2, SHORTEST), LONGEST)
+        return min(max(self.took / 4, SHORTEST), LONGEST)
 
     async def _ask(self, number: int, text: str, request: Request, pause: float) -> None:
         await asyncio.sleep(pause)

@@ -53,6 +53,8 @@ class Offering:
         offer = completion.in_text(text, Lines(text).offset(*pane.cursor_location), self.catalogue)
         if offer is None or (unasked and not offer.typed):
             self.close()
+            if not unasked:
+                self.editor.toast("Nothing is known that could stand here")
             return
         self._offer, self._field = offer, None
         row, column = Lines(text).place(offer.span.start)
@@ -103,4 +105,5 @@ class Offering:
             pane.replace(text, lines.place(span.start), lines.place(span.end), maintain_selection_offset=False)
             pane.move_cursor(Lines(pane.text).place(span.start + cursor))
             if choice.more or choice.snippet:
-                self.in_text()
+                # Where the cursor stands on the screen is known once the text is painted.
+                self.editor.call_after_refresh(self.in_text, unasked=not choice.snippet)

@@ -14,6 +14,7 @@ STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*'
 """A string up to its closing quote, or to the end of its line: JSON has none that goes on there."""
 _STRUCTURE = re.compile(STRING + r'"?|[\[\]{}:,]')
 _BRACKETS = re.compile(STRING + r'"?|[\[\]{}]')
+_WORD = re.compile(r"[\w:*/.-]*")
 _CLOSING = {"]": "[", "}": "{"}
 PARTNER = {"{": "}", "[": "]", "}": "{", "]": "["}
 
@@ -25,8 +26,8 @@ class Span(NamedTuple):
     end: int
 
 
-def rules(text: str) -> list[Span]:
-    """The objects of the member `rules`, in their order; the last one may be unfinished."""
+def rules(text: str, most: int | None = None) -> list[Span]:
+    """The objects of the member `rules`, in their order, the first `most` only; the last one may be unfinished."""
     spans: list[Span] = []
     stack: list[str] = []
     start, last, listed = 0, "", False
@@ -45,6 +46,8 @@ def rules(text: str) -> list[Span]:
             stack.pop()
             if len(stack) == 2 and listed and mark == "}":
                 spans.append(Span(start, match.end()))
+                if len(spans) == most:
+                    return spans
             elif len(stack) == 1:
                 listed = False
     if listed and len(stack) > 2:
@@ -115,7 +118,8 @@ def spot(text: str, at: int) -> Spot | None:
         if mark[0] == '"':
             closed = len(mark) > 1 and mark[-1] == '"' and not _escaped(mark)
             if start < at <= end - closed:
-                inside = Span(start + 1, end - closed)
+                # A string that was never closed runs over what stands behind it: only the word at the cursor is meant.
+                inside = Span(start + 1, end - 1 if closed else _word_end(text, at))
                 here = _at(stack, inside, text[start + 1 : at], quoted=True, closed=closed)
                 followed = closed and text[end : end + 20].lstrip()[:1] == ":"
                 return here and replace(here, followed=followed)
@@ -145,6 +149,11 @@ def spot(text: str, at: int) -> Spot | None:
     if not stack or behind_value:
         return None
     return _at(stack, Span(at, at), "", quoted=False, closed=False)
+
+
+def _word_end(text: str, at: int) -> int:
+    found = _WORD.match(text, at)
+    return found.end() if found is not None else at
 
 
 def _escaped(mark: str) -> bool:

@@ -199,7 +199,7 @@ class PolicyEditor(Screen[Saved | None]):
         state = f"  version {draft.version}" if draft.version else "  new"
         left = Content.assemble(("Policy  ", "$text-muted"), (name, "bold"), (state, "$text-muted"))
         left = left.truncate(max(0, cells - right.cell_length - 1), ellipsis=True)
-        title.update(left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right)
+        title.update(left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right, layout=False)
 
     def show_keys(self) -> None:
         """The footer."""
@@ -223,8 +223,8 @@ class PolicyEditor(Screen[Saved | None]):
             self.set_class(on_, f"-view-{name}")
         self.show_findings()
 
-    def show_findings(self) -> None:
-        """Verdict, marks, panel."""
+    def show_findings(self, kind: str = "") -> None:
+        """Verdict, titles, and the panel where an answer of that kind changes it; without one all of it."""
         for verdict in self.query(Verdict):
             verdict.version = self.draft.version
             verdict.refresh()
@@ -232,9 +232,10 @@ class PolicyEditor(Screen[Saved | None]):
         self.query_one("#panel-views", Tabs).show(titles, self.panel_name)
         named = [("text", "Text"), ("request", "Request"), *titles]
         self.query_one("#views", Tabs).show(named, self.view)
-        self.query_one("#panel", LineList).show(
-            views.lines(self.panel_name, self.found, self.query_one("#panel").size.width or 50)
-        )
+        if kind in ("", "failure", "problems", views.SOURCE[self.panel_name]) or self.panel_name == "problems":
+            # By arithmetic: a panel that comes into sight with these lines has no size yet.
+            cells = (self.app.size.width if self.narrow else SIDE) - 4
+            self.query_one("#panel", LineList).show(views.lines(self.panel_name, self.found, cells))
         self.show_keys()
 
     def situation(self) -> Situation:
@@ -291,8 +292,9 @@ class PolicyEditor(Screen[Saved | None]):
         if answer.kind == "coverage" and not self.form.touched:
             # Nobody has said yet what to try, and the first text could not say it either.
             self._begin_request()
-        self._mark()
-        self.show_findings()
+        if answer.kind not in ("coverage", "check"):
+            self._mark()
+        self.show_findings(answer.kind)
         if answer.kind == "failure":
             self.show_facts()
 
@@ -314,7 +316,7 @@ class PolicyEditor(Screen[Saved | None]):
         if found.deciding is not None and not found.stale and not found.request_problem:
             index, access = found.deciding
             text = self._asked[0]
-            spans = outline.rules(text)
+            spans = outline.rules(text, index + 1)
             if index < len(spans) and text == self.pane.text:
                 lit = outline.Lines(text).range(spans[index])
                 for row in lit:

@@ -13,6 +13,8 @@ from tui.editor.findings import Findings
 from tui.editor.lines import Line
 
 VIEWS = ("rules", "coverage", "author", "problems")
+SOURCE = {"rules": "verdict", "coverage": "coverage", "author": "check", "problems": "problems"}
+"""The kind of answer a view is made from."""
 TITLES = {"text": "Text", "request": "Request", "rules": "Rules", "coverage": "Coverage", "author": "Author"}
 TRUTH = {"true": ("✓", "$text-success"), "false": ("×", "$text-error"), "unknown": ("?", "$text-warning")}
 BAR = 12
