@@ -121,8 +121,8 @@ def _coverage(found: Findings, cells: int) -> Iterator[Line]:
     yield from _wrapped(f"On {covered.get('target')}{against}. Enter: by name", cells)
     gained, lost = _by_service(covered.get("gained")), _by_service(covered.get("lost"))
     services = covered.get("services", ())
-    name = max((width(safe(one["service"])) for one in services), default=0)
     shown = [one for one in services if one.get("effective") or one["service"] in gained or one["service"] in lost]
+    name = max((width(safe(one["service"])) for one in shown), default=0)
     for one in shown:
         service = one["service"]
         plus, minus = len(gained.get(service, ())), len(lost.get(service, ()))
