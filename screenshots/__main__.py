@@ -178,8 +178,9 @@ async def picture(scene: Scene, size: tuple[int, int], home: Home) -> str:
         await pilot.pause(0.3)
         app.workspace.link.latency_ms = 4.0
         app.frame.changed("link")
-        if hasattr(app.screen, "show_facts"):
-            app.screen.show_facts()
+        for screen in app.screen_stack:  # below a dialog as well
+            if hasattr(screen, "show_facts"):
+                screen.show_facts()
         await pilot.pause(0.1)
         return app.export_screenshot(title="frost")
 
