@@ -41,7 +41,7 @@ class Access(Inner):
     def state_words(self) -> str:
         """A key that is over keeps what it is given, and can do none of it."""
         state = self.state_of(self.subject.id) if self.subject else ""
-        over = f"{state}: it does none of this now" if state in ("revoked", "expired") else ""
+        over = f"{state}: does nothing" if state in ("revoked", "expired") else ""
         return " · ".join(part for part in (over, super().state_words()) if part)
 
     def columns(self) -> Sequence[Column]:
