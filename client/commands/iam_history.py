@@ -9,7 +9,7 @@ from client.api import policies, trials
 from client.commands import effects, paging
 from client.commands.formats import json_text
 from client.commands.frame import leaf
-from client.commands.iam_missing import missing, missing_version
+from client.commands.iam_input import missing, missing_version
 from client.commands.iam_policy import ID
 from client.commands.invocation import Invocation
 from client.errors import usage
