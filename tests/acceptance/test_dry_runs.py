@@ -108,3 +108,17 @@ def test_the_help_marks_it_as_ours(desk: Desk) -> None:
     for words in (ATTACH, DETACH, ADD, REMOVE, *ours):
         helped = " ".join(desk.iam(*words, "--help").out.split())
         assert "--dry-run Say what keys and identities would gain and lose; change nothing (frost)." in helped
+
+
+def test_an_update_that_only_changes_conditions_is_an_effect(own_desk: Desk) -> None:
+    desk = own_desk
+
+    def limited(block: str) -> dict[str, object]:
+        return allow("organizations:tenants:read") | {"constraints": {"ipInRange": {"frn:sourceIp": [block]}}}
+
+    policy = desk.policy(limited("10.0.0.0/8"))
+    desk.attach(policy, "api_key", KEYS["terraform"])
+    said = played(desk, "policy", "update", policy, "--document", text(limited("10.0.0.0/9")))
+    assert said == "  api_key terraform\n    has 1 operation under other conditions: organizations:tenants:read\n"
+    widened = played(desk, "policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
+    assert "has 1 operation under fewer conditions" in widened
