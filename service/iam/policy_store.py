@@ -41,10 +41,18 @@ def get(connection: Connection, tenant_id: str, policy_id: str) -> Record | None
 
 
 def page(
-    connection: Connection, tenant_id: str, attachee: tuple[str, str] | None, after: Key | None, limit: int
+    connection: Connection,
+    tenant_id: str,
+    attachee: tuple[str, str] | None,
+    name: str | None,
+    after: Key | None,
+    limit: int,
 ) -> Sequence[Record]:
-    """Policies in the order they were made, only those attached to an attachee where one is named; one row more."""
+    """Policies in the order they were made, only those attached to an attachee and of a name where these are given;
+    one row more."""
     query = _POLICY.where(policies.c.tenant_id == tenant_id)
+    if name is not None:
+        query = query.where(policies.c.name == name)
     if attachee is not None:
         query = query.where(
             policies.c.id.in_(

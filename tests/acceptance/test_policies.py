@@ -32,6 +32,21 @@ def test_O01_O14_a_policy_is_made_with_what_is_given(desk: Desk) -> None:
     assert desk.done("policy", "get", made["id"]) == made
 
 
+def test_a_name_that_another_policy_has_is_taken_with_a_warning(desk: Desk) -> None:
+    first = desk.policy(READ_TENANTS, name="twin")
+    again = desk.iam("policy", "create", "--name", "twin", "--document", text(READ_TENANTS), "-o", "json", "-q")
+    assert (again.code, again.err) == (0, f'frost: warning: policy {first} is named "twin" too\n')
+    second = again.json()["id"]
+    assert desk.iam("policy", "update", second, "--description", "the other").err == ""
+    assert desk.iam("policy", "update", second, "--name", "Twin").err == ""
+    assert f"policy {first} is named" in desk.iam("policy", "update", second, "--name", "twin").err
+    assert (
+        f"policy {second} is named" in desk.iam("policy", "update", first, "--name", " twin ", "--description", "d").err
+    )
+    alone = desk.iam("policy", "create", "--name", "no twin", "--document", text(READ_TENANTS))
+    assert (alone.code, alone.err) == (0, "")
+
+
 def test_O02_O03_S04_a_document_comes_inline_from_a_file_or_from_the_input(desk: Desk) -> None:
     typed = text(READ_TENANTS)
     made = [
