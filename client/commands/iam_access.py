@@ -19,6 +19,7 @@ from client.commands.names import operation_names, principal_ids
     click.Argument(["kind"], metavar="TYPE", type=click.Choice(PRINCIPAL_TYPES), help=", ".join(PRINCIPAL_TYPES)),
     click.Argument(["identifier"], metavar="ID", callback=an_id, shell_complete=principal_ids),
     ours=True,
+    person=True,
     examples=("frost iam access api_key KEY_ID", "frost iam access user USER_ID -o wide"),
 )
 def access(run: Invocation, kind: str, identifier: str) -> None:
@@ -26,7 +27,8 @@ def access(run: Invocation, kind: str, identifier: str) -> None:
 
     A principal is a key, an identity or a person of this tenant. `conditional` operations depend on the target or on
     facts of the request; -o wide shows on which. `denied` ones are given by some rule and always taken by another.
-    What nothing gives is left out.
+    What nothing gives is left out. So is writing policies, which is no operation: every member of the organization may,
+    a viewer too, within what they hold themselves.
     """
     with missing(run, (kind, identifier)):
         found = run.call_for_tenant(lambda tenant: trials.access(tenant, kind, identifier))
@@ -67,6 +69,7 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
     click.Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for all."),
     *request_facts.FLAGS,
     ours=True,
+    person=True,
     examples=("frost iam who --operation compute:instances:delete --target '*'",),
 )
 def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:

@@ -41,6 +41,7 @@ policy = Group(
         ),
     },
     help="Access policies and their attachments.",
+    person=True,
 )
 
 ID = click.Argument(["policy_id"], metavar="POLICY_ID", callback=an_id, shell_complete=policy_ids)
