@@ -1,6 +1,7 @@
 """What a change of groups or policies gives and takes, asked of the platform before it is made."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from client.errors import FrostError
@@ -78,9 +79,21 @@ async def effect(ask: Ask, tenant_id: str, changes: Sequence[Change]) -> Effect:
             for principal in answer["principals"]:
                 key = (str(principal["type"]), str(principal["id"]))
                 found[key] = _both(found[key], principal) if key in found else dict(principal)
+        await _add_states(ask, tenant_id, found)
     except FrostError as error:
         return Effect(problem=error.message)
     return Effect(sorted(found.values(), key=_weight))
+
+
+async def _add_states(ask: Ask, tenant_id: str, found: Mapping[tuple[str, str], dict[str, Any]]) -> None:
+    """The state of each key: one that is expired or revoked keeps what it is given and can do none of it."""
+    if not any(kind == "api_key" for kind, _ in found):
+        return
+    with suppress(FrostError):  # what the change gives and takes is known all the same
+        for known in await ask(lambda client: client.principals.keys(tenant_id)):
+            principal = found.get(("api_key", str(known["id"])))
+            if principal is not None:
+                principal["status"] = str(known.get("status", ""))
 
 
 def _both(one: dict[str, Any], other: Record) -> dict[str, Any]:

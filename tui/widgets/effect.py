@@ -27,6 +27,7 @@ def _signed(key: str, sign: str) -> Column:
 _COLUMNS = (
     Column("name", "Key or identity"),
     Column("type", "Type", cell=kind_text),
+    Column("status", "State"),
     _signed("gainedCount", "+")._replace(title="Gains"),
     _signed("lostCount", "−")._replace(title="Loses"),
     Column("inert", "Then", cell=lambda record: "inert" if record.get("inert") else ""),
@@ -74,7 +75,7 @@ class EffectConfirm(Confirm):
 
     def particulars(self) -> ComposeResult:
         if self.effect.principals:
-            table = RecordTable(EFFECT, EFFECT.columns if self.effect.inert else EFFECT.columns[:-1])
+            table = RecordTable(EFFECT, tones={"status": _tone})
             table.can_focus = False
             table.styles.height = len(self.effect.principals) + 1
             yield table
@@ -107,6 +108,10 @@ class EffectConfirm(Confirm):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action in ("whose", "operations") or super().check_action(action, parameters)
+
+
+def _tone(principal: Record) -> str | None:
+    return None if principal.get("status") in (None, "active") else "warning"
 
 
 def _operations(principal: Record) -> Content:
