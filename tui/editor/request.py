@@ -33,14 +33,14 @@ class Field(NamedTuple):
 
 
 FIELDS = (
-    Field("operation", "Operation", "service:resource:action, one operation of the catalogue", "not tried"),
+    Field("operation", "Operation", "service:resource:action, of the catalogue", "not tried"),
     Field("target", "Target", "* for any, or frn:service:region:tenant:type/id", "*"),
     Field(
-        "principalType", "Principal", f"empty unknown · {' · '.join(PRINCIPAL_TYPES)}", hint=", ".join(PRINCIPAL_TYPES)
+        "principalType", "Principal", f"empty unknown · {', '.join(PRINCIPAL_TYPES)}", hint=", ".join(PRINCIPAL_TYPES)
     ),
     Field("region", "Region", "empty unknown · a region, as eu-central-1"),
-    Field("requestTags", "Request tags", "empty unknown · none · key=value, key=value"),
-    Field("resourceTags", "Resource tags", "empty unknown · none · key=value, key=value"),
+    Field("requestTags", "Request tags", "empty unknown · none · key=value, …"),
+    Field("resourceTags", "Resource tags", "empty unknown · none · key=value, …"),
     Field("sourceIp", "Address", "empty unknown · an IPv4 or IPv6 address"),
     Field("currentTime", "Time", "empty now · unknown · 2026-01-31T12:00:00Z", NOW),
     Field("asAuthor", "As author", "Space: yes, within what you hold yourself · no", "no", hint="no · Space: yes/no"),
@@ -69,10 +69,10 @@ def problem(name: str, value: str, catalogue: Collection[str] = ()) -> str:
         case "target":
             return _target_problem(value)
         case "principalType":
-            return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else f"one of {', '.join(PRINCIPAL_TYPES)}"
+            return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else ", ".join(PRINCIPAL_TYPES)
         case "region":
             good = value == UNKNOWN or _REGION.fullmatch(value)
-            return "" if good else "a region is small letters, digits and -, as eu-central-1"
+            return "" if good else "small letters, digits, -: eu-central-1"
         case "requestTags" | "resourceTags":
             return _tags_problem(value)
         case "sourceIp":
@@ -126,7 +126,7 @@ def _time_problem(value: str) -> str:
         good = _INSTANT.fullmatch(value) is not None and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         good = False
-    return "" if good else "an instant with its zone, as 2026-01-31T12:00:00Z"
+    return "" if good else "with a zone, as 2026-01-31T12:00:00Z"
 
 
 def state(name: str, value: str) -> str:
