@@ -104,7 +104,7 @@ class Verdict(Widget):
 
     def _short_author(self) -> Content:
         check = self.found.check
-        if check is None:
+        if check is None or self.found.stale:
             return Content("")
         sign, tone, words = AUTHOR.get(str(check.get("answer")), ("?", "$text-warning", str(check.get("answer"))))
         return Content.styled(f"author {sign} {words.partition(',')[0]}", tone)
