@@ -192,6 +192,37 @@ def granted_policies(connection: Connection, tenant_id: str, binding_ids: Sequen
     return found
 
 
+def held_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+    """The policies of some identities, attached directly or to a group of theirs, by the identity's id."""
+    if not binding_ids:
+        return {}
+    attached = select(policy_attachments.c.attachee_id.label("id"), policy_attachments.c.policy_id).where(
+        policy_attachments.c.tenant_id == tenant_id
+    )
+    direct = attached.where(policy_attachments.c.attachee_type == "workload_identity")
+    ways: dict[str, list[tuple[str, str]]] = {}
+    for row in _among(connection, direct, policy_attachments.c.attachee_id, binding_ids):
+        ways.setdefault(row.id, []).append(("policy", row.policy_id))
+    # Groups and their policies apart: together they would be a row for each member and policy.
+    through = select(group_members.c.member_id.label("id"), group_members.c.group_id).where(
+        group_members.c.tenant_id == tenant_id, group_members.c.member_type == "workload_identity"
+    )
+    for row in _among(connection, through, group_members.c.member_id, binding_ids):
+        ways.setdefault(row.id, []).append(("group", row.group_id))
+    of_groups: dict[str, set[str]] = {}
+    for row in connection.execute(attached.where(policy_attachments.c.attachee_type == "group")):
+        of_groups.setdefault(row.id, set()).add(row.policy_id)
+    # One set for all that are in the same groups.
+    sets: dict[tuple[tuple[str, str], ...], frozenset[str]] = {}
+    found = {}
+    for identity_id, named in ways.items():
+        way = tuple(sorted(named))
+        if way not in sets:
+            sets[way] = frozenset().union(*({one} if kind == "policy" else of_groups.get(one, ()) for kind, one in way))
+        found[identity_id] = sets[way]
+    return found
+
+
 def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> dict[str, list[Record | None]]:
     """How each policy reaches a principal, by policy id: None for directly, else the group (`id`, `name`)."""
     found: dict[str, list[Record | None]] = {}
