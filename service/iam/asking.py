@@ -9,7 +9,7 @@ from service.access.decisions import Known
 from service.clock import Clock
 from service.errors import Refusal
 from service.policy.facts import Facts, read_address, read_instant
-from service.policy.matching import PatternRefused, Target, asked_target, read_operation, read_target
+from service.policy.matching import PatternRefused, Target, asked_target, is_region, read_operation, read_target
 
 Text = Annotated[str, StringConstraints(max_length=2_048)]
 Tags = dict[
@@ -38,7 +38,7 @@ def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
     """The facts of a body; `known` fills what it leaves out.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for an address or an instant that is none.
+        Refusal: 400 INVALID_INPUT for an address, an instant or a region that is none.
     """
     address = instant = None
     if body.source_ip is not None:
@@ -54,6 +54,11 @@ def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
             )
     elif "current_time" not in body.model_fields_set:
         instant = clock.now().timestamp()
+    if body.region is not None and not is_region(body.region):
+        raise errors.invalid_input(
+            "region is one name, with no blank, *, : or / in it; leave it out where it is not known",
+            member="facts.region",
+        )
     return Facts(
         source_ip=address,
         current_time=instant,

@@ -330,8 +330,10 @@ def _entry(access: Access, at: Any, change: str, changed: list[str]) -> dict[str
 
 def _has_denies(text: str) -> bool:
     """Whether a stored document takes anything away; one that is not understood takes away everything."""
-    rules = wire.document(text).get("rules", [])
-    return not rules or any(rule.get("access") != "allow" for rule in rules)
+    rules = wire.document(text).get("rules")
+    if not isinstance(rules, list) or not rules:
+        return True
+    return not all(isinstance(rule, dict) and rule.get("access") == "allow" for rule in rules)
 
 
 def locked(connection: Connection, access: Access, policy_id: str, if_match: str | None = None) -> Record:

@@ -3,13 +3,20 @@
 import json
 import time
 from datetime import UTC, datetime
+from itertools import count
 from uuid import uuid4
 
 import pytest
 from sqlalchemy import insert, select
 
+from service.access.decisions import Known
 from service.db import tables
 from service.db.engine import Database
+from service.iam import authorship
+from service.iam.authorship import Author
+from service.policy import containment
+from service.policy.catalogue import Catalogue
+from service.policy.containment import Answer
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, details, document
 from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
 
@@ -56,6 +63,81 @@ def test_a_stored_document_that_is_not_understood_can_be_seen_mended_and_taken_a
     assert iam.decision("workload_identity", identity, "compute:instances:read")
     store(own, policy, text)
     assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"rules":["allow"]}',
+        '{"rules":{"access":"allow"}}',
+        '{"rules":5}',
+        '{"rules":[],"more":NaN}',
+        '{"rules":[],"more":1e999}',
+        '{"rules":[],"more":"\\ud800"}',
+        "[" * 5_000,
+        '{"more":' * 5_000,
+    ],
+    ids=["a text", "an object", "a number", "NaN", "no end", "half a pair", "deep lists", "deep objects"],
+)
+def test_whatever_stands_where_a_document_was_is_listed_mended_and_gone_back_from(demo: Running, text: str) -> None:
+    iam = Iam(demo)
+    policy = iam.policy("p", allow("compute:*"))
+    store(demo, policy, text)
+    for path in (f"/iam/policies/{policy}", "/iam/policies?limit=200", f"/iam/policies/{policy}/versions"):
+        assert iam.ask("GET", path).status == 200
+    assert iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"}).status == 200
+    stale = iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "r"}, if_match='"1"')
+    assert code(stale) == (412, "STALE_VERSION")
+    assert [one["changed"] for one in details(stale)["versions"]] == [["name"]]
+    assert iam.edit(policy, allow("compute:instances:read")).status == 200
+    assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
+
+
+def test_a_policy_of_many_identities_is_compared_with_ones_rights_once(own: Running) -> None:
+    """They stand on this one policy alone, so whoever changes what they may do must hold all of it."""
+    iam, many = Iam(own), 2_000
+    rules = [
+        allow("compute:instances:read", targets=tuple(f"frn:compute:*:*:instances/i-{rule}-{n}" for n in range(10)))
+        for rule in range(200)
+    ]
+    heavy, strong = iam.policy("heavy", *rules), iam.policy("strong", allow("compute:*"))
+    group, other = iam.group(str(uuid4())), iam.policy("other", allow("compute:instances:read"))
+    assert iam.attach(heavy, "group", group).status == 204
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    database = Database(own.database_url)
+    with database.write() as connection:
+        owner = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == OWNER))
+        ids = [str(uuid4()) for _ in range(many)]
+        mine = {"tenant_id": WEB_SHOP, "created_by": owner, "created_at": at, "updated_at": at}
+        identity = mine | {"cluster_id": STOREFRONT, "namespace": "many", "scopes": []}
+        connection.execute(
+            insert(tables.workload_identities), [identity | {"id": one, "service_account": one} for one in ids]
+        )
+        member = {"group_id": group, "tenant_id": WEB_SHOP, "added_by": owner, "added_at": at}
+        connection.execute(
+            insert(tables.group_members),
+            [member | {"member_type": "workload_identity", "member_id": one} for one in ids],
+        )
+    database.close()
+    start = time.perf_counter()
+    assert iam.as_(VIEWER).attach(other, "group", group).status == 204
+    assert time.perf_counter() - start < 5
+    assert iam.attach(strong, "workload_identity", ids[7]).status == 204
+    refused = iam.as_(VIEWER).detach(other, "group", group)
+    assert code(refused) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
+    assert details(refused)["principals"] == [{"type": "workload_identity", "id": ids[7]}]
+
+
+def test_what_was_found_within_ones_rights_is_not_found_out_again_in_the_writers_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = Known(Catalogue(["compute:instances:read"]), {"compute:instances:read": "read"})
+    author, asked, whole = Author("u", "t", "owner", known), count(), containment.check
+    monkeypatch.setattr(containment, "check", lambda *given, **more: next(asked) >= 0 and whole(*given, **more))
+    texts = [json.dumps(document(allow("compute:instances:read") | {"name": str(n)})) for n in range(200)]
+    for _ in range(2):
+        assert {authorship.examine(author, text).answer for text in texts} == {Answer.WITHIN}
+    assert next(asked) == len(texts)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,21 @@ def test_s17_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam)
         assert simulate(iam, rule, target=target)["decision"] == "denied"
 
 
+@pytest.mark.parametrize("region", ["", " ", "*", "se-*", "fi hel", "fi:hel", "fi/hel", "fi-hel-1\n"])
+def test_s17_what_is_no_region_is_refused_where_it_would_make_another_target(iam: Iam, region: str) -> None:
+    """Put into the target as it is, it would shift the fields: a deny that fires in the trace would not decide."""
+    draft, asked = document(allow("*")), {"operation": "compute:instances:read", "target": "*"}
+    facts = {"facts": {"region": region}}
+    for path, body in (
+        ("simulate", {"documentText": json.dumps(draft), **asked}),
+        ("coverage", {"documentText": json.dumps(draft)}),
+        ("who", asked),
+    ):
+        answer = iam.ask("POST", f"/iam/{path}", body | facts)
+        assert code(answer) == (400, "INVALID_INPUT"), path
+        assert details(answer)["member"] == "facts.region"
+
+
 def test_s18_to_s25_three_values_of_tags_types_and_text(iam: Iam) -> None:
     tagged = allow("compute:*", equals={"frn:requestTag/env": "prod"})
     assert simulate(iam, tagged, requestTags={"env": "prod", "team": "a"})["decision"] == "allowed"
