@@ -203,7 +203,7 @@ def remove_group_member(
     with platform.database.write() as connection:
         principal_store.lock_tenant(connection, tenant_id)
         group = the_group(connection, access, group_id)
-        if (kind, member_id) not in group_store.members(connection, group_id):
+        if not rules.is_id(member_id) or not group_store.is_member(connection, group_id, kind, member_id):
             raise errors.not_found()
         if group.policy_count:
             author = authorship.author_of(connection, platform, access)

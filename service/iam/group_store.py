@@ -85,6 +85,20 @@ def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
     return [(row.member_type, row.member_id) for row in rows]
 
 
+def is_member(connection: Connection, group_id: str, kind: str, member_id: str) -> bool:
+    """Whether a key or an identity is a member of a group."""
+    return (
+        connection.scalar(
+            select(group_members.c.member_id).where(
+                group_members.c.group_id == group_id,
+                group_members.c.member_type == kind,
+                group_members.c.member_id == member_id,
+            )
+        )
+        is not None
+    )
+
+
 def member_page(
     connection: Connection, tenant_id: str, group_id: str, after: Key | None, limit: int
 ) -> Sequence[Record]:
@@ -100,16 +114,10 @@ def member_page(
 
 def add_member(connection: Connection, values: dict[str, Any]) -> bool:
     """Add a member; False when it is one already. The tenant is locked, so nobody adds it in between."""
-    known = connection.scalar(
-        select(group_members.c.member_id).where(
-            group_members.c.group_id == values["group_id"],
-            group_members.c.member_type == values["member_type"],
-            group_members.c.member_id == values["member_id"],
-        )
-    )
-    if known is None:
+    known = is_member(connection, values["group_id"], values["member_type"], values["member_id"])
+    if not known:
         connection.execute(insert(group_members).values(**values))
-    return known is None
+    return not known
 
 
 def remove_member(connection: Connection, tenant_id: str, group_id: str, kind: str, member_id: str) -> None:

@@ -106,6 +106,9 @@ _VERSION = select(policy_versions, users.c.name.label("changed_by_name")).join(
 )
 
 
+_ENTRY = tuple(policy_versions.c[name] for name in ("version", "changed_by", "changed_at", "change", "changed"))
+
+
 def version(connection: Connection, tenant_id: str, policy_id: str, number: int) -> Record | None:
     """One entry of a policy's history."""
     return connection.execute(
@@ -128,9 +131,10 @@ def version_page(
 
 
 def versions_after(connection: Connection, tenant_id: str, policy_id: str, number: int) -> Sequence[Record]:
-    """What happened to a policy since a version, oldest first, at most 50 entries."""
+    """What happened to a policy since a version, oldest first, at most 50 entries, without the documents."""
+    entries = _VERSION.with_only_columns(*_ENTRY, users.c.name.label("changed_by_name"))
     return connection.execute(
-        _VERSION.where(
+        entries.where(
             policy_versions.c.tenant_id == tenant_id,
             policy_versions.c.policy_id == policy_id,
             policy_versions.c.version > number,
