@@ -1,6 +1,6 @@
 """What a principal may do at all, from where it has each operation, and what a change would give or take."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -146,7 +146,7 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
         shown |= {
             "policyId": source.policy_id,
             "policyName": source.policy_name,
-            "paths": [path(one) for one in paths.get(source.policy_id, [])[:MOST_SHOWN]],
+            "paths": shown_paths(paths.get(source.policy_id, ())),
         }
     if rule.target_texts != ("*",):
         shown |= {"targets": list(rule.target_texts[:MOST_SHOWN]), "targetsTotal": len(rule.target_texts)}
@@ -159,6 +159,11 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
             "constraintsTotal": len(rule.constraints),
         }
     return shown
+
+
+def shown_paths(groups: Sequence[Record | None]) -> list[dict[str, Any]]:
+    """The first ways in which a policy reaches a principal."""
+    return [path(one) for one in groups[:MOST_SHOWN]]
 
 
 def path(group: Record | None) -> dict[str, Any]:
@@ -177,15 +182,17 @@ def limits(compiled: Compiled) -> list[dict[str, str]]:
     return found
 
 
-def because(compiled: Compiled, operation: str, target: str, facts: Facts, paths: Paths) -> list[dict[str, Any]]:
-    """The rules behind a request that is allowed: the deciding one of each part."""
+def because(compiled: Compiled, operation: str, target: str, facts: Facts) -> list[dict[str, Any]]:
+    """The rules behind a request that is allowed, the deciding one of each part; of one that is not, nothing."""
+    if not compiled.decide(operation, target, facts).allowed:
+        return []
     by: list[dict[str, Any]] = []
     scopes = compiled.standing.scopes
     if scopes is not None:
         by += [{"kind": "scope", "scope": scope} for scope in _scopes_for(scopes, operation, compiled.known)[:1]]
     for engine in (compiled.role, compiled.policies):
         if engine is not None:
-            by.append(grant(engine.rules[engine.decide(operation, target, facts) - 1], paths))
+            by.append(grant(engine.rules[engine.decide(operation, target, facts) - 1], {}))
     return by
 
 

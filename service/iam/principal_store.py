@@ -249,3 +249,24 @@ def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) 
     for row in connection.execute(through):
         found.setdefault(row.policy_id, []).append(row)
     return found
+
+
+def ways_of(connection: Connection, tenant_id: str, policy_id: str) -> dict[tuple[str, str], list[Record | None]]:
+    """How one policy reaches each key and identity it counts for: None for directly, else the group (`id`, `name`)."""
+    mine = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
+    found: dict[tuple[str, str], list[Record | None]] = {}
+    direct = select(policy_attachments.c.attachee_type, policy_attachments.c.attachee_id).where(
+        *mine, policy_attachments.c.attachee_type != "group"
+    )
+    for kind, identifier in connection.execute(direct):
+        found[kind, identifier] = [None]
+    through = (
+        select(groups.c.id, groups.c.name, group_members.c.member_type, group_members.c.member_id)
+        .join(policy_attachments, policy_attachments.c.attachee_id == groups.c.id)
+        .join(group_members, group_members.c.group_id == groups.c.id)
+        .where(*mine, groups.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "group")
+        .order_by(groups.c.name)
+    )
+    for row in connection.execute(through):
+        found.setdefault((row.member_type, row.member_id), []).append(row)
+    return found

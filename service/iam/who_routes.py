@@ -11,6 +11,7 @@ from service import errors
 from service.access import standing as stored
 from service.access.authority import Access, authorize
 from service.access.guard import area
+from service.db.engine import Record
 from service.iam import effects, group_store, policy_store, preview, principal_store, principals, rules
 from service.iam.answering import found, require_principal
 from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, full_target, operation_of, target_of
@@ -94,15 +95,40 @@ def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
         known = platform.decisions.known(connection)
         operation, target = operation_of(body.operation, known), target_of(body.target)
         asked = full_target(target, operation, body.facts.region)
+        # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
+        decided: dict[object, list[dict[str, Any]]] = {}
         for principal in principals.everyone(connection, tenant_id, now):
             examined += 1
-            facts = facts_of(body.facts, platform.clock, principal_type=principal.kind, tenant=tenant_id)
-            compiled = platform.decisions.compiled(connection, principal.standing)
-            if compiled.decide(operation, asked, facts).allowed:
-                paths = principal_store.paths(connection, tenant_id, principal.kind, principal.id)
-                by = effects.because(compiled, operation, asked, facts, paths)
+            standing = principal.standing
+            rests_on = (standing.kind, standing.role, standing.scopes, standing.policies)
+            if rests_on not in decided:
+                facts = facts_of(body.facts, platform.clock, principal_type=principal.kind, tenant=tenant_id)
+                compiled = platform.decisions.compiled(connection, standing)
+                decided[rests_on] = effects.because(compiled, operation, asked, facts)
+            if by := decided[rests_on]:
                 allowed.append(principal.wire() | {"by": by})
+        ways: dict[str, dict[tuple[str, str], list[Record | None]]] = {}
+        for one in allowed:
+            one["by"] = [
+                _with_paths(connection, tenant_id, grant, (one["type"], one["id"]), ways) for grant in one["by"]
+            ]
     return JSONResponse({"principals": allowed, "examined": examined})
+
+
+def _with_paths(
+    connection: Connection,
+    tenant_id: str,
+    grant: dict[str, Any],
+    principal: tuple[str, str],
+    ways: dict[str, dict[tuple[str, str], list[Record | None]]],
+) -> dict[str, Any]:
+    """A grant with how its policy reaches a principal; `ways` keeps what was read of each policy."""
+    policy_id = grant.get("policyId")
+    if policy_id is None:
+        return grant
+    if policy_id not in ways:
+        ways[policy_id] = principal_store.ways_of(connection, tenant_id, policy_id)
+    return grant | {"paths": effects.shown_paths(ways[policy_id].get(principal, ()))}
 
 
 @router.post(IAM + "/preview")

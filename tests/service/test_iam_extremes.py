@@ -2,12 +2,13 @@
 
 import json
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, insert, select
 
 from service.access.decisions import Known
 from service.db import tables
@@ -35,6 +36,25 @@ def store(platform: Running, policy: str, text: str) -> None:
         for table, column in ((tables.policies, "id"), (tables.policy_versions, "policy_id")):
             connection.execute(table.update().where(table.c[column] == policy).values(document=text))
     database.close()
+
+
+def store_identities(
+    connection: Connection, many: int, scopes: Sequence[str] = (), group: str | None = None
+) -> list[str]:
+    """Very many identities of the owner's, members of a group where one is named."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    owner = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == OWNER))
+    ids = [str(uuid4()) for _ in range(many)]
+    mine = {"tenant_id": WEB_SHOP, "created_by": owner, "created_at": at, "updated_at": at}
+    row = mine | {"cluster_id": STOREFRONT, "namespace": "many", "scopes": list(scopes)}
+    connection.execute(insert(tables.workload_identities), [row | {"id": one, "service_account": one} for one in ids])
+    if group is not None:
+        member = {"group_id": group, "tenant_id": WEB_SHOP, "added_by": owner, "added_at": at}
+        connection.execute(
+            insert(tables.group_members),
+            [member | {"member_type": "workload_identity", "member_id": one} for one in ids],
+        )
+    return ids
 
 
 @pytest.mark.parametrize("text", [NOT_JSON, NOT_KNOWN])
@@ -103,21 +123,9 @@ def test_a_policy_of_many_identities_is_compared_with_ones_rights_once(own: Runn
     heavy, strong = iam.policy("heavy", *rules), iam.policy("strong", allow("compute:*"))
     group, other = iam.group(str(uuid4())), iam.policy("other", allow("compute:instances:read"))
     assert iam.attach(heavy, "group", group).status == 204
-    at = datetime(2026, 1, 1, tzinfo=UTC)
     database = Database(own.database_url)
     with database.write() as connection:
-        owner = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == OWNER))
-        ids = [str(uuid4()) for _ in range(many)]
-        mine = {"tenant_id": WEB_SHOP, "created_by": owner, "created_at": at, "updated_at": at}
-        identity = mine | {"cluster_id": STOREFRONT, "namespace": "many", "scopes": []}
-        connection.execute(
-            insert(tables.workload_identities), [identity | {"id": one, "service_account": one} for one in ids]
-        )
-        member = {"group_id": group, "tenant_id": WEB_SHOP, "added_by": owner, "added_at": at}
-        connection.execute(
-            insert(tables.group_members),
-            [member | {"member_type": "workload_identity", "member_id": one} for one in ids],
-        )
+        ids = store_identities(connection, many, group=group)
     database.close()
     start = time.perf_counter()
     assert iam.as_(VIEWER).attach(other, "group", group).status == 204
@@ -126,6 +134,30 @@ def test_a_policy_of_many_identities_is_compared_with_ones_rights_once(own: Runn
     refused = iam.as_(VIEWER).detach(other, "group", group)
     assert code(refused) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
     assert details(refused)["principals"] == [{"type": "workload_identity", "id": ids[7]}]
+
+
+def test_who_may_is_answered_for_very_many_that_rest_on_the_same(own: Running) -> None:
+    iam, many = Iam(own), 5_000
+    policy, first, second = iam.policy("p", allow("compute:*")), iam.group("first"), iam.group("second")
+    bound = [iam.binding(f"b-{number}") for number in range(2)]
+    for group in (second, first):
+        assert iam.add(group, "workload_identity", bound[0]).status == 204
+        assert iam.attach(policy, "group", group).status == 204
+    for identity in bound:
+        assert iam.attach(policy, "workload_identity", identity).status == 204
+    database = Database(own.database_url)
+    with database.write() as connection:
+        ids = store_identities(connection, many, ["compute:read"])
+    database.close()
+    start = time.perf_counter()
+    found = iam.ask("POST", "/iam/who", {"operation": "compute:instances:read", "target": "*"}).json()
+    assert time.perf_counter() - start < 5
+    by = {one["id"]: one["by"] for one in found["principals"]}
+    assert all(by[one] == [{"kind": "scope", "scope": "compute:read"}] for one in ids)
+    for identity, names in zip(bound, (["first", "second"], []), strict=True):
+        (grant,) = by[identity]
+        assert grant["paths"][0] == {"type": "direct"}
+        assert [one["name"] for one in grant["paths"][1:]] == names
 
 
 def test_what_was_found_within_ones_rights_is_not_found_out_again_in_the_writers_turn(
@@ -177,21 +209,8 @@ def test_a_group_of_very_many_identities_is_attached_detached_and_deleted(
 ) -> None:
     iam, many = Iam(demo), 40_000
     group, policy = iam.group(str(uuid4())), iam.policy("p", allow("compute:*"))
-    at = datetime(2026, 1, 1, tzinfo=UTC)
     with demo_database.write() as connection:
-        owner = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == OWNER))
-        ids = [str(uuid4()) for _ in range(many)]
-        mine = {"tenant_id": WEB_SHOP, "created_by": owner, "created_at": at, "updated_at": at}
-        identity = mine | {"cluster_id": STOREFRONT, "namespace": "many", "scopes": []}
-        connection.execute(
-            insert(tables.workload_identities),
-            [identity | {"id": one, "service_account": one} for one in ids],
-        )
-        member = {"group_id": group, "tenant_id": WEB_SHOP, "added_by": owner, "added_at": at}
-        connection.execute(
-            insert(tables.group_members),
-            [member | {"member_type": "workload_identity", "member_id": one} for one in ids],
-        )
+        store_identities(connection, many, group=group)
     assert iam.attach(policy, "group", group).status == 204
     assert code(iam.detach(policy, "group", group)) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
     assert iam.ask("DELETE", f"/iam/groups/{group}").status == 204
