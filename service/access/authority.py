@@ -55,6 +55,10 @@ def _changes(operation: str) -> Rule:
     return Rule("person", roles=AUTHORS, scope_of="tenant", operation=operation)
 
 
+def _owns(operation: str) -> Rule:
+    return Rule("person", scope_of="tenant", operation=operation)
+
+
 RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/healthz"): Rule("anyone"),
     ("GET", "/readyz"): Rule("anyone"),
@@ -92,9 +96,16 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/v1/tenants/{tenant_id}/events"): Rule("caller", scope_of="tenant"),
     ("GET", "/api/v1/scopes"): Rule("caller"),
     ("GET", "/api/v1/iam/catalogue"): Rule("caller"),
+    ("GET", "/api/v1/me/api-keys"): Rule("person"),
+    ("GET", "/api/v1/tenants/{tenant_id}/scopes"): LOOK,
     ("GET", KEYS): LOOK,
-    # A key may read itself, which its route sees to.
+    ("POST", KEYS): _owns("api_key.create"),
+    # A key may read itself, which its route sees to; keys are made and ended by people only (hostile A10).
     ("GET", f"{KEYS}/{{key_id}}"): Rule("caller", scope_of="tenant"),
+    ("PATCH", f"{KEYS}/{{key_id}}"): _owns("api_key.update"),
+    ("POST", f"{KEYS}/{{key_id}}/revoke"): _owns("api_key.revoke"),
+    ("POST", f"{KEYS}/{{key_id}}/rotate"): _owns("api_key.rotate"),
+    ("DELETE", f"{KEYS}/{{key_id}}"): _owns("api_key.delete"),
     ("POST", f"{IAM}/groups"): _changes("group.create"),
     ("GET", f"{IAM}/groups"): LOOK,
     ("GET", f"{IAM}/groups/{{group_id}}"): LOOK,
