@@ -6,21 +6,28 @@ keyed with the platform's own secret, so that a stolen database proves nothing.
 """
 
 import hmac
+import logging
 import re
 import secrets
 from binascii import crc32
+from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from sqlalchemy import select, update
+from sqlalchemy.exc import DBAPIError
 
 from service import errors
+from service.access import ratelimit
 from service.access.caller import Caller
 from service.access.sessions import SEEN_STEP
+from service.db.engine import Record
 from service.db.tables import api_keys, users
 
 if TYPE_CHECKING:
     from service.platform import Platform
+
+logger = logging.getLogger(__name__)
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 MARK = "fmk_"
@@ -76,9 +83,9 @@ def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: i
     right = hmac.compare_digest(digest(platform.secret, secret), row.key_hash if row else "0" * 64)
     if row is None or not right or row.revoked_at or row.deleted_at or now >= row.expires_at:
         raise errors.authentication_required()
-    if row.last_used_at is None or now - row.last_used_at >= SEEN_STEP:
-        with platform.database.write() as connection:
-            connection.execute(update(api_keys).where(api_keys.c.id == row.id).values(last_used_at=now))
+    wait = _counted(platform, row, now)
+    if wait is not None:
+        raise ratelimit.too_many(wait)
     return Caller(
         kind="api_key",
         request_id=request_id,
@@ -92,12 +99,27 @@ def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: i
     )
 
 
+def _counted(platform: "Platform", row: Record, now: datetime) -> int | None:
+    """Count a request of a good key, and note its use once a minute; how many seconds too early it came."""
+    try:
+        with platform.database.write() as connection:
+            wait = ratelimit.take(connection, row.id, row.rate_limit)
+            if wait is None and (row.last_used_at is None or now - row.last_used_at >= SEEN_STEP):
+                connection.execute(update(api_keys).where(api_keys.c.id == row.id).values(last_used_at=now))
+            return wait
+    except DBAPIError as error:
+        # A database that takes no writes still answers reads; it will refuse the changes by itself (hostile I01).
+        logger.warning("a request of an API key could not be counted: %s", type(error.orig).__name__)
+        return None
+
+
 _KEY = select(
     api_keys.c.id,
     api_keys.c.user_id,
     api_keys.c.tenant_id,
     api_keys.c.key_hash,
     api_keys.c.scopes,
+    api_keys.c.rate_limit,
     api_keys.c.expires_at,
     api_keys.c.revoked_at,
     api_keys.c.last_used_at,
