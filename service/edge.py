@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors
-from service.access.authority import RULES
+from service.access.table import RULES
 from service.errors import Refusal
 from service.peer import peer_uid
 from service.version import VERSION

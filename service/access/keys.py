@@ -34,13 +34,13 @@ MARK = "fmk_"
 RANDOM_LENGTH = 30
 CHECKSUM_LENGTH = 6
 PREFIX_LENGTH = 12
-_SHAPE = re.compile(rf"{MARK}[0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}}")
+_BODY = re.compile(rf"[0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}}")
 
 
-def mint() -> str:
+def mint(mark: str = MARK) -> str:
     """A new secret; 178 random bits."""
     body = "".join(secrets.choice(ALPHABET) for _ in range(RANDOM_LENGTH))
-    return MARK + body + checksum(body)
+    return mark + body + checksum(body)
 
 
 def checksum(body: str) -> str:
@@ -53,11 +53,11 @@ def checksum(body: str) -> str:
     return "".join(reversed(digits))
 
 
-def well_formed(secret: str) -> bool:
+def well_formed(secret: str, mark: str = MARK) -> bool:
     """Whether the text can be a key at all: shape and checksum, exactly, nothing before or after."""
-    if not _SHAPE.fullmatch(secret):
+    if not secret.startswith(mark) or not _BODY.fullmatch(secret[len(mark) :]):
         return False
-    return checksum(secret[len(MARK) : -CHECKSUM_LENGTH]) == secret[-CHECKSUM_LENGTH:]
+    return checksum(secret[len(mark) : -CHECKSUM_LENGTH]) == secret[-CHECKSUM_LENGTH:]
 
 
 def prefix(secret: str) -> str:

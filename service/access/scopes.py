@@ -27,15 +27,16 @@ class Holding:
 @lru_cache(maxsize=REMEMBERED)
 def holding(role: str | None, scope: str, tenant_id: str, known: Known) -> Holding:
     """How much of a scope somebody with this role holds in a tenant, under whatever conditions."""
-    possible = _possible(role, tenant_id, known)
+    given = possible(role, tenant_id, known)
     parts = [part for part in verbs(scope, known) if part]
-    lacks = [name for part in parts for name in part if name not in possible]
-    held = bool(parts) and all(any(name in possible for name in part) for part in parts)
+    lacks = [name for part in parts for name in part if name not in given]
+    held = bool(parts) and all(any(name in given for name in part) for part in parts)
     return Holding(held, tuple(lacks[:MOST_NAMED]))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _possible(role: str | None, tenant_id: str, known: Known) -> frozenset[str]:
+def possible(role: str | None, tenant_id: str, known: Known) -> frozenset[str]:
+    """The operations a role gives on something in a tenant, under whatever conditions."""
     masks = known.catalogue.masks
     return frozenset(masks.names(reach(masks, role_rules(role), tenant_id).possible))
 

@@ -53,10 +53,15 @@ class Stream:
     tenant_id: str
     session_id: str | None
     key_id: str | None
+    workload_id: str | None
     ended: bool = False
     welcomed: bool = False
     _waiting: deque[str] = field(default_factory=deque)
     _ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def credential_id(self) -> str | None:
+        return self.session_id or self.key_id or self.workload_id
 
     async def next(self, seconds: float) -> str | None:
         """What has come in, waiting at most so long; None when nothing did."""
@@ -105,7 +110,7 @@ class Signals:
         """
         if self._closed or len(self._streams) >= MOST_STREAMS:
             raise TooManyStreams
-        stream = Stream(tenant_id, caller.session_id, caller.key_id)
+        stream = Stream(tenant_id, caller.session_id, caller.key_id, caller.workload_id)
         self._streams.add(stream)
         self._joined.set()
         if self._looker is None or self._looker.done():
@@ -142,6 +147,7 @@ class Signals:
         held = store.Credentials(
             frozenset(stream.session_id for stream in streams if stream.session_id),
             frozenset(stream.key_id for stream in streams if stream.key_id),
+            frozenset(stream.workload_id for stream in streams if stream.workload_id),
         )
         good, views = await asyncio.to_thread(self._look, {stream.tenant_id for stream in streams}, held)
         now = self._clock.now()
@@ -152,7 +158,7 @@ class Signals:
         }
         self._views = views
         for stream in streams:
-            if (stream.session_id or stream.key_id) not in good.sessions | good.keys:
+            if stream.credential_id not in good.sessions | good.keys | good.workloads:
                 stream.end()
             elif not stream.welcomed:
                 stream.welcomed = True

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from service.access.authority import RULES
+from service.access.table import RULES
 from tests.service.access import KEYS, Iam, allow, code, deny, details, document
 from tests.service.running import BOREALIS_OWNER, NEWSROOM, STAGING, Running
 
