@@ -53,7 +53,7 @@ class Stream:
     tenant_id: str
     session_id: str | None
     key_id: str | None
-    workload_id: str | None
+    workload_id: str | None = None
     ended: bool = False
     welcomed: bool = False
     _waiting: deque[str] = field(default_factory=deque)

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from service.access.table import RULES
+from service.db import migrate
 from service.db.engine import Database
 from service.logs import JsonLines
 from tests.service.running import MEMBER, OWNER, Running
@@ -36,7 +37,7 @@ def test_the_status_tells_what_runs_here(demo: Running) -> None:
     status = demo.get("/api/v1/platform/status").json()
     assert (status["world"], status["tenants"], status["resources"]) == ("demo", 6, 3000)
     assert status["openOperations"] == 1
-    assert status["schemaRevision"] == "0001"
+    assert status["schemaRevision"] == migrate.HEAD
     assert status["socket"] == str(demo.socket)
     assert demo.process is not None
     assert status["pid"] == demo.process.pid
