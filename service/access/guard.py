@@ -179,7 +179,7 @@ def record_refusal(
                 connection,
                 caller,
                 operation=operation,
-                target=request.scope["path"],
+                target=keys.masked(request.scope["path"]),
                 outcome="refused",
                 organization_id=access.organization_id if access else named(request, "organization"),
                 tenant_id=access.tenant_id if access else named(request, "tenant"),
