@@ -45,8 +45,8 @@ async def authorize(request: Request) -> Access:
     return access
 
 
-def decide(rule: Rule, caller: Caller, connection: Connection, path: dict[str, Any]) -> Access:
-    """Apply a rule to a caller whose credential is good.
+def decide(rule: Rule, caller: Caller, connection: Connection | None, path: dict[str, Any]) -> Access:
+    """Apply a rule to a caller whose credential is good; without a connection, one that looks nothing up.
 
     Raises:
         Refusal: 400 for an id that is none, 403 for everything that is not theirs.
@@ -56,7 +56,9 @@ def decide(rule: Rule, caller: Caller, connection: Connection, path: dict[str, A
     action, scope = asked_for(rule, path)
     if caller.kind == "api_key" or (caller.kind == "workload" and caller.scopes):
         require_scope(caller, scope)
-    access = _seat(rule, caller, connection, path)
+    # The guard leaves the connection out only where the rule looks nothing up; anything else must not pass.
+    assert connection is not None or not rule.looks_up
+    access = Access(caller) if connection is None else _seat(rule, caller, connection, path)
     return access if action is None else replace(access, action=action)
 
 

@@ -92,12 +92,15 @@ def admit(rule: Rule, platform: Platform, request: Request) -> Access:
         return Access(caller)
     caller = identify(platform, request, request_id, uid)
     request.scope["frost.caller"] = caller
-    with platform.database.read() as connection:
-        access = decide(rule, caller, connection, request.path_params)
-        require_agreement(request, access)
-        access = replace(access, facts=facts_of(platform, request, access))
-        enforce(platform, connection, rule, access)
-        return access
+    if rule.looks_up:
+        with platform.database.read() as connection:
+            access = decide(rule, caller, connection, request.path_params)
+            access = replace(access, facts=facts_of(platform, request, access))
+            enforce(platform, connection, rule, access)
+    else:
+        access = decide(rule, caller, None, request.path_params)
+    require_agreement(request, access)
+    return access
 
 
 def require_agreement(request: Request, access: Access) -> None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import Connection, select, update
 from sqlalchemy.exc import DBAPIError
 
 from service import errors
@@ -93,9 +93,9 @@ def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: i
     )
     with platform.database.read() as connection:
         row = connection.execute(good).one_or_none()
-    if row is None or not hmac.compare_digest(stored, row.key_hash):
-        raise errors.authentication_required()
-    wait = _counted(platform, row, now)
+        if row is None or not hmac.compare_digest(stored, row.key_hash):
+            raise errors.authentication_required()
+        wait = _counted(platform, connection, row, now)
     if wait is not None:
         raise ratelimit.too_many(wait)
     return Caller(
@@ -111,10 +111,10 @@ def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: i
     )
 
 
-def _counted(platform: "Platform", row: Record, now: datetime) -> int | None:
+def _counted(platform: "Platform", found_on: Connection, row: Record, now: datetime) -> int | None:
     """Count a request of a good key, and note its use once a minute; how many seconds too early it came."""
     try:
-        with platform.database.write() as connection:
+        with platform.database.write_after(found_on) as connection:
             wait = ratelimit.take(connection, row.id, row.rate_limit)
             if wait is None and (row.last_used_at is None or now - row.last_used_at >= SEEN_STEP):
                 connection.execute(update(api_keys).where(api_keys.c.id == row.id).values(last_used_at=now))

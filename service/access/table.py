@@ -37,6 +37,11 @@ class Rule:
     of_people: bool = False
     tries: bool = False
 
+    @property
+    def looks_up(self) -> bool:
+        """Whether its decision looks at the database at all, beyond the credential and its scopes."""
+        return self.scope_of is not None or self.action is not None
+
 
 IAM = "/api/v1/tenants/{tenant_id}/iam"
 BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"

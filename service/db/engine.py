@@ -6,13 +6,16 @@ writes, so that a writer never meets SQLITE_BUSY half-way, and one lock keeps th
 """
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, Engine, Row, Table, create_engine, event
+from sqlalchemy import Connection, Dialect, Engine, Row, Table, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DisconnectionError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from service.db.tables import complete_for_postgresql
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
 BUSY_SECONDS = 10
+# A request that asks first whether the server is there takes a third longer.
+REST_SECONDS = 5
 
 # A row whose columns are read by name.
 Record: TypeAlias = Row[*tuple[Any, ...]]
@@ -61,9 +66,10 @@ class Database:
                 parsed.set(drivername="postgresql+psycopg"),
                 pool_size=8,
                 max_overflow=40,
-                pool_pre_ping=True,
                 hide_parameters=True,
             )
+            event.listen(self.engine, "checkin", _note_return)
+            event.listen(self.engine, "checkout", partial(_look_after_rest, self.engine.dialect))
         else:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
         self._writer = threading.RLock()
@@ -84,6 +90,19 @@ class Database:
         else:
             with self.engine.begin() as connection:
                 yield connection
+
+    @contextmanager
+    def write_after(self, connection: Connection) -> Iterator[Connection]:
+        """A change that follows a read: on PostgreSQL in the read's own transaction, which is committed at the end.
+
+        SQLite would have to begin again as a writer, so there it is a transaction of its own.
+        """
+        if self.kind == "sqlite":
+            with self.write() as writing:
+                yield writing
+        else:
+            yield connection
+            connection.commit()
 
     def writable(self) -> bool:
         """Whether a change could begin now."""
@@ -109,6 +128,19 @@ def insert_unless_there(connection: Connection, table: Table) -> "postgresql.Ins
     from sqlalchemy.dialects.sqlite import insert as insert_into_sqlite
 
     return insert_into_sqlite(table)
+
+
+def _note_return(driver_connection: Any, record: ConnectionPoolEntry) -> None:
+    record.info["returned"] = time.monotonic()
+
+
+def _look_after_rest(dialect: Dialect, driver_connection: Any, record: ConnectionPoolEntry, proxy: object) -> None:
+    """Look whether a connection that nobody used for a while is still there; one just used is taken as it is."""
+    if time.monotonic() - record.info.get("returned", time.monotonic()) > REST_SECONDS:
+        try:
+            dialect.do_ping(driver_connection)
+        except dialect.loaded_dbapi.Error as error:
+            raise DisconnectionError from error
 
 
 def _prepare_sqlite(driver_connection: Any, record: object) -> None:

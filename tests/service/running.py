@@ -89,12 +89,15 @@ class Running:
         """A process of this platform, whether or not one is running."""
         with (self.folder.parent / "log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "service", "--data-dir", str(self.folder), *self.flags],
+                [sys.executable, *self.program(), "--data-dir", str(self.folder), *self.flags],
                 env={**os.environ, **self.variables},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
+
+    def program(self) -> list[str]:
+        return ["-m", "service"]
 
     def stop(self) -> int:
         """SIGTERM, and the exit status."""
