@@ -188,6 +188,7 @@ def test_a_token_of_another_cluster_with_the_same_names_is_refused(platform: Run
         other.token(*names, aud=[f"frost:cluster:{STOREFRONT}"], iss=storefront.issuer),
         other.token(*names, aud=[f"frost:cluster:{STOREFRONT}", f"frost:cluster:{STOREFRONT_FRA}"]),
         storefront.token(*names, aud=[f"frost:cluster:{STOREFRONT_FRA}"]),
+        storefront.token(*names, aud=[f"frost:cluster:{STOREFRONT}", f"frost:cluster:{STOREFRONT_FRA}"]),
         storefront.token(*names, iss=other.issuer),
     ):
         assert code(exchange(platform, token)) == (401, "AUTHENTICATION_REQUIRED")
