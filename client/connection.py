@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from client import config as files
 from client.config import Config, Context
-from client.credentials import NONE, Credential, context_changed, load
+from client.credentials import NONE, UNSAVED, Credential, context_changed, load
 from client.endpoint import Endpoint
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.local import default_endpoint, is_own
@@ -121,6 +121,15 @@ class Connection:
         """Uses this credential from now on; None looks it up again at the next request."""
         with self.lock:
             self._credential = credential
+
+    def look_again(self) -> None:
+        """Looks the credential up again at the next request: another process may have signed in meanwhile.
+
+        A renewed session that could not be written stays: what the file has is older.
+        """
+        with self.lock:
+            if self._credential is not None and self._credential.source != UNSAVED:
+                self._credential = None
 
     def provider(self) -> Provider:
         """The identity provider, asked for once."""

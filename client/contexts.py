@@ -85,13 +85,48 @@ def set_endpoint(config: Config, name: str, endpoint: str) -> None:
     A session belongs to the platform that began it: it is forgotten, never sent to another one. An API key stays.
     """
     wanted = str(_endpoint(endpoint))
+    _forget_session_of_another(config, name, wanted)
+    with edit(config.path) as document:
+        document.context(name)["api_endpoint"] = quoted(wanted)
+
+
+def drop_endpoint(config: Config, name: str, default: str) -> None:
+    """Takes the endpoint of a context away: the `default` one, the platform of this machine, counts again.
+
+    What `set_endpoint` says of sessions holds here as well.
+    """
+    _forget_session_of_another(config, name, default)
+    with edit(config.path) as document:
+        document.context(name).pop("api_endpoint", None)
+
+
+def _forget_session_of_another(config: Config, name: str, endpoint: str) -> None:
     known = config.contexts.get(name)
-    if known is not None and known.api_endpoint != wanted and "session" in known.credentials.kinds:
+    if known is not None and known.api_endpoint != endpoint and "session" in known.credentials.kinds:
         from client import credentials
 
         credentials.forget(config, name, ended=False)
+
+
+def remove(config: Config, name: str) -> list[str]:
+    """Takes a context away with its credentials; its session is not ended on the platform. Returns notices.
+
+    Raises:
+        FrostError: It is the current one (exit 1), or there is none of that name (exit 5).
+    """
+    select(config, {}, name)
+    if name == config.current_context:
+        raise FrostError(
+            f"context {safe(name)!r} is the current one",
+            code="CONTEXT_IN_USE",
+            hint="choose another one before: frost config use-context NAME",
+        )
+    from client import credentials
+
+    notices = credentials.forget_all(config, name)
     with edit(config.path) as document:
-        document.context(name)["api_endpoint"] = quoted(wanted)
+        document.map("contexts").pop(name, None)
+    return notices
 
 
 def set_region(config: Config, name: str, region: str) -> None:

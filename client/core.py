@@ -117,6 +117,18 @@ class Reply(NamedTuple):
     def request_id(self) -> str:
         return safe(self.headers.get("x-request-id", ""), 64)
 
+    @property
+    def changed(self) -> bool:
+        """Whether a write found anything to change; an answer that does not say so has."""
+        return self.headers.get("x-frost-changed", "").lower() != "false"
+
+
+class Change(NamedTuple):
+    """What came of a write: its record (None without one), and whether there was anything to change."""
+
+    record: Any
+    changed: bool
+
 
 NOT_LISTENING = "NOT_LISTENING"
 """The code of a Broken when nobody listens at a unix socket, which the local platform can be started for."""

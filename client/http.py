@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import import_module
@@ -21,6 +21,7 @@ from client.core import (
     NOT_LISTENING,
     Broken,
     Call,
+    Change,
     Credential,
     Exchanged,
     Link,
@@ -37,6 +38,7 @@ from client.core import (
 )
 from client.errors import FrostError
 from client.network import ANSWER_BYTES, CONNECT_SECONDS, TOTAL_SECONDS, authorities, check_socket_owner, proxy_for
+from client.pages import cursors, next_cursor
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -84,6 +86,25 @@ class Http:
         """The members of the answer's list, each as the call's model."""
         found = await self.call(call)
         return [modelled(item, call.model) for item in found[call.member]]
+
+    async def pages(self, page: Callable[[str], Call]) -> AsyncIterator[list[Any]]:
+        """All pages of a list, each as the models of its records; `page` makes the request of a cursor's page."""
+        trail = cursors()
+        cursor: str | None = next(trail)
+        while cursor is not None:
+            call = page(cursor)
+            answer = await self.call(call)
+            yield [modelled(item, call.model) for item in answer[call.member]]
+            try:
+                cursor = trail.send(next_cursor(answer))
+            except StopIteration:
+                cursor = None
+
+    async def change(self, call: Call) -> Change:
+        """A write: its record as the call's model, and whether there was anything to change."""
+        reply = await self.send(call.request)
+        found = document(call, reply)
+        return Change(found if found is None else modelled(found, call.model), reply.changed)
 
     async def document(self, call: Call, model: str) -> Any:
         """The whole answer as another model than the one of its records."""

@@ -22,6 +22,7 @@ from client.core import (
     USER_AGENT,
     Broken,
     Call,
+    Change,
     Exchanged,
     Link,
     OnReply,
@@ -68,6 +69,11 @@ class OneShot:
             FrostError: There was no answer, or not the one that was asked for.
         """
         return document(call, self.send(call.request))
+
+    def change(self, call: Call) -> Change:
+        """A write: its record as plain JSON, and whether there was anything to change."""
+        reply = self.send(call.request)
+        return Change(document(call, reply), reply.changed)
 
     def send(self, request: Request) -> Reply:
         """The successful answer to a request, unread."""

@@ -128,7 +128,7 @@ def quantity(value: int | None, unit: object) -> str:
     return f"{value} GB" if unit == "gb" else str(value)
 
 
-def _time(key: str, title: str, wide: bool = False) -> Column:
+def time_column(key: str, title: str, wide: bool = False) -> Column:
     def instant(record: Record) -> float | None:
         moment = parse_time(record.get(key))
         return moment.timestamp() if moment else None
@@ -136,11 +136,11 @@ def _time(key: str, title: str, wide: bool = False) -> Column:
     return Column(key, title, wide, cell=lambda record: time_text(record.get(key)), sort=instant, whole=True)
 
 
-def _id(key: str, title: str, wide: bool = False) -> Column:
+def id_column(key: str, title: str, wide: bool = False) -> Column:
     return Column(key, title, wide, whole=True)
 
 
-def _number(key: str, title: str, wide: bool = False) -> Column:
+def number_column(key: str, title: str, wide: bool = False) -> Column:
     def number(record: Record) -> int | float | None:
         value = record.get(key)
         return value if isinstance(value, int | float) else None
@@ -169,12 +169,17 @@ def _progress(record: Record) -> str:
     return f"{value}%" if isinstance(value, int | float) else UNKNOWN
 
 
+def _operation_status(record: Record) -> str:
+    status = str(record.get("status") or "")
+    return f"{status} (stalled)" if record.get("stalled") else status
+
+
 def _about(record: Record) -> str:
     """What an operation works on, by the best name the answer has."""
     return str(record.get("tenantName") or record.get("resourceId") or record.get("tenantId") or "")
 
 
-def _fields(all_columns: Sequence[Column], **names: str) -> dict[str, Column]:
+def fields(all_columns: Sequence[Column], **names: str) -> dict[str, Column]:
     by_key = {column.key: column for column in all_columns}
     return {name: by_key[key] for name, key in names.items()}
 
@@ -185,14 +190,14 @@ _TENANT = (
     Column("displayName", "Name"),
     Column("status", "Status"),
     Column("slug", "Slug"),
-    _id("id", "ID"),
+    id_column("id", "ID"),
     Column("organizationName", "Organization"),
-    _number("defaultTagCount", "Tags", wide=True),
+    number_column("defaultTagCount", "Tags", wide=True),
     Column("tightestQuota", "Tightest quota", wide=True, cell=_tightest_text, sort=_tightest_share),
     Column("role", "Role", wide=True),
-    _id("organizationId", "Organization ID", wide=True),
-    _time("createdAt", "Created", wide=True),
-    _time("updatedAt", "Updated", wide=True),
+    id_column("organizationId", "Organization ID", wide=True),
+    time_column("createdAt", "Created", wide=True),
+    time_column("updatedAt", "Updated", wide=True),
 )
 
 TENANT = Kind(
@@ -200,7 +205,7 @@ TENANT = Kind(
     "tenants",
     "id",
     _TENANT,
-    _fields(
+    fields(
         _TENANT,
         name="displayName",
         status="status",
@@ -217,8 +222,8 @@ _ORGANIZATION = (
     Column("name", "Name"),
     Column("slug", "Slug"),
     Column("role", "Role"),
-    _id("id", "ID"),
-    _time("createdAt", "Created", wide=True),
+    id_column("id", "ID"),
+    time_column("createdAt", "Created", wide=True),
 )
 
 ORGANIZATION = Kind(
@@ -226,7 +231,7 @@ ORGANIZATION = Kind(
     "organizations",
     "id",
     _ORGANIZATION,
-    _fields(_ORGANIZATION, name="name", slug="slug", role="role", id="id"),
+    fields(_ORGANIZATION, name="name", slug="slug", role="role", id="id"),
     "name",
 )
 
@@ -244,24 +249,24 @@ CONTEXT = Kind(
     "contexts",
     "name",
     _CONTEXT,
-    _fields(_CONTEXT, name="name", endpoint="api_endpoint", credential="credential", tenant="tenant", region="region"),
+    fields(_CONTEXT, name="name", endpoint="api_endpoint", credential="credential", tenant="tenant", region="region"),
     "name",
 )
 
 _OPERATION = (
     Column("kind", "Kind"),
-    Column("status", "Status"),
+    Column("status", "Status", cell=_operation_status),
     Column("progress", "Progress", align="right", cell=_progress, sort=lambda record: record.get("progress")),
     Column("currentStep", "Step"),
     Column("about", "About", cell=_about, sort=lambda record: _about(record).casefold() or None),
-    _time("startedAt", "Started"),
-    _id("runId", "Run ID"),
-    _id("operationId", "Operation ID", wide=True),
-    _id("tenantId", "Tenant ID", wide=True),
-    _time("createdAt", "Created", wide=True),
-    _time("completedAt", "Completed", wide=True),
+    time_column("startedAt", "Started"),
+    id_column("runId", "Run ID"),
+    id_column("operationId", "Operation ID", wide=True),
+    id_column("tenantId", "Tenant ID", wide=True),
+    time_column("createdAt", "Created", wide=True),
+    time_column("completedAt", "Completed", wide=True),
     Column("errorCode", "Error", wide=True),
-    _id("startedBy", "Started by", wide=True),
+    id_column("startedBy", "Started by", wide=True),
 )
 
 OPERATION = Kind(
@@ -269,6 +274,6 @@ OPERATION = Kind(
     "operations",
     "runId",
     _OPERATION,
-    _fields(_OPERATION, kind="kind", status="status", step="currentStep", about="about", id="runId", error="errorCode"),
+    fields(_OPERATION, kind="kind", status="status", step="currentStep", about="about", id="runId", error="errorCode"),
     "operationId",
 )

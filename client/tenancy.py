@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "FROST_TENANT"
 AMBIGUOUS = "AMBIGUOUS_NAME"
+ID_NEEDED = "TENANT_ID_NEEDED"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _LISTED = 10
 LONGEST_NAME = 128
@@ -67,10 +68,13 @@ def check_id(value: str, name: str) -> str:
     if not value:
         raise usage(f"{name} is empty; it takes a tenant's id", "leave it out to use the selected tenant")
     if not _UUID.fullmatch(value):
-        raise usage(
+        error = usage(
             f"{name} takes a tenant's id, not {safe(value, 60)!r}",
             "to choose a tenant by its name: frost tenant use NAME; the ids: frost tenant list",
+            code=ID_NEEDED,
         )
+        error.details = {"given": value}
+        raise error
     return value.lower()
 
 

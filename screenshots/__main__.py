@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import io
 import os
+import shutil
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -27,13 +28,18 @@ Pilot = Any
 
 @dataclass(frozen=True)
 class Scene:
-    """One picture: keys pressed from the opened program on, and the text that must then be on the screen."""
+    """One picture: keys pressed from the opened program on, and the text that must then be on the screen.
+
+    A key that begins with `…` is no key: the words behind it are waited for.
+    """
 
     name: str
     keys: tuple[str, ...]
     wanted: str
     theme: str = ""
     then: Callable[[Pilot], Awaitable[None]] | None = None
+    person: str = ""
+    """Who sits before it; empty for the owner."""
 
 
 async def device_code(pilot: Pilot) -> None:
@@ -44,6 +50,65 @@ async def device_code(pilot: Pilot) -> None:
     pilot.app.push_screen(DeviceCode("work", "BCDF-GHJK", address, f"{address}?user_code=BCDF-GHJK"))
 
 
+async def editor_opened(pilot: Pilot) -> None:
+    """The editor on the policy under the cursor."""
+    await until(pilot, lambda: "deployments" in text_of(pilot.app), "the policies")
+    await pilot.press("enter")
+    await until(pilot, lambda: hasattr(pilot.app.screen, "pane"), "the editor")
+
+
+async def text_written(pilot: Pilot, change: Callable[[str], str]) -> None:
+    """The editor with another text, once everything was said about it."""
+    await editor_opened(pilot)
+    editor = pilot.app.screen
+    await until(pilot, lambda: editor.found.fresh.get("check") and editor.offering.catalogue.names, "the editor")
+    editor.pane.put(change(editor.pane.text))
+    await pilot.pause(0.1)
+    await until(pilot, lambda: editor.found.problems or editor.found.fresh.get("check"), "the answer")
+
+
+async def denied(pilot: Pilot) -> None:
+    """A constraint that does not hold: the trace says which."""
+    narrower = '"constraints": { "equals": { "frn:resourceTag/env": "dev" } },\n      "targets": ["*"]'
+    await text_written(pilot, lambda text: text.replace('"targets": ["*"]', narrower, 1))
+    pilot.app.screen.form.put({"resourceTags": "env=prod", "sourceIp": "203.0.113.7", "requestTags": "none"})
+
+
+async def unreadable(pilot: Pilot) -> None:
+    """A misspelt operation: the last verdict stays, visibly old."""
+    await text_written(pilot, lambda text: text.replace("compute:launch-templates:*", "compute:lunch-templates:*"))
+    await pilot.press("f8")
+    if not pilot.app.screen.narrow:
+        pilot.app.screen.show_view("problems")
+
+
+async def beyond(pilot: Pilot) -> None:
+    """What the viewer would give without holding it."""
+    await text_written(pilot, lambda text: text)
+    pilot.app.screen.go("author")
+
+
+async def completing(pilot: Pilot) -> None:
+    """A part of an operation, and what can follow."""
+    await text_written(pilot, lambda text: text)
+    pilot.app.screen.pane.show_line(7, 99)
+    await pilot.press("enter", "quotation_mark", *"compute:sca")
+
+
+async def coverage(pilot: Pilot) -> None:
+    """What changes against the stored version, service by service."""
+    await text_written(pilot, lambda text: text.replace('"storage:objects:*"', '"quotas:*"'))
+    pilot.app.screen.go("coverage")
+
+
+async def review(pilot: Pilot) -> None:
+    """The difference before saving."""
+    await text_written(pilot, lambda text: text.replace('"storage:objects:*"', '"storage:objects:read"'))
+    await pilot.press("ctrl+s")
+
+
+EDITOR = ("2",)
+
 SCENES = (
     Scene("tenants", (), "Newsroom"),
     Scene("tenants-light", (), "Newsroom", theme="frost-light"),
@@ -51,10 +116,34 @@ SCENES = (
     Scene("provisioning", ("slash", *"sandbox", "enter", "d"), "isolation"),
     Scene("switcher", ("ctrl+t",), "Switch tenant"),
     Scene("create", ("n", *"Night Shift"), "Night Shift"),
-    Scene("contexts", ("2",), "Endpoint"),
-    Scene("confirm", ("2", "o"), "Sign out?"),
+    Scene("policies", ("2",), "contractor access"),
+    Scene("policy-attachments", ("2", "…contractor", "t"), "deployers"),
+    Scene("policy-versions", ("2", "…contractor", "v", "…create", "j"), "► 3"),
+    Scene("policy-difference", ("2", "…contractor", "v", "…create", "G", "enter"), "32 gained, 64 lost"),
+    Scene("policy-rollback", ("2", "…contractor", "v", "…create", "G", "b"), "network:vpcs:read"),
+    Scene("policy-delete", ("2", "…contractor", "j", "delete"), "− secrets:"),
+    Scene("groups", ("3",), "contractors"),
+    Scene("group-members", ("3", "…contractors", "enter"), "expired"),
+    Scene("group-picker", ("3", "…contractors", "m", "…cluster-proxy", *"tenant-", "tab", "tab"), "2 marked"),
+    Scene(
+        "group-effect", ("3", "…contractors", "m", "…compute-all", *"compute-all", "enter"), "− compute:images:create"
+    ),
+    Scene("group-delete", ("3", "…contractors", "delete"), "− compute:instances:create"),
+    Scene("access", ("3", "…contractors", "enter", "…expired", "w"), "compute:images:list"),
+    Scene("catalogue", ("4", "…audit:", "slash", *"key-pairs", "enter"), "5 of 528"),
+    Scene("who", ("4", "…audit:", "slash", *"key-pairs:import", "enter", "w", "…Target", "enter"), "Astrid"),
+    Scene("contexts", ("5",), "Endpoint"),
+    Scene("confirm", ("5", "o"), "Sign out?"),
     Scene("help", ("question_mark",), "Create tenant"),
     Scene("palette", ("ctrl+p", *"tenant"), "tenant"),
+    Scene("editor", EDITOR, "within what you hold", then=editor_opened),
+    Scene("editor-light", EDITOR, "within what you hold", theme="frost-light", then=editor_opened),
+    Scene("editor-denied", EDITOR, "nearest", then=denied),
+    Scene("editor-problem", EDITOR, "! line 9", then=unreadable),
+    Scene("editor-completion", EDITOR, "compute:scale-groups: ", then=completing),
+    Scene("editor-coverage", EDITOR, "−", then=coverage),
+    Scene("editor-author", EDITOR, "you do not hold this", then=beyond, person="viewer@aurora.example"),
+    Scene("editor-save", EDITOR, "lost", then=review),
     Scene("sign-in", (), "BCDF-GHJK", then=device_code),
 )
 
@@ -71,19 +160,27 @@ async def picture(scene: Scene, size: tuple[int, int], home: Home) -> str:
     from tui.launch import Launch
 
     (home.path / ".cli" / "state.json").unlink(missing_ok=True)
+    shutil.rmtree(home.path / ".cli" / "drafts", ignore_errors=True)
     app = FrostApp(resolve(None, os.environ), Launch(), home.path / ".cli" / "state.json")
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: "Newsroom" in text_of(app) and app.workspace.link.state == "up", scene.name)
+        seen = "Newsroom" if not scene.person else "Web Shop"
+        await until(pilot, lambda: seen in text_of(app) and app.workspace.link.state == "up", scene.name)
         if scene.theme:
             app.theme = scene.theme
         for key in scene.keys:
-            await pilot.press(key)
+            if key.startswith("…"):
+                await until(pilot, lambda words=key[1:]: words in text_of(app), scene.name)  # type: ignore[misc]
+            else:
+                await pilot.press(key)
         if scene.then is not None:
             await scene.then(pilot)
         await until(pilot, lambda: scene.wanted in text_of(app), scene.name)
         await pilot.pause(0.3)
         app.workspace.link.latency_ms = 4.0
         app.frame.changed("link")
+        for screen in app.screen_stack:  # below a dialog as well
+            if hasattr(screen, "show_facts"):
+                screen.show_facts()
         await pilot.pause(0.1)
         return app.export_screenshot(title="frost")
 
@@ -111,6 +208,8 @@ def main() -> int:
         for scene in SCENES:
             if options.scenes and scene.name not in options.scenes:
                 continue
+            if scene.person:
+                assert home.frost("login", "--as", scene.person).code == 0
             for columns, rows in SIZES:
                 svg = asyncio.run(picture(scene, (columns, rows), home))
                 path = FOLDER / f"{scene.name}-{columns}x{rows}.svg"
@@ -120,6 +219,8 @@ def main() -> int:
                 if not options.check:
                     path.write_text(svg)
                     draw(svg, path.with_suffix(".png"))
+            if scene.person:
+                assert home.frost("login", "--as", "owner@aurora.example").code == 0
     finally:
         home.remove()
     for name in drifted:

@@ -15,6 +15,7 @@ from service.account import deletion_routes as deletion
 from service.account import key_routes as keys
 from service.account import routes as account
 from service.edge import HANDLERS, Activity, Edge
+from service.head import HeadAsGet
 from service.iam import binding_routes as bindings
 from service.iam import cluster_routes as clusters
 from service.iam import group_routes as groups
@@ -80,7 +81,7 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
         telemetry=SILENT,
         exception_handlers=HANDLERS,
-        middleware=[Middleware(Edge, activity=activity)],
+        middleware=[Middleware(Edge, activity=activity), Middleware(HeadAsGet)],
     )
     for area in AREAS:
         # Their paths are whole already: including a router would analyse every route a second time.

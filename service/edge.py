@@ -172,15 +172,15 @@ async def answer_http_exception(request: Request, error: Exception) -> JSONRespo
 def allowed_methods(request: Request) -> list[str]:
     """Every method some route has for this path, as far as they exist here; the framework names the first's only."""
     over_socket = peer_uid(request.scope) is not None
-    return sorted(
-        {
-            method
-            for route in request.app.routes
-            if route.path_regex.match(request.scope["path"])
-            for method in route.methods
-            if over_socket or not RULES[method, route.path_format].local
-        }
-    )
+    methods = {
+        method
+        for route in request.app.routes
+        if route.path_regex.match(request.scope["path"])
+        for method in route.methods
+        if over_socket or not RULES[method, route.path_format].local
+    }
+    # service/head.py answers it wherever there is a GET.
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
 
 async def answer_validation_error(request: Request, error: Exception) -> JSONResponse:

@@ -71,7 +71,9 @@ def authentication_required(hint: str | None = None) -> Refusal:
 
 def session_required() -> Refusal:
     """403 for a machine credential where a person has to sign in (checklist N03)."""
-    return Refusal(403, "SESSION_REQUIRED", "this needs an interactive session", hint="sign in with the login command")
+    return Refusal(
+        403, "SESSION_REQUIRED", "this needs an interactive session", hint="sign in as a person: frost login"
+    )
 
 
 def tenant_access_denied() -> Refusal:

@@ -12,6 +12,7 @@ from service.access.guard import area
 from service.clock import wire_time
 from service.db import migrate
 from service.db.tables import platform_state, resources, tenants
+from service.operations import store as operations
 from service.platform import Platform, platform_of
 from service.version import VERSION
 
@@ -22,6 +23,7 @@ router = area("platform")
 def platform_status(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
     """What runs here: version, process, world, database and how much there is in it."""
     with platform.database.read() as connection:
+        stalled = operations.stalled_count(connection, platform.clock.now())
         world = select(platform_state.c.value).where(platform_state.c.name == "world").scalar_subquery()
         counts = connection.execute(
             select(
@@ -40,6 +42,7 @@ def platform_status(platform: Platform = Depends(platform_of), access: Access = 
             "socket": str(platform.settings.socket),
             "schemaRevision": migrate.HEAD,
             "openOperations": platform.operations.open_count(),
+            "stalledOperations": stalled,
             "tenants": counts.tenants,
             "resources": counts.resources,
         }

@@ -5,91 +5,12 @@ table, so none of them can tell a different story (design: Screens). Running an 
 the place or of the app: it has a method `do_<last part of the id>`.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
-Record = Mapping[str, Any]
+from tui.action import ANYWHERE, LIST, Action, Command, Situation, line
+from tui.policy_actions import POLICY_ACTIONS
 
-ANYWHERE = "app"
-"""The scope of actions that work in every place."""
-LIST = "list"
-"""The scope of actions that every place with a list has."""
-
-
-class Situation(NamedTuple):
-    """What an action is judged by. Empty texts mean that there is no such thing."""
-
-    place: str = ""
-    record: Record | None = None
-    """The record under the cursor."""
-    context: str = ""
-    tenant: str = ""
-    """Id of the tenant worked in."""
-    tenant_before: str = ""
-    read_only: str = ""
-    """Why nothing may be changed; empty when changes are allowed."""
-    session: bool = False
-    """Whether the context is signed in as a person."""
-    creatable: tuple[str, ...] = ()
-    """Ids of the organizations in which the caller may create and rename tenants."""
-    identity_known: bool = False
-    undo: str = ""
-    """What the last reversible action was, as long as it can be taken back."""
-    earlier: bool = False
-    later: bool = False
-    """Whether there is a view before and after this one in the history."""
-
-
-Reason = Callable[[Situation], str]
-Command = Callable[[Situation], str]
-
-
-def always(_: Situation) -> str:
-    """The reason of an action that is never disabled."""
-    return ""
-
-
-def no_command(_: Situation) -> str:
-    """The command of an action that only moves or shows something."""
-    return ""
-
-
-class Action(NamedTuple):
-    """One thing a person can do. `keys` are Textual key names or single characters, the first one is shown."""
-
-    id: str
-    title: str
-    keys: tuple[str, ...]
-    word: str = ""
-    """How the footer names it; empty: not in the footer."""
-    reason: Reason = always
-    """Why it cannot be done now; empty when it can."""
-    command: Command = no_command
-    """The equal command line, empty when there is none."""
-    help: str = ""
-    dialog: bool = False
-    """Whether it opens a dialog: keys typed behind it belong to that dialog."""
-    of_named: bool = False
-    """Whether an argument on the `:` line names the record, in place of the one under the cursor."""
-    writes: bool = False
-    """Whether it changes something on the platform or in the config: then a read-only context refuses it."""
-
-    @property
-    def scope(self) -> str:
-        """Where it works: `app`, `list` or the name of a place."""
-        return self.id.partition(".")[0]
-
-    @property
-    def method(self) -> str:
-        """The method that does it, on the app or on the place."""
-        return "do_" + self.id.partition(".")[2]
-
-
-def line(*words: str) -> str:
-    """A command line a shell reads back as exactly these words."""
-    import shlex
-
-    return shlex.join(("frost", *words))
+__all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "Situation", "line", "of_scope")
 
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
@@ -125,6 +46,13 @@ def _is_the_context(situation: Situation) -> str:
     if situation.read_only or situation.record is None:
         return situation.read_only or "nothing is selected"
     return "this context is already in use" if situation.record.get("name") == situation.context else ""
+
+
+def _in_the_way_of_deleting(situation: Situation) -> str:
+    if situation.read_only or situation.record is None:
+        return situation.read_only or "nothing is selected"
+    in_use = situation.record.get("name") == situation.context
+    return "this context is in use: use another one first" if in_use else ""
 
 
 def _not_signed_in(situation: Situation) -> str:
@@ -258,6 +186,17 @@ ACTIONS: tuple[Action, ...] = (
         writes=True,
     ),
     Action(
+        "contexts.create",
+        "Create context",
+        ("n",),
+        "new",
+        reason=lambda s: s.read_only,
+        command=lambda s: line("login", "--context", "NAME", "--endpoint", "URL"),
+        help="A platform by a name of your own, with its endpoint and region",
+        dialog=True,
+        writes=True,
+    ),
+    Action(
         "contexts.edit",
         "Edit endpoint and region",
         ("e",),
@@ -290,6 +229,17 @@ ACTIONS: tuple[Action, ...] = (
         of_named=True,
         writes=True,
     ),
+    Action(
+        "contexts.delete",
+        "Delete context",
+        ("delete",),
+        "delete",
+        reason=_in_the_way_of_deleting,
+        help="With its stored credentials; asks first",
+        dialog=True,
+        writes=True,
+    ),
+    *POLICY_ACTIONS,
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
@@ -298,8 +248,3 @@ BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
 def of_scope(*scopes: str) -> list[Action]:
     """The actions of these scopes, in the order of the scopes and then of the table."""
     return [action for scope in scopes for action in ACTIONS if action.scope == scope]
-
-
-def of_place(place: str) -> list[Action]:
-    """What can be done in a place, the most particular first."""
-    return of_scope(place, LIST, ANYWHERE)

@@ -24,6 +24,7 @@ from tui.display_filter import VisibleControls
 from tui.driver import FrostDriver
 from tui.launch import Launch
 from tui.messages import SignInWanted
+from tui.notices import Notice, Notices
 from tui.screens.frame import FrameScreen
 from tui.widgets.record_table import RecordTable
 from tui.workspace import Severity, Workspace
@@ -65,6 +66,7 @@ class FrostApp(App[None]):
         )
         self.frame = FrameScreen(self.workspace, self.keys)
         self._net = VisibleControls()
+        self._notices = Notices()
         self._asking_to_sign_in = False
 
     def get_default_screen(self) -> Screen[Any]:
@@ -83,6 +85,9 @@ class FrostApp(App[None]):
         gc.enable()
         self.frame.furnish()
         self.workspace.start()
+        if self.workspace.first_run:
+            # The hint of the first run is on the screen: it was shown, however this run ends.
+            state.save(self.state_path, self.remembered)
         for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
             self.frame.toast(problem, "warning")
 
@@ -98,6 +103,25 @@ class FrostApp(App[None]):
         going_on = " What is being provisioned goes on without this screen." if self.workspace.running else ""
         key = self.keys.label("app.quit")
         self.frame.toast(f"{key} quits.{going_on}" if key else f"Quit with :quit.{going_on}")
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: Severity = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Tell something at the edge, with the few other things told lately. Its text is never markup."""
+        now, seconds = time.monotonic(), self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        anew = self._notices.add(Notice(message, severity, now + seconds), now)
+        if anew is not None:
+            self.clear_notifications()
+        for notice in anew or (Notice(message, severity, now + seconds),):
+            super().notify(
+                notice.words, title=title, severity=notice.severity, timeout=notice.until - now, markup=False
+            )
 
     # The workspace's wires
 

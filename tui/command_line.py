@@ -1,11 +1,14 @@
 """The `:` line: what was typed, as an intention. Pure; completion and history live here as well.
 
-`:tenants`, `:tenants web` (with a filter), `:use newsroom`, `:create Name of a tenant`, `:help`, `:quit`,
-or an action by its name (`:tenants.rename`). Enter runs exactly what was typed, Tab takes the suggestion.
+`:tenants`, `:tenants web` (with a filter), `:filter web`, `:sort status`, `:use newsroom`, `:create Name of a tenant`,
+`:help`, `:quit`, or an action by its name (`:tenants.rename`). Enter runs exactly what was typed, Tab takes the
+suggestion.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
 
 from tui import actions
 
@@ -37,6 +40,8 @@ class Mistake:
 ALIASES = {
     "use": "tenants.use",
     "create": "tenants.create",
+    "filter": "list.filter",
+    "sort": "list.sort",
     "rename": "tenants.rename",
     "context": "contexts.use",
     "use-context": "contexts.use",
@@ -50,7 +55,10 @@ ALIASES = {
     "q": "app.quit",
     "quit": "app.quit",
 }
-TAKES = {"tenants.use", "tenants.create", "tenants.rename", "contexts.use", "contexts.sign_in", "contexts.sign_out"}
+TAKES = {
+    *("list.filter", "list.sort", "tenants.create", "tenants.rename"),
+    *(action.id for action in actions.ACTIONS if action.of_named),
+}
 
 
 def words(places: Sequence[str]) -> list[str]:
@@ -76,6 +84,8 @@ def parse(text: str, places: Sequence[str]) -> Go | Run | Mistake | None:
         if command == "use":
             return _unquoted(Run("tenants.use", argument.strip()))
         return Mistake(f"tenant {command} is not known here; there is: tenant use NAME, tenant list")
+    if name == "iam" and rest:
+        return _iam(rest)
     if name in places:
         return Go(name, rest)
     action = name if name in actions.BY_ID else ALIASES.get(name)
@@ -86,13 +96,46 @@ def parse(text: str, places: Sequence[str]) -> Go | Run | Mistake | None:
     return _unquoted(Run(action, rest))
 
 
+# Commands about one record, and the action that shows the same; the record is the first word behind them.
+_IAM = {
+    ("group", "get"): "groups.open",
+    ("group", "member", "list"): "groups.open",
+    ("policy", "get"): "policies.edit",
+    ("policy", "update"): "policies.edit",
+    ("policy", "attachments"): "policies.attachments",
+    ("policy", "history"): "policies.versions",
+}
+
+
+def _iam(rest: str) -> Go | Run | Mistake:
+    """What a command of `frost iam` means here: the lists as places, one record as what shows it."""
+    import shlex
+
+    try:
+        typed = shlex.split(rest)
+    except ValueError:
+        return Mistake("a quote is not closed")
+    flags = dict(pairwise(typed))
+    if typed[0] == "catalog":
+        return Go("catalogue", flags.get("--filter", ""))
+    if typed[:2] in (["group", "list"], ["policy", "list"]):
+        return Go({"group": "groups", "policy": "policies"}[typed[0]])
+    if typed[0] == "who" and flags.get("--operation"):
+        return Run("catalogue.who", f"{flags['--operation']} {flags.get('--target', '*')}")
+    for command, action in _IAM.items():
+        if tuple(typed[: len(command)]) == command and len(typed) > len(command):
+            return Run(action, typed[len(command)])
+    return Mistake(f"iam {rest} is not known here; there is: iam catalog, iam group list, iam policy list, iam who")
+
+
 def _shortened(word: str, rest: str, places: Sequence[str]) -> Go | Mistake:
     found = [place for place in places if place.startswith(word.casefold())]
     if len(found) == 1:
         return Go(found[0], rest)
     if found:
         return Mistake(f"{word} may be {' or '.join(found)}")
-    return Mistake(f"there is no {word}; Tab shows what there is")
+    nearest = get_close_matches(word.casefold(), words(places), 1)
+    return Mistake(f"there is no {word}; {f'did you mean {nearest[0]}?' if nearest else 'Tab shows what there is'}")
 
 
 def _unquoted(run: Run) -> Run | Mistake:
@@ -109,7 +152,7 @@ def _unquoted(run: Run) -> Run | Mistake:
 
 
 def complete(text: str, places: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Whole lines that go on from what was typed, best first. `names` complete the argument (tenants, contexts)."""
+    """Whole lines that go on from what was typed, best first. `names` complete the argument."""
     word, blank, rest = text.lstrip().removeprefix(":").partition(" ")
     if not blank:
         typed = word.casefold()
@@ -117,7 +160,8 @@ def complete(text: str, places: Sequence[str], names: Sequence[str]) -> list[str
         starting = [candidate for candidate in candidates if candidate.startswith(typed)]
         within = [candidate for candidate in candidates if typed in candidate and candidate not in starting]
         return list(dict.fromkeys(starting + within))
-    if (ALIASES.get(word.casefold()) or word.casefold()) not in TAKES:
+    action = ALIASES.get(word.casefold()) or word.casefold()
+    if action not in TAKES or action.startswith("list."):  # words for a list are no names
         return []
     typed = rest.strip().casefold()
     return [f"{word} {name}" for name in names if name.casefold().startswith(typed)]

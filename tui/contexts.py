@@ -6,7 +6,9 @@ Nothing heavy is imported until it is called; the first frame is on the screen b
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from client.errors import usage
 from client.records import Record
+from client.text import safe
 
 if TYPE_CHECKING:
     from client.api.client import Client
@@ -84,12 +86,39 @@ def use(connection: "Connection", name: str) -> "Connection":
     return again(connection, name)
 
 
+def add(connection: "Connection", name: str, endpoint: str, region: str) -> None:
+    """Make a context; one that is there stays as it is."""
+    from client.contexts import add, set_region
+
+    if name in connection.config.contexts:
+        raise usage(f"there is a context {safe(name, 80)!r} already")
+    add(connection.config, name, endpoint)
+    if region:
+        set_region(connection.config, name, region)
+
+
+def remove(connection: "Connection", name: str) -> list[str]:
+    """Take a context away with its credentials; notices for the person."""
+    from client.contexts import remove
+
+    return remove(connection.config, name)
+
+
+def default_endpoint(connection: "Connection") -> str:
+    """The endpoint of a context that names none."""
+    from client.local import default_endpoint
+
+    return default_endpoint(connection.environ)
+
+
 def change(connection: "Connection", name: str, endpoint: str, region: str) -> None:
-    """Store endpoint and region of a context, what of it changed."""
-    from client.contexts import set_endpoint, set_region
+    """Store endpoint and region of a context, what of it changed; an empty endpoint is the default one again."""
+    from client.contexts import drop_endpoint, set_endpoint, set_region
 
     before = connection.config.contexts[name]
-    if endpoint != before.api_endpoint:
+    if not endpoint:
+        drop_endpoint(connection.config, name, default_endpoint(connection))
+    elif endpoint != before.api_endpoint:
         set_endpoint(connection.config, name, endpoint)
     if region != before.region:
         set_region(connection.config, name, region)

@@ -23,12 +23,13 @@ class VisibleControls(LineFilter):
         if not any(DANGEROUS.search(segment.text) for segment in segments if not segment.control):
             return segments
         return [
-            segment if segment.control else Segment(DANGEROUS.sub(_sign, segment.text), segment.style)
+            segment if segment.control else Segment(DANGEROUS.sub(sign, segment.text), segment.style)
             for segment in segments
         ]
 
 
-def _sign(match: re.Match[str]) -> str:
+def sign(match: re.Match[str]) -> str:
+    """What is shown in place of a dangerous character."""
     character = match.group()
     # One cell for one cell: the line was measured before, and a longer sign would push it out of its columns.
     return safe(character)[0] if ord(character) < 0x20 or character == "\x7f" else "�"

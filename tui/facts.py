@@ -22,14 +22,15 @@ def facts(workspace: Workspace) -> Facts:
     if link.state == "lost" and link.since is not None:
         words = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again · r tries now"
         tone = "$text-error"
+    nobody = link.state == "signed_out"  # who it was is no longer who it is
     missing = workspace.tenant_id and not tenant and workspace.tenants_state == "fresh"
     return Facts(
         context=workspace.context,
         organization=str(tenant.get("organizationName", "")),
         tenant=str(tenant.get("displayName", "")) or ("not available: choose another" if missing else ""),
         status=str(tenant.get("status", "")),
-        who=workspace.who,
-        how=how,
+        who="" if nobody else workspace.who,
+        how="" if nobody else how,
         note=HINT if workspace.first_run else _source(workspace),
         read_only=bool(workspace.read_only),
         link=words,

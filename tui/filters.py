@@ -40,6 +40,17 @@ def highlights(terms: Sequence[Term]) -> tuple[str, ...]:
     return tuple(term.value for term in terms if not term.inverse and term.value)
 
 
+def narrows(before: Sequence[Term], after: Sequence[Term]) -> bool:
+    """Whether what `after` accepts was accepted by `before` already: nothing else need be looked at."""
+    return all(any(_implies(term, former) for term in after) for former in before)
+
+
+def _implies(term: Term, former: Term) -> bool:
+    if term == former:
+        return True
+    return not (term.inverse or former.inverse) and term.field == former.field and former.value in term.value
+
+
 def accepts(terms: Sequence[Term], everything: str, field_text: Callable[[str], str]) -> bool:
     """Whether a record passes: `everything` is its text in casefolded form, `field_text` one field's."""
     for term in terms:

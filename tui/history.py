@@ -5,11 +5,20 @@ from typing import NamedTuple
 LIMIT = 50
 
 
+class Subject(NamedTuple):
+    """The record whose inside a place shows, and the tenant it belongs to."""
+
+    tenant_id: str
+    id: str
+    name: str
+
+
 class View(NamedTuple):
-    """A place and the filter it was shown with."""
+    """A place, the filter it was shown with, and what it showed the inside of."""
 
     place: str
     filter: str = ""
+    subject: Subject | None = None
 
 
 class History:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from textual.binding import Binding
 
 from tui import actions
+from tui.editor import actions as editor
 
 UNBOUND = "unbound"
 """A key name no terminal sends: how a binding is taken away through Textual's public keymap."""
@@ -81,6 +82,11 @@ class Keys(NamedTuple):
 
 def bindings(*scopes: str) -> list[Binding]:
     """The default bindings of some scopes, with ids so that a keymap can change them."""
+    return bindings_of(actions.of_scope(*scopes))
+
+
+def bindings_of(table: Iterable[actions.Action]) -> list[Binding]:
+    """The default bindings of some actions."""
     return [
         # With priority, so that the frame can wait for a dialog before the next key is handed on (action_perform).
         Binding(
@@ -91,7 +97,7 @@ def bindings(*scopes: str) -> list[Binding]:
             priority=True,
             id=action.id,
         )
-        for action in actions.of_scope(*scopes)
+        for action in table
         if action.keys
     ]
 
@@ -103,7 +109,8 @@ def typed(key: str) -> bool:
 
 def resolve(wanted: Mapping[str, object], movement: Iterable[Binding] = ()) -> Keys:
     """The defaults with what the config asks for. `movement` are bindings of lists that can be changed as well."""
-    defaults = {action.id: tuple(spelling(key) for key in action.keys) for action in actions.ACTIONS}
+    table = (*actions.ACTIONS, *editor.ACTIONS)
+    defaults = {action.id: tuple(spelling(key) for key in action.keys) for action in table}
     for binding in movement:
         if binding.id is not None:
             defaults[binding.id] = tuple(spelling(key) for key in binding.key.split(","))
@@ -147,4 +154,6 @@ def _meet(one: str, other: str) -> bool:
     if one == other:
         return False
     scopes = {one.partition(".")[0], other.partition(".")[0]}
+    if editor.EDITOR in scopes:
+        return len(scopes) == 1  # over the editor nothing of the frame hears a key
     return len(scopes) == 1 or bool(scopes & {actions.ANYWHERE, actions.LIST, "table"})

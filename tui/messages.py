@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 
 from textual.message import Message
 
+from tui.history import Subject
+
 
 class Perform(Message):
     """Asks the frame for an action, on a record named by `argument` where the cursor may have moved on since."""
@@ -12,6 +14,29 @@ class Perform(Message):
         super().__init__()
         self.action = action
         self.argument = argument
+
+
+class Travel(Message):
+    """Asks the frame for a place: an inner one shows the inside of `subject`; the cursor goes to `record`.
+
+    `back` is the way out of an inner place: where one came from stays what it was there.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        subject: Subject | None = None,
+        filter_line: str | None = None,
+        *,
+        record: str = "",
+        back: bool = False,
+    ) -> None:
+        super().__init__()
+        self.place = place
+        self.subject = subject
+        self.filter = filter_line
+        self.record = record
+        self.back = back
 
 
 class Undoable(Message):

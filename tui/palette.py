@@ -66,6 +66,25 @@ def entries(frame: "FrameScreen", typed: str = "") -> Iterator[Entry]:
             found += 1
             run = partial(frame.use_tenant, str(tenant["id"]))
             yield Entry(f"Use tenant {cut(safe(name), 40)}", "", cut(safe(tenant.get("organizationName", "")), 30), run)
+    yield from _records(frame, words)
+
+
+def _records(frame: "FrameScreen", words: list[str]) -> Iterator[Entry]:
+    """The groups and policies of the tenant that a search finds, as far as they were read."""
+    for place, title, action in (("policies", "Edit policy", "policies.edit"), ("groups", "Open group", "groups.open")):
+        rows = frame.workspace.collections.rows(place, frame.workspace.tenant_id).records if words else ()
+        found = [row for row in rows if any(word in str(row["name"]).casefold() for word in words)]
+        for row in found[:TENANTS]:
+            run = partial(_entered, frame, f"{action} {row['id']}")
+            about = cut(safe(row.get("description") or ""), 30)
+            yield Entry(f"{title} {cut(safe(row['name']), 40)}", "", about, run)
+
+
+def _entered(frame: "FrameScreen", line: str) -> None:
+    """Do what the `:` line would, also from another place."""
+    from tui.screens.prompt_line import run
+
+    frame.run_worker(run(frame, line), exit_on_error=False)
 
 
 def ranked(found: Iterator[Entry], typed: str) -> list[tuple[Entry, tuple[int, ...]]]:
@@ -127,10 +146,14 @@ class Palette(Dialog[Entry | None]):
         super().on_mount()
         self._match("")
 
+    def entries(self, typed: str) -> Iterator[Entry]:
+        """What there is to choose from."""
+        return entries(self.frame, typed)
+
     def _match(self, typed: str) -> None:
         self.typed = typed
         room = min(WIDTH, self.app.size.width) - 6 - KEY - TITLE - 5  # frame, scrollbar, blanks
-        hits = ranked(entries(self.frame, typed), typed)[:SHOWN]
+        hits = ranked(self.entries(typed), typed)[:SHOWN]
         self.found = [entry for entry, _ in hits]
         choices = self.query_one(OptionList)
         choices.clear_options()

@@ -14,6 +14,8 @@ class Door(NamedTuple):
     name: str
     title: str
     open: Callable[["Workspace"], "Place"]
+    within: str = ""
+    """The place whose records this one shows the inside of: it has no digit and is entered from there."""
 
 
 def _tenants(workspace: "Workspace") -> "Place":
@@ -22,11 +24,75 @@ def _tenants(workspace: "Workspace") -> "Place":
     return Tenants(workspace)
 
 
+def _policies(workspace: "Workspace") -> "Place":
+    from tui.screens.policies import Policies
+
+    return Policies(workspace)
+
+
+def _attachments(workspace: "Workspace") -> "Place":
+    from tui.screens.attachments import Attachments
+
+    return Attachments(workspace)
+
+
+def _versions(workspace: "Workspace") -> "Place":
+    from tui.screens.versions import Versions
+
+    return Versions(workspace)
+
+
+def _groups(workspace: "Workspace") -> "Place":
+    from tui.screens.groups import Groups
+
+    return Groups(workspace)
+
+
+def _members(workspace: "Workspace") -> "Place":
+    from tui.screens.members import Members
+
+    return Members(workspace)
+
+
+def _access(workspace: "Workspace") -> "Place":
+    from tui.screens.access import Access
+
+    return Access(workspace)
+
+
+def _catalogue(workspace: "Workspace") -> "Place":
+    from tui.screens.catalogue import Catalogue
+
+    return Catalogue(workspace)
+
+
+def _who(workspace: "Workspace") -> "Place":
+    from tui.screens.who import Who
+
+    return Who(workspace)
+
+
 def _contexts(workspace: "Workspace") -> "Place":
     from tui.screens.contexts import Contexts
 
     return Contexts(workspace)
 
 
-DOORS = (Door("tenants", "Tenants", _tenants), Door("contexts", "Contexts", _contexts))
+DOORS = (
+    Door("tenants", "Tenants", _tenants),
+    Door("policies", "Policies", _policies),
+    Door("groups", "Groups", _groups),
+    Door("catalogue", "Catalogue", _catalogue),
+    Door("contexts", "Contexts", _contexts),
+)
+"""The places of the navigation."""
+INNER = (
+    Door("attachments", "Attachments", _attachments, "policies"),
+    Door("versions", "Versions", _versions, "policies"),
+    Door("members", "Members", _members, "groups"),
+    Door("access", "Access", _access, "groups"),
+    Door("who", "Who may", _who, "catalogue"),
+)
+"""Places that show the inside of a record of another place."""
 NAMES = tuple(door.name for door in DOORS)
+BY_NAME = {door.name: door for door in (*DOORS, *INNER)}

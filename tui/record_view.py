@@ -1,7 +1,8 @@
 """What a list shows: its records in the order and selection asked for, without any screen.
 
 Records are wire dicts as they came from the service, described by a `client.records.Kind`. The text a
-filter looks into is made once a record and kept, so that 20,000 records filter within a frame.
+filter looks into is made once a record and kept, ahead of the first filter where there is time for it, and a
+filter typed further looks only at what it showed before: so 20,000 records filter within a frame.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ class RecordView:
         self._records: Sequence[Record] = ()
         self._searchable: list[str | None] = []
         self._shown: Sequence[int] = range(0)
+        self._accepted: Sequence[int] = range(0)  # what the filter accepts, in the order of the service
+        self._prepared = 0  # records whose text to filter by is there, counted from the first
         self._positions: dict[str, int] | None = None
         self._filter = ""
         self._terms: tuple[filters.Term, ...] = ()
@@ -63,6 +66,7 @@ class RecordView:
         """Take a newer answer: sort, filter and the marks of what is still there stay."""
         self._records = records
         self._searchable = [None] * len(records)
+        self._prepared = 0
         if self.marks:
             key = self.kind.id_key
             self.marks &= {str(record[key]) for record in records}
@@ -71,8 +75,16 @@ class RecordView:
     def set_filter(self, line: str) -> None:
         """Show only what the filter line accepts."""
         self._filter = line
-        self._terms = filters.parse(line, tuple(self.kind.filter_fields))
-        self._arrange()
+        before, self._terms = self._terms, filters.parse(line, tuple(self.kind.filter_fields))
+        self._arrange(self._accepted if filters.narrows(before, self._terms) else None)
+
+    def prepare(self, number: int) -> bool:
+        """Make the filter's text of so many further records; False when all of them have it."""
+        end = min(self._prepared + number, len(self._records))
+        for index in range(self._prepared, end):
+            self._text(index)
+        self._prepared = end
+        return end < len(self._records)
 
     def sort_by(self, column: Column | None, reverse: bool = False) -> None:
         """Order by a column; None is the order the service gave."""
@@ -91,11 +103,13 @@ class RecordView:
         seen = {str(record[key]) for record in shown}
         return shown + [record for record in self._records if str(record[key]) in self.marks - seen]
 
-    def _arrange(self) -> None:
+    def _arrange(self, among: Sequence[int] | None = None) -> None:
+        """Filter and sort anew; `among` are the only records that can be accepted, where that is known."""
         self._positions = None
-        indexes: Sequence[int] = range(len(self._records))
+        indexes: Sequence[int] = range(len(self._records)) if among is None else among
         if self._terms:
             indexes = [index for index in indexes if self._accepts(index)]
+        self._accepted = indexes
         if self.sort_column is not None:
             indexes = self._sorted(indexes, self.sort_column.sort_value)
         self._shown = indexes
@@ -108,11 +122,14 @@ class RecordView:
 
     def _accepts(self, index: int) -> bool:
         record = self._records[index]
+        return filters.accepts(self._terms, self._text(index), lambda field: self._field(record, field))
+
+    def _text(self, index: int) -> str:
         everything = self._searchable[index]
         if everything is None:
-            texts = [column.text(record) for column in self.columns]
+            texts = [column.text(self._records[index]) for column in self.columns]
             everything = self._searchable[index] = "\n".join(texts).casefold()
-        return filters.accepts(self._terms, everything, lambda field: self._field(record, field))
+        return everything
 
     def _field(self, record: Record, name: str) -> str:
         column = self.kind.filter_fields[name]

@@ -1,22 +1,25 @@
 """The one place that knows where one works: context, tenant, identity, and what is loaded, stale or failing.
 
 The only holder of the client. It has no screen in it: what changes is told by topic (`link`, `identity`,
-`tenants`, `tenant`, `operations`, `context`, `contexts`) to one listener, and what runs in the background is handed to
-`spawn`, which keeps one task for each name and puts failures where they are shown.
+`tenants`, `tenant`, `operations`, `context`, `contexts`, `refresh` when everything is to be read anew, and the names of
+the lists in tui/collections.py) to one listener, and what runs in the background is handed to `spawn`, which keeps one
+task for each name and puts failures where they are shown.
 """
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from client import clock
 from client.errors import Exit, FrostError
 from client.records import Record
 from tui import contexts
+from tui.collections import Collections
+from tui.following import Following, Spawn
 from tui.link import Link
 from tui.state import RECENT, State, remembered
-from tui.watching import COALESCE_SECONDS, FINAL, REREAD_SECONDS, watched
+from tui.watching import FINAL, REREAD_SECONDS, watched
 
 if TYPE_CHECKING:
     from client.api.client import Client
@@ -28,10 +31,14 @@ Severity = Literal["information", "warning", "error"]
 MAY_CREATE = ("owner", "admin")
 
 
-class Spawn(Protocol):
-    """Runs a coroutine in the background in place of the one of the same name; None only ends that one."""
+class Caller(NamedTuple):
+    """Who was met where; `words` are for people."""
 
-    def __call__(self, name: str, work: Coroutine[Any, Any, None] | None) -> None: ...
+    context: str
+    endpoint: str
+    id: str
+    credential: str
+    words: str
 
 
 class Workspace:
@@ -54,18 +61,24 @@ class Workspace:
         self._spawn, self._changed, self._notice = spawn, changed, notice
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
-        self._reload_due = False
+        self._following = Following(self.client, spawn, self.refresh, self._follow_failed)
+        self.collections = Collections(self.ask, spawn, changed)
+        """The lists of the tenants: groups, policies and what belongs to them."""
+        self._caller: Caller | None = None
         self._first_run = not state.hinted
         state.hinted = True
         self._enter(connection)
 
     def _enter(self, connection: "Connection") -> None:
         """Stand in a context: nothing of another one is left, what is remembered of this one is shown."""
+        self.collections.drop()
         self._stay = object()
         self.connection = connection
         self.context = connection.context.name
         self.endpoint = contexts.endpoint_text(connection)
         self._client: Client | None = None
+        self._asking: Connection | None = None
+        """The connection the client was made with; it holds the credential in use."""
         self._memory = self.state.of(self.context, self.endpoint)
         self.link = Link()
         self.me: dict[str, Any] | None = None
@@ -73,7 +86,6 @@ class Workspace:
         self.tenants_state: Literal["remembered", "fresh", "failed"] = "remembered"
         self.tenants_error = ""
         self.operations: dict[str, dict[str, Any]] = {}
-        self._followed = ""
         self.tenant_id = self._tenant_flag or self.environ.get("FROST_TENANT") or connection.context.tenant or ""
         self.tenant_source = contexts.tenant_source(self._tenant_flag, self.environ, connection)
         if not self.tenant_id and self._memory.recent:
@@ -112,6 +124,11 @@ class Workspace:
         return str(self.me.get("email") or self.me.get("name") or "") if self.me else self._memory.who
 
     @property
+    def keyed(self) -> bool:
+        """Whether an API key is used: it has no interactive session."""
+        return bool(self.me) and (self.me or {}).get("credential", {}).get("kind") == "api_key"
+
+    @property
     def organizations(self) -> Sequence[Mapping[str, Any]]:
         """The caller's organizations with the role in each."""
         return self.me.get("organizations", ()) if self.me else ()
@@ -139,7 +156,7 @@ class Workspace:
             made = await asyncio.to_thread(contexts.open_client, connection)
             # Reading the file again makes another connection to the same context: only leaving ends this one.
             if self._client is None and stay is self._stay:
-                self._client = made
+                self._client, self._asking = made, connection
         if self._client is None:
             raise asyncio.CancelledError
         return self._client
@@ -162,8 +179,9 @@ class Workspace:
             self._spawn("retry", self._retry())
         elif error.exit_code is Exit.NOT_SIGNED_IN:
             self.link.refused(error.message)
-            self._followed = ""
-            for name in ("retry", "poll", "follow", "load"):
+            self._following.stop()
+            # Nothing asks by itself any more: each refusal would put the question to sign in again.
+            for name in ("retry", "poll", "load", *(f"watch {tenant}" for tenant in self.operations)):
                 self._spawn(name, None)
         elif self.link.state != "up":
             self.link.answered(None)
@@ -186,7 +204,47 @@ class Workspace:
 
     def refresh(self) -> None:
         """Read everything shown again; at once, also while the connection counts as lost."""
+        self._changed("refresh")
         self._spawn("load", self.load())
+
+    async def look_again(self) -> bool:
+        """Read everything again, the file with the credential first: another shell may have signed in as somebody else.
+
+        False when nobody is signed in there either, so that there is nothing to ask.
+        """
+        fresh = await asyncio.to_thread(contexts.again, self.connection)
+        if self.link.state == "signed_out" and not fresh.context.credentials.kinds:
+            return False
+        if self.link.state == "signed_out" or fresh.context.api_endpoint != self.endpoint:
+            self.arrive(fresh)
+            return True
+        if self._asking is not None:
+            await asyncio.to_thread(self._asking.look_again)
+        self.connection = fresh
+        self._changed("contexts")
+        self.refresh()
+        return True
+
+    def _met(self, me: dict[str, Any]) -> None:
+        """Take who calls; when that is another one than before, nothing stays that was loaded for the other one."""
+        self.me = me
+        before = self._caller
+        now = self._caller = Caller(
+            self.context, self.endpoint, str(me.get("id")), str(me.get("credential", {}).get("kind")), self.who
+        )
+        if before is None or before._replace(words="") == now._replace(words=""):
+            return
+        if (before.context, before.endpoint) != (now.context, now.endpoint):
+            return  # the other one was met elsewhere, and left there
+        self._following.stop()
+        for tenant in self.operations:
+            self._spawn(f"watch {tenant}", None)
+        self.collections.drop()
+        self.operations.clear()
+        self.tenants = []
+        self._memory.recent.clear()
+        self._changed("context")
+        self._notice(f"{now.words} calls now in {self.context}, no longer {before.words}", "warning")
 
     async def load(self) -> None:
         """Read identity and tenants. Rows that are there stay until newer ones have come."""
@@ -196,7 +254,7 @@ class Workspace:
             self.tenants_state, self.tenants_error = "failed", error.message
             self._changed("tenants")
             return
-        self.me = me
+        self._met(me)
         self._take_tenants([tenant.wire() for tenant in found.tenants])
         self._settle_tenant(found.default_tenant_id or "")
         self._memory.who = self.who
@@ -214,34 +272,14 @@ class Workspace:
             self.tenant_id = default
         if self.tenant_id:
             self._memory.recent = self.recent[:RECENT]
-            self._begin_to_follow()
+            self._following.begin(self.tenant_id)
         self._changed("tenant")
 
     # Signals
 
-    def _begin_to_follow(self) -> None:
-        """Listen to the tenant worked in; listening already, go on with that."""
-        if self._followed != self.tenant_id:
-            self._followed = self.tenant_id
-            self._spawn("follow", self._follow(self.tenant_id))
-
-    async def _follow(self, tenant_id: str) -> None:
-        """Read again whenever the tenant worked in says that something happened."""
-        client = await self.client()
-        try:
-            async for _ in client.events(tenant_id):
-                if not self._reload_due:
-                    self._reload_due = True
-                    self._spawn("reload", self._reload())
-        except FrostError as error:
-            self._followed = ""
-            if error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
-                self._note(error)
-
-    async def _reload(self) -> None:
-        await asyncio.sleep(COALESCE_SECONDS)
-        self._reload_due = False
-        self.refresh()
+    def _follow_failed(self, error: FrostError) -> None:
+        if error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
+            self._note(error)
 
     def _watch_all(self) -> None:
         """Watch what is being provisioned, whoever started it (design: Screens; picked up at start)."""
@@ -285,7 +323,7 @@ class Workspace:
         self._memory.recent = list(dict.fromkeys(old for old in (tenant_id, before, *self._memory.recent) if old))
         del self._memory.recent[RECENT:]
         self._changed("tenant")
-        self._begin_to_follow()
+        self._following.begin(self.tenant_id)
         if self.read_only:
             self.tenant_source = "here"
             self._notice(f"Switched in this program only, nothing is stored: {self.read_only}", "information")
@@ -317,7 +355,8 @@ class Workspace:
     def arrive(self, connection: "Connection", *, signed_out: bool = False) -> None:
         """Begin anew with a connection: another context, or the same one with another endpoint or credential."""
         left = self._client
-        for task in ("retry", "load", "reload", "follow", *(f"watch {tenant}" for tenant in self.operations)):
+        self._following.stop()
+        for task in ("retry", "load", *(f"watch {tenant}" for tenant in self.operations)):
             self._spawn(task, None)
         self._tenant_flag = None
         self._enter(connection)
@@ -327,6 +366,7 @@ class Workspace:
             # Nothing is asked, so nobody is bothered with a question to sign in again: the header says how it is.
             self._spawn("poll", None)
             self.link.refused("you signed out")
+            self._memory.who = ""
             self.tenants_state, self.tenants_error = "failed", "you signed out"
             self._changed("context")
             return

@@ -10,9 +10,14 @@ from client.core import Link, OnReply
 
 if TYPE_CHECKING:
     from client.api.account import Account
+    from client.api.catalogue import Catalogue
+    from client.api.groups import Groups
     from client.api.operations import Operations
     from client.api.platform import Platform
+    from client.api.policies import Policies
+    from client.api.principals import Principals
     from client.api.tenants import Tenants
+    from client.api.trials import Trials
     from client.events import Signal
 
 
@@ -52,6 +57,36 @@ class Client:
         from client.api.platform import Platform
 
         return Platform(self._http)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        from client.api.catalogue import Catalogue
+
+        return Catalogue(self._http)
+
+    @cached_property
+    def groups(self) -> Groups:
+        from client.api.groups import Groups
+
+        return Groups(self._http)
+
+    @cached_property
+    def policies(self) -> Policies:
+        from client.api.policies import Policies
+
+        return Policies(self._http)
+
+    @cached_property
+    def trials(self) -> Trials:
+        from client.api.trials import Trials
+
+        return Trials(self._http)
+
+    @cached_property
+    def principals(self) -> Principals:
+        from client.api.principals import Principals
+
+        return Principals(self._http)
 
     def events(self, tenant_id: str) -> AsyncIterator[Signal]:
         """Signals to read again what is shown of a tenant; ends only with a FrostError (client/events.py)."""

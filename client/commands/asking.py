@@ -4,9 +4,10 @@ import sys
 
 from client.commands.output import Output
 from client.errors import FrostError, usage
+from client.text import safe
 
 
-def confirm(output: Output, question: str, *, refused: str, hint: str) -> None:
+def confirm(output: Output, question: str, *, refused: str, hint: str, typed: str = "") -> None:
     """Ask yes or no, where no is the answer to anything but yes.
 
     Args:
@@ -14,16 +15,23 @@ def confirm(output: Output, question: str, *, refused: str, hint: str) -> None:
         question: Names the object and the effect.
         refused: What could not be done, when there is nobody to ask.
         hint: What to do then.
+        typed: What has to be typed instead of yes, where the effect is wide (design: Screens).
 
     Raises:
         FrostError: No terminal (exit 2), or the answer was no (exit 1).
     """
+    needs_terminal(refused, hint)
+    output.prompt(f"{question} Type {safe(typed, 130)} to confirm: " if typed else f"{question} [y/N] ")
+    _forget_typed_ahead()
+    answer = sys.stdin.readline().strip()
+    if answer != typed.strip() if typed else answer.casefold() not in ("y", "yes"):
+        raise FrostError("not confirmed; nothing was changed", code="NOT_CONFIRMED")
+
+
+def needs_terminal(refused: str, hint: str) -> None:
+    """Refuse what has to be asked about where there is nobody to ask (exit 2)."""
     if not sys.stdin.isatty():
         raise usage(f"{refused}, and there is no terminal to ask on", hint)
-    output.prompt(f"{question} [y/N] ")
-    _forget_typed_ahead()
-    if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
-        raise FrostError("not confirmed; nothing was changed", code="NOT_CONFIRMED")
 
 
 def _forget_typed_ahead() -> None:

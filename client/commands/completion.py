@@ -199,5 +199,5 @@ def _remember_flags(run: Invocation, before: list[str]) -> None:
     """What decides where names come from; click keeps callbacks quiet while it completes."""
     for index, word in enumerate(before):
         name, equals, value = word.partition("=")
-        if name == "--config":
-            run.flags.config = value if equals else "".join(before[index + 1 : index + 2])
+        if name in ("--config", "--tenant"):
+            setattr(run.flags, name[2:], value if equals else "".join(before[index + 1 : index + 2]))

@@ -122,6 +122,18 @@ class Command(_Framed):
             self.callback(ctx.obj, **ctx.params)
 
 
+def leaf(
+    name: str, *params: click.Parameter, ours: bool = False, examples: Sequence[str] = ()
+) -> Callable[[Callable[..., None]], Command]:
+    """Make a function a command, for a group that names it as `Lazy`. Its docstring is the help."""
+
+    def make(function: Callable[..., None]) -> Command:
+        text = _text(function.__doc__ or "")
+        return Command(name, callback=function, params=list(params), help=text, ours=ours, examples=examples)
+
+    return make
+
+
 class Group(_Framed, click.Group):
     """A word that only leads to commands, listed in the order in which they were named."""
 
@@ -140,9 +152,10 @@ class Group(_Framed, click.Group):
     ) -> Callable[[Callable[..., None]], Command]:
         """Make a function a command of this group. Its docstring is the help, its first line the summary."""
 
+        make = leaf(name, *params, ours=ours, examples=examples)
+
         def add(function: Callable[..., None]) -> Command:
-            text = _text(function.__doc__ or "")
-            command = Command(name, callback=function, params=list(params), help=text, ours=ours, examples=examples)
+            command = make(function)
             self.add_command(command)
             self.aliases[name] = aliases
             return command

@@ -4,16 +4,19 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from client.commands.output import Output
+from client.text import safe
 
 if TYPE_CHECKING:
     from client.config import Config, Context, Selected
     from client.connection import Connection
-    from client.core import Call, Exchanged, Link
+    from client.core import Call, Change, Exchanged, Link
     from client.oneshot import OneShot
     from client.tenancy import Selection
+
+Answer = TypeVar("Answer")
 
 
 class Flags:
@@ -35,7 +38,7 @@ class Invocation:
         self.flags = Flags()
         self.config_may_be_missing = False
         """Set by the commands that make the file `--config` names (checklist G05)."""
-        self._words = words
+        self.words = words
 
     @cached_property
     def config(self) -> "Config":
@@ -81,7 +84,7 @@ class Invocation:
         """Where a failure is told, also one from before the format was known: then `-o` is looked for in the words."""
         if self.flags.output is None and "config" in self.__dict__:
             return self._output(self.config.output_format)
-        return self._output(self.flags.output or _format_in(self._words))
+        return self._output(self.flags.output or _format_in(self.words))
 
     def _output(self, format: str | None) -> Output:
         return Output(format or "table", quiet=self.flags.quiet, no_color=self.flags.no_color)
@@ -115,9 +118,23 @@ class Invocation:
         self.tell_notices(self.connection)
         return answer
 
+    def change(self, call: "Call") -> "Change":
+        """Send a write of the context in use; its record, and whether there was anything to change."""
+        made = self._driver.change(call)
+        self.tell_notices(self.connection)
+        return made
+
     def call_for_tenant(self, calls: Callable[[str], "Call"]) -> Any:
-        """Send a request about the selected tenant. When it is out of reach, the hint says what chose it: the tenant
-        is never exchanged silently (checklist G29, T30)."""
+        """Send a request about the selected tenant."""
+        return self._about_tenant(lambda tenant_id: self.call(calls(tenant_id)))
+
+    def change_for_tenant(self, calls: Callable[[str], "Call"]) -> "Change":
+        """Send a write about the selected tenant."""
+        return self._about_tenant(lambda tenant_id: self.change(calls(tenant_id)))
+
+    def _about_tenant(self, ask: Callable[[str], Answer]) -> Answer:
+        """When the tenant is out of reach, the hint says what chose it: it is never exchanged silently (checklist
+        G29, T30)."""
         from client import tenancy
         from client.errors import Exit, FrostError
 
@@ -128,13 +145,18 @@ class Invocation:
                 error.hint = tenancy.NO_TENANTS
             raise
         try:
-            return self.call(calls(selection.tenant_id))
+            return ask(selection.tenant_id)
         except FrostError as error:
             if error.code == "TENANT_ACCESS_DENIED" or error.exit_code == Exit.NOT_FOUND:
                 advice = "" if self._may_use_any() else tenancy.NO_TENANTS
                 if self.connection.credential().kind == "api_key":
                     advice = "an API key is bound to one tenant; to use others sign in as a person: frost login"
                 error.hint = tenancy.way_out(selection, self.connection.context.name, self.config_path, advice)
+            elif error.code == "SESSION_REQUIRED" and self.connection.credential().kind == "api_key":
+                error.hint = (
+                    f"context {safe(self.connection.context.name, 60)} uses an API key; sign in as a person in another"
+                    f" one: frost login --context NAME --endpoint {safe(self.connection.endpoint, 200)}"
+                )
             raise
 
     def _may_use_any(self) -> bool:

@@ -1,9 +1,10 @@
-"""Live names for completion: contexts, tenants, organizations.
+"""Live names for completion: contexts, tenants, organizations, operations, groups, policies, keys, identities.
 
 They come from the config file and from a platform that already runs, for a credential that is already there: pressing
 Tab starts nothing and signs in nowhere.
 """
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from client.commands.invocation import Invocation
     from client.core import Call
+    from client.errors import FrostError
 
 
 def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
@@ -57,6 +59,62 @@ def organization_ids(ctx: click.Context, param: click.Parameter, incomplete: str
     return _items(((one["id"], one["name"]) for one in found), incomplete)
 
 
+def operation_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """The operations of the catalogue, with what they do."""
+    from client.api import catalogue
+
+    found = _asked(ctx, catalogue.operations(incomplete))["operations"]
+    return _items(((one["name"], one["description"]) for one in found), incomplete)
+
+
+def group_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Group ids, with the names."""
+    from client.api import groups
+    from client.pages import MOST
+
+    found = _asked(ctx, groups.page(_tenant(ctx), limit=MOST))["groups"]
+    return _items(((one["id"], one["name"]) for one in found), incomplete)
+
+
+def policy_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Policy ids, with the names."""
+    from client.api import policies
+    from client.pages import MOST
+
+    found = _asked(ctx, policies.page(_tenant(ctx), limit=MOST))["policies"]
+    return _items(((one["id"], one["name"]) for one in found), incomplete)
+
+
+def principal_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Ids of the type that was given before: keys, identities or groups, with the names."""
+    from client.api import principals
+    from client.pages import MOST
+
+    match ctx.params.get("kind"):
+        case "group":
+            return group_ids(ctx, param, incomplete)
+        case "api_key":
+            found = _asked(ctx, principals.keys(_tenant(ctx)))["apiKeys"]
+            return _items(((one["id"], one["name"]) for one in found), incomplete)
+        case "workload_identity":
+            found = _asked(ctx, principals.identity_page(_tenant(ctx), limit=MOST))["bindings"]
+            return _items(((one["id"], f"{one['namespace']}/{one['serviceAccount']}") for one in found), incomplete)
+    return []
+
+
+def _tenant(ctx: click.Context) -> str:
+    """The tenant the command would work in."""
+    from client import tenancy
+    from client.api import account
+
+    run: Invocation = ctx.obj
+
+    def default() -> str:
+        return str(_asked(ctx, account.me())["tenantId"])
+
+    return tenancy.resolve(run.flags.tenant, os.environ, run.context, default).tenant_id
+
+
 def _tenants(ctx: click.Context) -> list[dict[str, Any]]:
     from client.api import tenants
 
@@ -68,6 +126,28 @@ def _asked(ctx: click.Context, call: "Call") -> Any:
     """The answer of a platform that runs, to a credential that is there; anything else is no answer."""
     run: Invocation = ctx.obj
     return run.driver(run.connection.only_if_ready()).call(call)
+
+
+def name_the_id(run: "Invocation", error: "FrostError") -> None:
+    """Have the refusal of a tenant's name tell the id, when exactly one tenant has it and that can be known at once.
+
+    Only a platform on this machine is asked, one that runs, with a credential that is there.
+    """
+    from client import tenancy
+    from client.api import tenants
+    from client.errors import FrostError
+    from client.text import safe
+
+    if run.flags.config is None and any(word.partition("=")[0] == "--config" for word in run.words):
+        return  # refused before the flag that names the file was understood
+    try:
+        if run.connection.endpoint.kind != "unix":
+            return
+        found = run.driver(run.connection.only_if_ready()).call(tenants.list_all())["tenants"]
+        one = tenancy.find(found, str((error.details or {})["given"]))
+    except (FrostError, KeyError):
+        return
+    error.hint = f"the id of {safe(one['displayName'], 60)} ({safe(one['organizationName'], 60)}) is {one['id']}"
 
 
 def _where(one: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ and talk, on a terminal or not (hostile F01, F10); JSON and YAML keep it exactly
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from client.commands.formats import json_text, table_text, yaml_text
@@ -19,6 +19,14 @@ from client.text import safe
 _ACCENT = "\x1b[36m"
 OUTPUT_FAILED = "OUTPUT_FAILED"
 _PLAIN = "\x1b[39m"
+_EXPLAINED = {
+    "AMBIGUOUS_NAME": "client.tenancy:ambiguous_lines",
+    "INVALID_POLICY_DOCUMENT": "client.commands.refusals:problem_lines",
+    "POLICY_EXCEEDS_AUTHOR": "client.commands.refusals:beyond_lines",
+    "PRINCIPAL_EXCEEDS_AUTHOR": "client.commands.refusals:beyond_lines",
+    "STALE_VERSION": "client.commands.refusals:stale_lines",
+}
+"""Code -> `module:function` that makes safe lines of an error's details."""
 
 Fact = tuple[str, ...]
 """A line of a table of facts: name, value, and what else its heads promise."""
@@ -63,6 +71,10 @@ class Output:
     def text(self, text: str) -> None:
         """Lines as they are: help and scripts, never anything that came from outside."""
         _write(sys.stdout, text)
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Lines for a person that may hold what came from outside."""
+        _write(sys.stdout, "\n".join(map(safe, lines)))
 
     def records(
         self,
@@ -155,7 +167,7 @@ class Output:
     def error(self, error: FrostError) -> None:
         """How a failed command says so: one line, or one JSON object under `-o json` (checklist G40, G41).
 
-        What an ambiguous name could mean follows, a line each.
+        What its details say more follows, a line each: what an ambiguous name could mean, for one.
         """
         if self.format == "json":
             _write(sys.stderr, json_text(error.document(), None, ascii_only=not _writes(sys.stderr, "é日")))
@@ -166,13 +178,18 @@ class Output:
         if error.hint:
             starts_a_sentence = not error.hint.startswith(("frost ", "FROST_", "`", "-"))
             hint = f"{error.hint[0].upper()}{error.hint[1:]}" if starts_a_sentence else error.hint
-            line += f". {hint}"
+            line += f" {hint}" if line.endswith("?") else f". {hint}"
         self.say(line)
-        if error.code == "AMBIGUOUS_NAME":
-            from client.tenancy import ambiguous_lines
+        if error.code in _EXPLAINED:
+            from importlib import import_module
 
-            for candidate in ambiguous_lines(error):
-                _write(sys.stderr, candidate)
+            module, _, name = _EXPLAINED[error.code].partition(":")
+            for more in getattr(import_module(module), name)(error):
+                _write(sys.stderr, more)
+
+    def more(self, line: str) -> None:
+        """A further line of what was just said."""
+        _write(sys.stderr, safe(line))
 
     def say(self, sentence: str) -> None:
         """Something that must be read for the command to go on, quiet or not."""

@@ -28,7 +28,7 @@ def status(run: Invocation) -> None:
     found: dict[str, Any] = {"status": "stopped", "socket": connection.endpoint.path}
     if local.is_running(connection.endpoint):
         found = {"status": "running", **run.driver(connection).call(calls.status())}
-    shown = ("status", "version", "pid", "startedAt", "world", "openOperations", "socket")
+    shown = ("status", "version", "pid", "startedAt", "world", "openOperations", "stalledOperations", "socket")
     facts = [
         (name, records.time_text(value) if name == "startedAt" else str(value))
         for name, value in found.items()
@@ -122,7 +122,10 @@ def reset(run: Invocation, world: str, yes: bool) -> None:
 
 @platform.leaf("operations", ours=True, examples=("frost platform operations -o wide",))
 def operations(run: Invocation) -> None:
-    """List the durable operations of the local platform, open ones first."""
+    """List the durable operations of the local platform, open ones first.
+
+    An open operation that has not moved for a minute is marked as stalled.
+    """
     connection = Staff(os.environ)
     found = run.driver(connection).call(calls.operations())["operations"]
     run.output.records(records.OPERATION, found)

@@ -32,6 +32,7 @@ def _screens_only(ctx: click.Context, param: click.Parameter, value: bool) -> No
 root = Group(
     "frost",
     {
+        "iam": Lazy("client.commands.iam:iam", "Access policies, groups, and who may do what."),
         "tenant": Lazy("client.commands.tenant:tenant", "Create, list, rename and choose tenants.", ("tenants",)),
         "config": Lazy("client.commands.config:config", "The config file: credentials, endpoint, contexts."),
         "login": Lazy("client.commands.login:login", "Sign in, in the browser or with a code.", ours=True),
@@ -94,6 +95,10 @@ def _run(words: list[str], run: Invocation) -> int:
         raise
     except Exception as error:
         failure = _unexpected(error, run)
+    if failure.code == "TENANT_ID_NEEDED":
+        from client.commands.names import name_the_id
+
+        name_the_id(run, failure)
     run.error_output().error(failure)
     if failure.code == OUTPUT_FAILED:
         _let_go()

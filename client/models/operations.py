@@ -22,7 +22,8 @@ class Operation(Wire):
     """One run of a durable operation.
 
     `status` is pending, running, completed, failed or cancelled; `progress` 0 to 100; `error` is prose for people,
-    `error_code` only on some failures; `result` only when completed. `tenant_name` comes only to the platform's staff.
+    `error_code` only on some failures; `result` only when completed. `stalled` flags an open one that has not moved for
+    a minute. `tenant_name` comes only to the platform's staff.
     """
 
     operation_id: str
@@ -41,6 +42,7 @@ class Operation(Wire):
     completed_at: Instant | None = None
     updated_at: Instant | None = None
     seq: int = 0
+    stalled: bool = False
     error: str | None = None
     error_code: str | None = None
     result: Any = None

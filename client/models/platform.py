@@ -16,6 +16,7 @@ class PlatformStatus(Wire):
     socket: str | None = None
     schema_revision: str = ""
     open_operations: int = 0
+    stalled_operations: int = 0
     tenants: int = 0
     resources: int = 0
 

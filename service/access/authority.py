@@ -5,6 +5,7 @@ database. Nothing from a body or a query reaches it (hostile A20).
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,16 +97,32 @@ def _seat(rule: Rule, caller: Caller, connection: Connection, path: dict[str, An
 def entitled(caller: Caller) -> ColumnElement[bool]:
     """The tenants a caller may enter, over `tenants` joined with `memberships` of the caller's person.
 
-    A limited membership counts only for its named tenants; a key enters its one tenant, and only while
-    its creator may.
+    A key enters its one tenant, and only while its creator may.
     """
+    condition = and_(memberships.c.user_id == caller.user_id, _of_their_membership())
+    return and_(condition, tenants.c.id == caller.tenant_id) if caller.tenant_id else condition
+
+
+def _of_their_membership() -> ColumnElement[bool]:
+    """Whether the membership beside a tenant reaches it: a limited one counts only for its named tenants."""
     named = (
         select(membership_tenants.c.tenant_id)
         .where(membership_tenants.c.user_id == memberships.c.user_id, membership_tenants.c.tenant_id == tenants.c.id)
         .exists()
     )
-    condition = and_(memberships.c.user_id == caller.user_id, or_(memberships.c.limited.is_(False), named))
-    return and_(condition, tenants.c.id == caller.tenant_id) if caller.tenant_id else condition
+    return or_(memberships.c.limited.is_(False), named)
+
+
+def still_entitled(
+    connection: Connection, user_ids: Collection[str], tenant_ids: Collection[str]
+) -> frozenset[tuple[str, str]]:
+    """(person, tenant) for each of these tenants that each of these people may enter now."""
+    rows = connection.execute(
+        select(memberships.c.user_id, tenants.c.id)
+        .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
+        .where(memberships.c.user_id.in_(user_ids), tenants.c.id.in_(tenant_ids), _of_their_membership())
+    )
+    return frozenset((user_id, tenant_id) for user_id, tenant_id in rows)
 
 
 def _workload_in(rule: Rule, caller: Caller, connection: Connection, place: ColumnElement[bool]) -> str | None:

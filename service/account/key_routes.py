@@ -29,7 +29,7 @@ from service.iam.answering import CHANGED, nothing, record
 from service.iam.principal_store import lock_tenant
 from service.platform import Platform, platform_of
 from service.tenants.rules import require_same_request
-from service.tenants.store import made_under, remember
+from service.tenants.store import claim
 from service.world.catalogue import scopes
 
 router = area("API keys")
@@ -127,9 +127,9 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
         lock_tenant(connection, tenant_id)
         if idempotency_key:
             request_hash = sha256(json.dumps([tenant_id, body.model_dump()]).encode()).hexdigest()
-            require_first(connection, access, idempotency_key, request_hash)
             named = {"actor_id": access.caller.user_id, "operation": CREATE, "key": idempotency_key}
-            remember(connection, named | {"request_hash": request_hash, "resource_id": key_id}, now)
+            claimed = claim(connection, named | {"request_hash": request_hash, "resource_id": key_id}, now)
+            require_first(claimed, key_id, request_hash)
         known, expires = platform.decisions.known(connection), key_rules.expiry(body.expires_at, now)
         values: dict[str, Any] = {
             "id": key_id,
@@ -273,20 +273,19 @@ def held_scopes(
     return wanted
 
 
-def require_first(connection: Connection, access: Access, idempotency_key: str, request_hash: str) -> None:
+def require_first(claimed: Record, key_id: str, request_hash: str) -> None:
     """Refuse a creation that was done already under this idempotency key. hostile J05
 
     Raises:
         Refusal: 409 SECRET_ALREADY_SHOWN with the id of the key that was made.
     """
-    earlier = made_under(connection, str(access.caller.user_id), CREATE, idempotency_key)
-    if earlier is None:
+    require_same_request(claimed.request_hash, request_hash)
+    if claimed.resource_id == key_id:
         return
-    require_same_request(earlier.request_hash, request_hash)
     raise Refusal(
         409,
         "SECRET_ALREADY_SHOWN",
         "this key was made by an earlier request, and its secret cannot be shown again",
-        details={"apiKeyId": earlier.resource_id},
+        details={"apiKeyId": claimed.resource_id},
         hint="use the secret you were given, or rotate the key",
     )

@@ -74,7 +74,7 @@ def effects_of(
         shown.append(
             principal.wire()
             | effects.difference(known.catalogue.masks, parts.reach(known, tenant_id), then.reach(known, tenant_id))
-            | {"inert": ungranted}
+            | {"inert": ungranted, "policiesBefore": len(before), "policiesAfter": len(after)}
         )
     return {"principals": shown}
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from authlib.oauth2.rfc6749.errors import AccessDeniedError, InvalidGrantError, InvalidRequestError
+from authlib.oauth2.rfc6749.errors import AccessDeniedError, InvalidGrantError, InvalidRequestError, OAuth2Error
 from authlib.oauth2.rfc8628 import (
     AuthorizationPendingError,
     DeviceAuthorizationEndpoint,
@@ -155,3 +155,20 @@ def approve(request: IssuerRequest) -> dict[str, Any]:
         at=request.at,
     )
     return {"status": "approved", "email": person.email, "device": row.device}
+
+
+def note_refused(request: IssuerRequest, error: OAuth2Error) -> None:
+    """Write down an approval that was refused: what was wrong with the code, never the code. checklist N12
+
+    The approval of a code for nobody is down already, as the sign-in that was refused.
+    """
+    if not isinstance(error, AccessDeniedError):
+        audit.record(
+            request.connection,
+            request.caller,
+            operation="device.approve",
+            target="user_code",
+            outcome="refused",
+            details={"code": error.error, "reason": error.description},
+            at=request.at,
+        )

@@ -78,6 +78,7 @@ def _approve(server: Server, request: IssuerRequest) -> Response:
     try:
         return server.handle_response(200, device.approve(request), [])
     except OAuth2Error as error:
+        device.note_refused(request, error)
         return refused(server, request, error)
 
 

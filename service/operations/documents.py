@@ -6,10 +6,14 @@ from typing import Any
 from sqlalchemy import RowMapping
 
 from service.clock import wire_time
+from service.operations.store import OPEN, STILL
 
 
-def operation(row: RowMapping) -> dict[str, Any]:
-    """One operation. `error`, `errorCode` and `result` are there only when there is one."""
+def operation(row: RowMapping, now: datetime) -> dict[str, Any]:
+    """One operation. `error`, `errorCode` and `result` are there only when there is one.
+
+    `stalled` flags an open one whose `seq` has not moved for a minute: it may be waiting, or nobody may be at it.
+    """
     document: dict[str, Any] = {
         "operationId": row["operation_id"],
         "runId": row["run_id"],
@@ -26,6 +30,7 @@ def operation(row: RowMapping) -> dict[str, Any]:
         "completedAt": _maybe(row["completed_at"]),
         "updatedAt": wire_time(row["updated_at"]),
         "seq": row["seq"],
+        "stalled": row["status"] in OPEN and now - row["updated_at"] >= STILL,
         "startedBy": row["started_by"],
     }
     for name, column in (("error", "error"), ("errorCode", "error_code"), ("result", "result")):
@@ -34,9 +39,9 @@ def operation(row: RowMapping) -> dict[str, Any]:
     return document
 
 
-def operation_of_platform(row: RowMapping) -> dict[str, Any]:
+def operation_of_platform(row: RowMapping, now: datetime) -> dict[str, Any]:
     """One operation as the platform's staff see it: with its tenant's name."""
-    return operation(row) | {"tenantName": row["tenant_name"]}
+    return operation(row, now) | {"tenantName": row["tenant_name"]}
 
 
 def _maybe(instant: datetime | None) -> str | None:

@@ -10,7 +10,7 @@ from service.access.authority import Access, authorize
 from service.access.guard import area
 from service.errors import Refusal, operation_not_found, tenant_access_denied
 from service.operations import documents, store
-from service.operations.signals import Signals, Stream, TooManyStreams
+from service.operations.signals import MOST_OF_ONE, Signals, Stream, TooManyOfOne, TooManyStreams
 from service.platform import Platform, platform_of
 
 KEEPALIVE_SECONDS = 15.0
@@ -34,7 +34,7 @@ def list_operations(
     """The tenant's operations, newest first, at most 50."""
     with platform.database.read() as connection:
         rows = store.of_tenant(connection, tenant_id)
-    return JSONResponse({"operations": [documents.operation(row) for row in rows]})
+    return JSONResponse({"operations": [documents.operation(row, platform.clock.now()) for row in rows]})
 
 
 @router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}")
@@ -46,7 +46,7 @@ def get_operation(
         row = store.find(connection, tenant_id, operation_id)
     if row is None:
         raise operation_not_found()
-    return JSONResponse(documents.operation(row))
+    return JSONResponse(documents.operation(row, platform.clock.now()))
 
 
 @router.get("/api/v1/platform/operations")
@@ -54,7 +54,7 @@ def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONR
     """Every open operation, oldest first, then the newest 50 that are over."""
     with platform.database.read() as connection:
         rows = store.of_platform(connection)
-    return JSONResponse({"operations": [documents.operation_of_platform(row) for row in rows]})
+    return JSONResponse({"operations": [documents.operation_of_platform(row, platform.clock.now()) for row in rows]})
 
 
 @router.get("/api/v1/tenants/{tenant_id}/events")
@@ -63,7 +63,11 @@ async def stream_events(
     access: Access = Depends(authorize),
     platform: Platform = Depends(platform_of),
 ) -> StreamingResponse:
-    """Signals of the tenant until the token expires, five minutes at most, or its session ends or key is revoked."""
+    """Signals of the tenant, for five minutes at most: then the reader opens another stream.
+
+    It ends sooner when the credential expires, its session is ended or its key revoked, its person is gone or may not
+    enter the tenant any more, or the platform stops.
+    """
     caller = access.caller
     seconds = LONGEST_STREAM_SECONDS
     if caller.expires_at is not None:
@@ -71,6 +75,20 @@ async def stream_events(
     signals = platform.operations.signals
     try:
         stream = signals.open(caller, tenant_id)
+    except TooManyOfOne:
+        raise Refusal(
+            429,
+            "rate_limited",
+            f"you have {MOST_OF_ONE} event streams open, which is as many as one person may",
+            details={
+                "cap": "event_streams",
+                "limit": MOST_OF_ONE,
+                "used": MOST_OF_ONE,
+                "retryAfterSeconds": RETRY_AFTER_SECONDS,
+            },
+            hint="close some of them, or read the operation now and then instead",
+            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        ) from None
     except TooManyStreams:
         raise Refusal(
             503,

@@ -4,8 +4,9 @@ A signal carries no news itself, whoever gets one reads again. So it may be sent
 stream's first signal is `resync`, sent only after the first look at its tenant, and a reader that falls behind gets
 a `resync` instead of what it missed.
 
-One task a process looks at the database while streams are open, four times a second, for all of them together.
-That way changes and sign-outs made by other processes are seen alike.
+One task a process looks at the database while streams are open, four times a second, for all of them together:
+what moved, and who may still hear of it. That way changes, sign-outs and memberships that other processes ended are
+seen alike.
 contract: event stream; design: Durable operations
 """
 
@@ -13,13 +14,14 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import uuid4
 
 from sqlalchemy import RowMapping
 
+from service.access.authority import still_entitled
 from service.access.caller import Caller
 from service.clock import Clock, wire_time
 from service.db.engine import Database
@@ -28,6 +30,7 @@ from service.operations import store
 logger = logging.getLogger(__name__)
 
 MOST_STREAMS = 200
+MOST_OF_ONE = 40
 LOOK_SECONDS = 0.25
 MOST_WAITING = 100
 RESYNC = "event: resync\ndata: {}\n\n"
@@ -35,6 +38,10 @@ RESYNC = "event: resync\ndata: {}\n\n"
 
 class TooManyStreams(Exception):
     """This process has as many open streams as it will carry."""
+
+
+class TooManyOfOne(Exception):
+    """This person, with their API keys, has as many open streams here as one may: the others are for everybody else."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +53,26 @@ class View:
     operations: Mapping[str, RowMapping]
 
 
+@dataclass(frozen=True)
+class Look:
+    """What one look at the database found for every open stream."""
+
+    credentials: frozenset[str]
+    entitled: frozenset[tuple[str, str]]
+    views: dict[str, View]
+
+    def may_hear(self, stream: "Stream") -> bool:
+        """Whether its credential is still good and its person may still enter its tenant; a workload is of its own."""
+        entered = stream.workload_id is not None or (stream.user_id, stream.tenant_id) in self.entitled
+        return entered and stream.credential_id in self.credentials
+
+
 @dataclass(eq=False)
 class Stream:
     """One reader's signals, as text of the event stream format. `ended` is set when it must hang up."""
 
     tenant_id: str
+    user_id: str
     session_id: str | None
     key_id: str | None
     workload_id: str | None = None
@@ -106,11 +128,14 @@ class Signals:
     def open(self, caller: Caller, tenant_id: str) -> Stream:
         """A stream of the tenant's signals for this credential. Call it on the event loop; give it back with `leave`.
 
-        Raises TooManyStreams.
+        Raises TooManyStreams, TooManyOfOne.
         """
+        user_id = str(caller.user_id or caller.workload_id)
+        if sum(stream.user_id == user_id for stream in self._streams) >= MOST_OF_ONE:
+            raise TooManyOfOne
         if self._closed or len(self._streams) >= MOST_STREAMS:
             raise TooManyStreams
-        stream = Stream(tenant_id, caller.session_id, caller.key_id, caller.workload_id)
+        stream = Stream(tenant_id, user_id, caller.session_id, caller.key_id, caller.workload_id)
         self._streams.add(stream)
         self._joined.set()
         if self._looker is None or self._looker.done():
@@ -144,21 +169,16 @@ class Signals:
             for stream in streams:
                 stream.end()
             return
-        held = store.Credentials(
-            frozenset(stream.session_id for stream in streams if stream.session_id),
-            frozenset(stream.key_id for stream in streams if stream.key_id),
-            frozenset(stream.workload_id for stream in streams if stream.workload_id),
-        )
-        good, views = await asyncio.to_thread(self._look, {stream.tenant_id for stream in streams}, held)
+        look = await asyncio.to_thread(self._look, streams)
         now = self._clock.now()
         signals = {
             tenant_id: signals_between(self._views[tenant_id], view, tenant_id, now)
-            for tenant_id, view in views.items()
+            for tenant_id, view in look.views.items()
             if tenant_id in self._views
         }
-        self._views = views
+        self._views = look.views
         for stream in streams:
-            if stream.credential_id not in good.sessions | good.keys | good.workloads:
+            if not look.may_hear(stream):
                 stream.end()
             elif not stream.welcomed:
                 stream.welcomed = True
@@ -167,9 +187,16 @@ class Signals:
                 for text in signals.get(stream.tenant_id, ()):
                     stream.put(text)
 
-    def _look(self, tenant_ids: Collection[str], held: store.Credentials) -> tuple[store.Credentials, dict[str, View]]:
+    def _look(self, streams: list[Stream]) -> Look:
+        tenant_ids = {stream.tenant_id for stream in streams}
+        held = store.Credentials(
+            frozenset(stream.session_id for stream in streams if stream.session_id),
+            frozenset(stream.key_id for stream in streams if stream.key_id),
+            frozenset(stream.workload_id for stream in streams if stream.workload_id),
+        )
         with self._database.read() as connection:
             good = store.still_good(connection, held, self._clock.now())
+            entitled = still_entitled(connection, {stream.user_id for stream in streams}, tenant_ids)
             states = store.tenant_states(connection, tenant_ids)
             movement = store.movement(connection, tenant_ids)
             views = {}
@@ -181,7 +208,7 @@ class Signals:
                 else:
                     operations = {row["run_id"]: row for row in store.latest(connection, tenant_id)}
                 views[tenant_id] = View(states.get(tenant_id), moved, operations)
-            return good, views
+            return Look(good.sessions | good.keys | good.workloads, entitled, views)
 
 
 def signals_between(before: View, after: View, tenant_id: str, now: datetime) -> list[str]:

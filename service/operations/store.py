@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -24,6 +24,8 @@ from service.db.tables import api_keys, executors, operations, sessions, tenants
 
 OPEN = ("pending", "running")
 LISTED = 50
+# An open operation that has not moved for so long is flagged. design: Durable operations
+STILL = timedelta(minutes=1)
 
 
 def is_open() -> ColumnElement[bool]:
@@ -69,6 +71,13 @@ def open_runs(connection: Connection, run_ids: Collection[str] | None = None) ->
 
 def open_count(connection: Connection) -> int:
     return connection.execute(select(func.count()).select_from(operations).where(is_open())).scalar_one()
+
+
+def stalled_count(connection: Connection, now: datetime) -> int:
+    """How many open operations have not moved for a minute."""
+    return connection.execute(
+        select(func.count()).select_from(operations).where(is_open(), operations.c.updated_at <= now - STILL)
+    ).scalar_one()
 
 
 def of_tenant(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:

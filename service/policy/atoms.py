@@ -5,14 +5,14 @@ coordinate). "Unknown" is an ordinary atom of a coordinate and "absent" one of e
 where it surely holds, a deny those where it may hold, so that three-valued evaluation becomes membership.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from service.policy import conditions
 from service.policy.conditions import read_block
-from service.policy.facts import Address, read_instant
+from service.policy.facts import Address, Facts, read_instant
 from service.policy.glob_classes import classes
 from service.policy.matching import STAR, glob
 from service.policy.rules import (
@@ -23,11 +23,12 @@ from service.policy.rules import (
     SOURCE_IP,
     Constraint,
 )
+from service.policy.work import Work
 
 PRINCIPAL_TYPES = ("api_key", "workload_identity", "user")
 OTHER = "any-other"
 FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC).timestamp()
-LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, 999_900, tzinfo=UTC).timestamp()
 
 
 class Unknown:
@@ -56,6 +57,8 @@ class Coordinate:
     """One dimension. `atoms` are in order of preference for a counterexample: known values first."""
 
     atoms: list[Atom]
+    work: Work
+    _facts: list[Facts] | None = None
     _masks: dict[object, int] = field(default_factory=dict)
     _places: dict[Atom, int] = field(init=False)
 
@@ -70,7 +73,20 @@ class Coordinate:
         """The atoms a pattern holds for; `key` names the pattern, so that it is tried once only."""
         found = self._masks.get(key)
         if found is None:
-            found = self._masks[key] = sum(1 << place for place, atom in enumerate(self.atoms) if holds(atom))
+            self.work.spend(len(self.atoms))
+            found = self._masks[key] = _mask([holds(atom) for atom in self.atoms])
+        return found
+
+    def mask_of(self, constraint: Constraint, *, deny: bool) -> int:
+        """The atoms a constraint holds for, or may hold for, by the very tests the engine uses."""
+        if self._facts is None:
+            self.work.spend(10 * len(self.atoms))
+            self._facts = [facts_of({constraint.key: atom}) for atom in self.atoms]
+        found = self._masks.get((constraint, deny))
+        if found is None:
+            self.work.spend(len(self.atoms))
+            test = conditions.possibly(constraint) if deny else conditions.surely(constraint)
+            found = self._masks[constraint, deny] = _mask([test(known) for known in self._facts])
         return found
 
     def only(self, atom: Atom) -> int:
@@ -86,21 +102,30 @@ class Coordinate:
         return 1 << self._places[UNKNOWN] if UNKNOWN in self._places else 0
 
 
-def operation_part(literals: Sequence[str]) -> Coordinate:
+def _mask(holding: Sequence[bool]) -> int:
+    """Bit i for each place i that holds; through bytes, as setting bits of a long integer copies it each time."""
+    data = bytearray(len(holding) // 8 + 1)
+    for place, holds in enumerate(holding):
+        if holds:
+            data[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(data, "little")
+
+
+def operation_part(literals: Sequence[str], work: Work) -> Coordinate:
     """A part of an operation: the catalogue may grow, so there is always another value than those named."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
-    return Coordinate([*named, _unused(named)])
+    return Coordinate([*named, unused(named)], work)
 
 
-def target_part(literals: Sequence[str]) -> Coordinate:
+def target_part(literals: Sequence[str], work: Work) -> Coordinate:
     """Region or type of a target."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
-    return Coordinate([*named, _unused(named), UNKNOWN])
+    return Coordinate([*named, unused(named), UNKNOWN], work)
 
 
-def target_id(patterns: Sequence[str]) -> Coordinate:
-    """The id of a target, by the globs that are used. Raises `TooManyClasses`."""
-    return Coordinate([*classes(patterns, shortest=1), UNKNOWN])
+def target_id(patterns: Sequence[str], work: Work) -> Coordinate:
+    """The id of a target, by the globs that are used. Raises `OutOfBudget`."""
+    return Coordinate([*classes(patterns, work, shortest=1), UNKNOWN], work)
 
 
 def literal_mask(coordinate: Coordinate, literal: str, *, deny: bool) -> int:
@@ -114,37 +139,32 @@ def id_mask(coordinate: Coordinate, pattern: str, *, deny: bool) -> int:
     """A glob on the id."""
     if not pattern.strip(STAR):
         return coordinate.full
+    if STAR not in pattern:
+        return literal_mask(coordinate, pattern, deny=deny)
     test = glob(pattern)
     return coordinate.mask((pattern, deny), lambda atom: deny if atom is UNKNOWN else test(atom))
 
 
-def fact(key: str, constraints: Sequence[Constraint]) -> Coordinate:
-    """The coordinate of a constraint key, cut by every constraint on it. Raises `TooManyClasses`."""
+def fact(key: str, constraints: Sequence[Constraint], work: Work) -> Coordinate:
+    """The coordinate of a constraint key, cut by every constraint on it. Raises `OutOfBudget`."""
     if key == SOURCE_IP:
-        return Coordinate([*_addresses(constraints), UNKNOWN])
+        return Coordinate([*_addresses(constraints), UNKNOWN], work)
     if key == CURRENT_TIME:
-        return Coordinate([*_instants(constraints), UNKNOWN])
+        return Coordinate([*_instants(constraints), UNKNOWN], work)
     if key == PRINCIPAL_TYPE:
-        return Coordinate([*PRINCIPAL_TYPES, UNKNOWN])
+        return Coordinate([*PRINCIPAL_TYPES, UNKNOWN], work)
     tag = key.startswith((REQUEST_TAG, RESOURCE_TAG))
     # A literal of `equals` may hold a star as text: only `like` reads it as a glob.
-    literals = {c.values[0] for c in constraints if c.operator != "like"}
+    literals = dict.fromkeys(c.values[0] for c in constraints if c.operator != "like")
     globs = [c.values[0] for c in constraints if c.operator == "like"]
-    texts = classes([*(t for t in literals if STAR not in t), *globs])
-    texts += [literal for literal in literals if STAR in literal and literal not in texts]
-    return Coordinate([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN])
+    texts = classes([*(t for t in literals if STAR not in t), *globs], work)
+    # No class has a star in its witness.
+    texts += [literal for literal in literals if STAR in literal]
+    return Coordinate([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN], work)
 
 
-def fact_mask(coordinate: Coordinate, constraint: Constraint, *, deny: bool) -> int:
-    """A constraint on its key's coordinate, by the very tests the engine uses."""
-    test = conditions.possibly(constraint) if deny else conditions.surely(constraint)
-    return coordinate.mask((constraint, deny), lambda atom: test(facts_of({constraint.key: atom})))
-
-
-def facts_of(atoms: "dict[str, Atom]") -> Any:
+def facts_of(atoms: "dict[str, Atom]") -> Facts:
     """Facts with the given atoms; everything else is unknown. Tags of one map go together."""
-    from service.policy.facts import Facts
-
     tags: dict[str, dict[str, str] | None] = {REQUEST_TAG: None, RESOURCE_TAG: None}
     known: dict[str, Any] = {}
     for key, atom in atoms.items():
@@ -170,10 +190,11 @@ def facts_of(atoms: "dict[str, Atom]") -> Any:
     )
 
 
-def _unused(named: Sequence[str]) -> str:
+def unused(named: Collection[str]) -> str:
     """A value that is none of the named ones."""
+    taken = frozenset(named)
     value, number = OTHER, 1
-    while value in named:
+    while value in taken:
         number += 1
         value = f"{OTHER}-{number}"
     return value
@@ -201,5 +222,7 @@ def _instants(constraints: Sequence[Constraint]) -> list[float]:
     found = [named[0] - 86_400]
     for before, after in zip(named, [*named[1:], named[-1] + 2 * 86_400], strict=True):
         found += [before, (before + after) / 2]
-    # Before the first and after the last instant that can be written there is no request to find.
-    return [instant for instant in found if FIRST_INSTANT <= instant <= LAST_INSTANT]
+    # Before the first and after the last instant that can be written there is no request to find. The two themselves
+    # stand for the gap they are in, where its own instant lies beyond.
+    found = [instant for instant in found if FIRST_INSTANT <= instant <= LAST_INSTANT]
+    return list(dict.fromkeys([*found, FIRST_INSTANT, LAST_INSTANT]))

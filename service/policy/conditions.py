@@ -4,6 +4,8 @@ An allow needs every constraint to be surely true; a deny needs none to be surel
 polarity on its own makes three-valued logic free when a request is decided.
 """
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -27,6 +29,8 @@ Block = tuple[int, int, int]
 """Version, first and last address of a CIDR block."""
 
 MAPPED = IPv6Network("::ffff:0:0/96")
+# The standard library's reader also takes netmasks, host masks, leading zeros and scopes.
+_BLOCK = re.compile(r"[0-9A-Fa-f:.]{2,45}/(?:0|[1-9][0-9]{0,2})")
 
 
 @lru_cache(maxsize=4096)
@@ -34,6 +38,8 @@ def read_block(text: str) -> Block:
     """A CIDR block without host bits; IPv4-mapped blocks are taken as IPv4. Raises ValueError with the reason."""
     if "/" not in text:
         raise ValueError("a CIDR block needs its length, such as /24 or /32")
+    if _BLOCK.fullmatch(text) is None:
+        raise ValueError("an address, a slash and a length in digits are needed")
     network: IPv4Network | IPv6Network = ip_network(text, strict=True)
     if isinstance(network, IPv6Network) and network.subnet_of(MAPPED):
         network = IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - 96))
@@ -79,11 +85,28 @@ def _test(constraint: Constraint, unknown: bool) -> Test:
 
 
 def _in_blocks(blocks: Sequence[Block], unknown: bool) -> Test:
+    spans = {version: _spans(blocks, version) for version in (4, 6)}
+
     def inside(address: Address) -> bool:
         version, number = address
-        return any(version == family and first <= number <= last for family, first, last in blocks)
+        firsts, lasts = spans[version]
+        place = bisect_right(firsts, number) - 1
+        return place >= 0 and number <= lasts[place]
 
     return lambda facts: unknown if facts.source_ip is None else inside(facts.source_ip)
+
+
+def _spans(blocks: Sequence[Block], version: int) -> tuple[list[int], list[int]]:
+    """Where the blocks of a version begin and end, in order and without overlap."""
+    firsts: list[int] = []
+    lasts: list[int] = []
+    for first, last in sorted((first, last) for family, first, last in blocks if family == version):
+        if lasts and first <= lasts[-1] + 1:
+            lasts[-1] = max(lasts[-1], last)
+        else:
+            firsts.append(first)
+            lasts.append(last)
+    return firsts, lasts
 
 
 def _at(before: bool, text: str, unknown: bool) -> Test:

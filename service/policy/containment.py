@@ -13,7 +13,6 @@ from service.policy.atoms import UNKNOWN as UNKNOWN_ATOM
 from service.policy.atoms import (
     Coordinate,
     fact,
-    fact_mask,
     facts_of,
     id_mask,
     literal_mask,
@@ -23,9 +22,9 @@ from service.policy.atoms import (
 )
 from service.policy.engine import Engine, GrantedRule, Source
 from service.policy.facts import Question
-from service.policy.glob_classes import TooManyClasses
 from service.policy.matching import STAR, OperationPattern, Target
 from service.policy.rules import REQUEST_TAG, RESOURCE_TAG, Constraint, Document, Rule
+from service.policy.work import LIMIT, OutOfBudget, Work
 
 BUDGET = 50_000
 """Subtraction steps; beyond, the answer is "undecided", which counts as a refusal."""
@@ -68,22 +67,24 @@ class Check:
     steps: int = 0
 
 
-class OutOfBudget(Exception):
-    """Too many steps."""
-
-
 def check(
-    draft: Document, author: Sequence[GrantedRule], *, tenant: str, catalogue: Iterable[str], budget: int = BUDGET
+    draft: Document,
+    author: Sequence[GrantedRule],
+    *,
+    tenant: str,
+    catalogue: Iterable[str],
+    budget: int = BUDGET,
+    work: int = LIMIT,
 ) -> Check:
     """Whether every request of `tenant` that the draft allows is one the author may make."""
     if all(rule.denies for rule in draft.rules):
         return Check(Answer.WITHIN)
     engine = Engine(author)
     try:
-        space = Space([*draft.rules, *(granted.rule for granted in author)], tenant)
+        space = Space([*draft.rules, *(granted.rule for granted in author)], tenant, Work(work))
         search = _Search(space, budget)
         rest = search.run(draft.rules, [granted.rule for granted in author])
-    except (TooManyClasses, OutOfBudget):
+    except OutOfBudget:
         return Check(Answer.UNDECIDED, steps=budget)
     if not rest:
         return Check(Answer.WITHIN, steps=search.steps)
@@ -102,8 +103,9 @@ def check(
 class Space:
     """The coordinates that two sets of rules need, and rules as boxes in them."""
 
-    def __init__(self, rules: Sequence[Rule], tenant: str) -> None:
+    def __init__(self, rules: Sequence[Rule], tenant: str, work: Work) -> None:
         self.tenant = tenant
+        self.work = work
         operations = [pattern for rule in rules for pattern in rule.operations]
         targets = [pattern for rule in rules for pattern in rule.targets]
         services = [pattern.service for pattern in operations] + [target.service for target in targets]
@@ -112,14 +114,15 @@ class Space:
             for constraint in rule.constraints:
                 by_key.setdefault(constraint.key, []).append(constraint)
         self.keys = sorted(by_key)
+        self._places = {key: place for place, key in enumerate(self.keys, 6)}
         self.coordinates: list[Coordinate] = [
-            operation_part(services),
-            operation_part([pattern.resource for pattern in operations]),
-            operation_part([pattern.action for pattern in operations]),
-            target_part([target.region for target in targets]),
-            target_part([target.type for target in targets]),
-            target_id([target.id for target in targets]),
-            *(fact(key, by_key[key]) for key in self.keys),
+            operation_part(services, work),
+            operation_part([pattern.resource for pattern in operations], work),
+            operation_part([pattern.action for pattern in operations], work),
+            target_part([target.region for target in targets], work),
+            target_part([target.type for target in targets], work),
+            target_id([target.id for target in targets], work),
+            *(fact(key, by_key[key], work) for key in self.keys),
         ]
         self.full: Box = tuple(coordinate.full for coordinate in self.coordinates)
 
@@ -145,13 +148,14 @@ class Space:
         """A rule as boxes: an allow where it surely holds, a deny where it may hold."""
         facts = list(self.full[6:])
         for constraint in rule.constraints:
-            place = self.keys.index(constraint.key)
-            facts[place] &= fact_mask(self.coordinates[6 + place], constraint, deny=rule.denies)
+            place = self._places[constraint.key]
+            facts[place - 6] &= self.coordinates[place].mask_of(constraint, deny=rule.denies)
         if not all(facts):
             return []
         found = set()
-        targets = self._targets(rule)
-        for service, resource, action in self._operations(rule):
+        operations, targets = self._operations(rule), self._targets(rule)
+        self.work.spend(2 * len(operations) * len(targets) * (6 + len(self.full)))
+        for service, resource, action in operations:
             for target_service, region, kind, name in targets:
                 both = service & target_service
                 if both:
@@ -220,10 +224,14 @@ class _Covers:
     found once and kept, and the answer for the whole box their intersection.
     """
 
-    def __init__(self, boxes: Iterable[Box], coordinates: int) -> None:
+    def __init__(self, boxes: Iterable[Box], coordinates: int, work: Work) -> None:
+        self.work = work
         # Widest first: one wide cover ends a search that many narrow ones would only split.
         self.boxes = sorted(set(boxes), key=_size, reverse=True)
         self.all = (1 << len(self.boxes)) - 1
+        # A set of boxes is as long as there are boxes.
+        self.cost = 1 + len(self.boxes) // 1_024
+        work.spend(len(self.boxes) * coordinates * self.cost)
         self._by_mask: list[dict[int, int]] = [{} for _ in range(coordinates)]
         for number, box in enumerate(self.boxes):
             for place, mask in enumerate(box):
@@ -237,6 +245,7 @@ class _Covers:
         for place, mask in enumerate(box):
             kept = self._meeting[place]
             if (found := kept.get(mask)) is None:
+                self.work.spend(len(self._by_mask[place]) * self.cost)
                 found = kept[mask] = _union(covers for other, covers in self._by_mask[place].items() if other & mask)
             among &= found
             if not among:
@@ -248,6 +257,7 @@ class _Covers:
         for place, mask in enumerate(box):
             kept = self._holding[place]
             if (found := kept.get(mask)) is None:
+                self.work.spend(len(self._by_mask[place]) * self.cost)
                 found = kept[mask] = _union(
                     covers for other, covers in self._by_mask[place].items() if other & mask == mask
                 )
@@ -282,9 +292,10 @@ class _Search:
         """The boxes of requests the draft allows and the author may not make; empty when there are none."""
         coordinates = len(self.space.coordinates)
         back = self._boxes(draft, deny=True)
-        covers = _Covers([*back, *self._boxes(author, deny=False)], coordinates)
-        taken_back = _Covers(back, coordinates)
-        denied = _Covers(self._boxes(author, deny=True), coordinates)
+        work = self.space.work
+        covers = _Covers([*back, *self._boxes(author, deny=False)], coordinates, work)
+        taken_back = _Covers(back, coordinates, work)
+        denied = _Covers(self._boxes(author, deny=True), coordinates, work)
         allowed = self._boxes(draft, deny=False)
         left: list[Box] = []
         for world in self.space.worlds():
@@ -312,6 +323,7 @@ class _Search:
             self.steps += 1
             if self.steps > self.budget:
                 raise OutOfBudget
+            self.space.work.spend(10 + len(box))
             rest, among = stack.pop()
             near = covers.meeting(rest, among)
             if not near:
@@ -321,7 +333,9 @@ class _Search:
             elif not covers.holding(rest, near):
                 widest = near & -near
                 cover = covers.boxes[widest.bit_length() - 1]
-                stack += [(piece, near ^ widest) for piece in _split(rest, cover)]
+                for piece in _split(rest, cover):
+                    self.space.work.spend(len(piece))
+                    stack.append((piece, near ^ widest))
         return left
 
 

@@ -6,6 +6,7 @@ met. policy language: The document; checklist O14 to O37.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, cast
@@ -61,7 +62,7 @@ class Problem:
 
 
 class DocumentRefused(ValueError):
-    """The document cannot be read. `problems` are in the order of the text, the first ones only."""
+    """The document cannot be read. `problems` are the first that were met, in the order of the text."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__(str(problems[0]))
@@ -77,17 +78,19 @@ class Reading:
 
 
 def read(text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTargets = "accept") -> Reading:
-    """The document of a text. Raises `DocumentRefused` with every problem found, up to a bound."""
+    """The document of a text. Raises `DocumentRefused` with every problem, but no more than a reader can use."""
     try:
         value = loads(text, max_bytes=MOST_BYTES, max_depth=MOST_DEPTH)
     except StrictJsonError as error:
         raise DocumentRefused((Problem(error.path, error.line, error.column, error.reason),)) from None
     reader = _Reader(catalogue, region_targets)
-    rules = reader.document(value)
+    rules: tuple[Rule, ...] = ()
+    with suppress(_Enough):
+        rules = reader.document(value)
     if not reader.found and not reader.warned:
         return Reading(Document(rules))
-    source = text if isinstance(text, str) else text.decode().removeprefix("\ufeff")
-    places = dict(walk(source.removeprefix("\ufeff"), MOST_DEPTH))
+    source = (text if isinstance(text, str) else text.decode()).removeprefix("\ufeff")
+    places = dict(walk(source, MOST_DEPTH))
     if reader.found:
         raise DocumentRefused(_placed(reader.found, places, source))
     return Reading(Document(rules), _placed(reader.warned, places, source))
@@ -131,11 +134,15 @@ def _placed(findings: list[Finding], places: Mapping[Path, int], text: str) -> t
         at = places.get(held, 0)
         line_start = text.rfind("\n", 0, at) + 1
         problems.append(Problem(path_text(path), text.count("\n", 0, at) + 1, at - line_start + 1, reason, suggestions))
-    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column))[:MOST_PROBLEMS])
+    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
+
+
+class _Enough(Exception):
+    """There are as many problems as are told. Looking for more, and for what was meant, would be work for nothing."""
 
 
 class _Reader:
-    """Walks a decoded document and notes every problem; what it returns is of use only when there is none."""
+    """Walks a decoded document and notes its problems; what it returns is of use only when there is none."""
 
     def __init__(self, catalogue: Catalogue, region_targets: RegionTargets) -> None:
         self.catalogue = catalogue
@@ -146,6 +153,12 @@ class _Reader:
 
     def refuse(self, path: Path, reason: str, suggestions: tuple[str, ...] = ()) -> None:
         self.found.append((path, reason, suggestions))
+        if len(self.found) == MOST_PROBLEMS:
+            raise _Enough
+
+    def warn(self, path: Path, reason: str) -> None:
+        if len(self.warned) < MOST_PROBLEMS:
+            self.warned.append((path, reason, ()))
 
     def document(self, value: object) -> tuple[Rule, ...]:
         if not isinstance(value, dict):
@@ -166,11 +179,7 @@ class _Reader:
         if len(rules) > MOST_RULES:
             self.refuse(("rules", MOST_RULES), f"{len(rules)} rules are too many: at most {MOST_RULES}")
             return ()
-        read = []
-        for index, rule in enumerate(rules):
-            if len(self.found) >= MOST_PROBLEMS:
-                break
-            read.append(self._rule(("rules", index), rule))
+        read = [self._rule(("rules", index), rule) for index, rule in enumerate(rules)]
         return tuple(rule for rule in read if rule is not None)
 
     def _members(self, path: Path, value: Mapping[str, object], known: tuple[str, ...]) -> None:
@@ -305,7 +314,7 @@ class _Reader:
                 self.refuse((*path, at), f"{_shown(text)} is no CIDR block: {_plain(refused)}")
                 return None
             if text.endswith("/0") and first == 0:
-                self.warned.append(((*path, at), f"{text} is every address of its version ({last - first + 1:,})", ()))
+                self.warn((*path, at), f"{text} is every address of its version ({last - first + 1:,})")
         return Constraint("ipInRange", key, tuple(value))
 
 

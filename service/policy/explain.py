@@ -19,6 +19,7 @@ from service.policy.matching import (
     read_target,
     surely_covers,
 )
+from service.policy.openings import some_target
 from service.policy.rules import (
     CURRENT_TIME,
     PRINCIPAL_TYPE,
@@ -50,11 +51,15 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a rule: what it asks (an operation list, a target list, a constraint) and how it came out."""
+    """One constraint of a rule and how it came out."""
 
-    kind: str
-    text: str
+    operator: str
+    key: str
+    values: tuple[str, ...]
     truth: Truth
+
+    def __str__(self) -> str:
+        return f"{self.operator} {self.key} {', '.join(self.values)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class RuleTrace:
     def failing(self) -> list[str]:
         """The parts that are not surely true, in the order they are written."""
         named = [("operations", self.operation), ("targets", self.target)]
-        named += [(f"{part.kind} {part.text}", part.truth) for part in self.constraints]
+        named += [(str(part), part.truth) for part in self.constraints]
         return [name for name, truth in named if truth is not Truth.TRUE]
 
 
@@ -94,7 +99,7 @@ class Explanation:
     nearest: RuleTrace | None
     failed: str | None
     rules: tuple[RuleTrace, ...]
-    # With unknown target parts: whether some target there would be allowed.
+    # With unknown target parts: whether some target there would be allowed; None where it took too long to find out.
     some_target: bool | None
     # The facts that, if known, could turn the decision: the names of their keys.
     missing: tuple[str, ...]
@@ -120,7 +125,7 @@ def explain(engine: Engine, question: Question) -> Explanation:
         nearest=nearest,
         failed=next(iter(nearest.failing()), "author") if nearest is not None else None,
         rules=traces,
-        some_target=_some_target(engine, operation, target, question.facts) if STAR in target else None,
+        some_target=some_target(engine, operation, target, question.facts) if STAR in target else None,
         missing=_missing(traces, verdict),
     )
 
@@ -136,9 +141,7 @@ def _trace(
     engine: Engine, granted: GrantedRule, operation: OperationPattern, target: Target, facts: Facts
 ) -> RuleTrace:
     rule = granted.rule
-    parts = tuple(
-        Part(c.operator, f"{c.key} {', '.join(c.values)}", constraint_truth(c, facts)) for c in rule.constraints
-    )
+    parts = tuple(Part(*constraint, constraint_truth(constraint, facts)) for constraint in rule.constraints)
     matches = any(pattern.matches(operation) for pattern in rule.operations)
     where = (
         Truth.TRUE
@@ -191,7 +194,7 @@ def _missing(traces: tuple[RuleTrace, ...], verdict: int) -> tuple[str, ...]:
         if counts and trace.truth is Truth.UNKNOWN:
             for part in trace.constraints:
                 if part.truth is Truth.UNKNOWN:
-                    keys[part.text.split(" ", 1)[0]] = None
+                    keys[part.key] = None
     return tuple(keys)
 
 
@@ -209,21 +212,3 @@ def flag_for(key: str) -> str:
     if key.startswith(REQUEST_TAG):
         return "--request-tag"
     return "--resource-tag" if key.startswith(RESOURCE_TAG) else FLAGS[key]
-
-
-def _some_target(engine: Engine, operation: OperationPattern, target: Target, facts: Facts) -> bool:
-    """Whether some value of the unknown parts would be allowed: one witness for each allow pattern is tried."""
-    for granted in engine.rules:
-        if granted.rule.denies:
-            continue
-        for pattern in granted.rule.targets:
-            if may_cover(pattern, target):
-                witness = Target(*(_witness(mine, asked) for mine, asked in zip(pattern, target, strict=True)))
-                if engine.decide(str(operation), str(witness), facts) > 0:
-                    return True
-    return False
-
-
-def _witness(pattern: str, asked: str) -> str:
-    """A value both sides take; where both are open, one that no rule is likely to name."""
-    return (pattern if asked == STAR else asked).replace(STAR, "any-other")

@@ -1,34 +1,38 @@
 """Texts no glob of a set can tell apart, with a shortest witness for each class.
 
-Every literal is a class of its own. The rest is found by walking all globs at once through an alphabet of the
-characters they name plus one they do not: two texts that end in the same state are matched by the same globs.
+Every literal is a class of its own. The rest is found by walking all globs at once, from each state by the characters
+some glob waits for there plus one that none names: two texts that end in the same state are matched by the same globs.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count
 
 from service.policy.matching import STAR
+from service.policy.work import OutOfBudget, Work
 
 MOST_STATES = 20_000
-SPARE = "abcdefghijklmnopqrstuvwxyz0123456789" + "äöüßñçøåþð"
+# In one word of an integer, about: that many positions of a glob cost one unit of work.
+POSITIONS = 1_024
+SPARE = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 State = tuple[int, ...]
 
 
-class TooManyClasses(Exception):
-    """The globs are too entangled to tell their classes apart within the budget."""
+def classes(patterns: Iterable[str], work: Work, shortest: int = 0) -> list[str]:
+    """One witness for every class of texts of at least `shortest` characters, literals first.
 
-
-def classes(patterns: Iterable[str], shortest: int = 0) -> list[str]:
-    """One witness for every class of texts of at least `shortest` characters, literals first."""
+    Raises:
+        OutOfBudget: the globs are too entangled to tell their classes apart.
+    """
     patterns = dict.fromkeys(patterns)
     literals = [pattern for pattern in patterns if STAR not in pattern and len(pattern) >= shortest]
     globs = [pattern for pattern in patterns if STAR in pattern and pattern.strip(STAR)]
-    return literals + list(_witnesses(globs, set(literals), shortest))
+    return literals + list(_witnesses(globs, dict.fromkeys(literals), shortest, work))
 
 
-def _witnesses(globs: Sequence[str], literals: set[str], shortest: int) -> Iterator[str]:
-    walker = _Walker(globs)
+def _witnesses(globs: Sequence[str], literals: Iterable[str], shortest: int, work: Work) -> Iterator[str]:
+    walker = _Walker(globs, work)
     taken: dict[State, int] = {}
     for literal in literals:
         state = walker.run(literal)
@@ -46,20 +50,27 @@ def _witnesses(globs: Sequence[str], literals: set[str], shortest: int) -> Itera
 class _Walker:
     """Each glob as a set of positions in it (bits of an integer), advanced one character at a time."""
 
-    def __init__(self, globs: Sequence[str]) -> None:
+    def __init__(self, globs: Sequence[str], work: Work) -> None:
+        self.work = work
         self.globs = [_squeeze(glob) for glob in globs]
-        named = sorted({character for glob in self.globs for character in glob if character != STAR})
-        self.alphabet = [next(character for character in SPARE if character not in named), *named]
-        self.stars = [sum(1 << place for place, c in enumerate(glob) if c == STAR) for glob in self.globs]
-        self.steps = [
-            {c: sum(1 << place for place, mine in enumerate(glob) if mine == c) for c in self.alphabet}
-            for glob in self.globs
-        ]
+        named = set().union(*self.globs)
+        self.spare = next(one for one in chain(SPARE, map(chr, count(0xC0))) if one.isprintable() and one not in named)
+        # For each glob and character the positions it stands at.
+        self.steps: list[dict[str, int]] = []
+        for glob in self.globs:
+            work.spend(len(glob) * (1 + len(glob) // POSITIONS))
+            steps: dict[str, int] = {}
+            for place, character in enumerate(glob):
+                steps[character] = steps.get(character, 0) | 1 << place
+            self.steps.append(steps)
+        self.stars = [steps.pop(STAR, 0) for steps in self.steps]
+        self.cost = sum(1 + len(glob) // POSITIONS for glob in self.globs)
 
     def start(self) -> State:
         return tuple(self._rest(1, stars) for stars in self.stars)
 
     def advance(self, state: State, character: str) -> State:
+        self.work.spend(self.cost)
         return tuple(
             # A position at a star stays there; one at this character goes on.
             self._rest((places & stars) | ((places & steps.get(character, 0)) << 1), stars)
@@ -75,22 +86,35 @@ class _Walker:
     def matched(self, state: State) -> tuple[bool, ...]:
         return tuple(bool(places >> len(glob) & 1) for places, glob in zip(state, self.globs, strict=True))
 
+    def awaited(self, state: State) -> Iterator[str]:
+        """The characters that lead on from here, each once; any other leads where the spare one does."""
+        yield self.spare
+        found: dict[str, None] = {}
+        for places, glob, stars in zip(state, self.globs, self.stars, strict=True):
+            places &= ~stars & ((1 << len(glob)) - 1)
+            while places:
+                low = places & -places
+                places ^= low
+                found[glob[low.bit_length() - 1]] = None
+                self.work.spend(1 + len(glob) // POSITIONS)
+        yield from sorted(found)
+
     def texts(self, visits: int) -> Iterator[tuple[str, State]]:
         """Shortest texts first, at most `visits` for each state."""
         start = self.start()
         # The empty text does not count as a visit: where texts may not be empty, another is looked for.
         seen: dict[State, int] = {}
-        queue, count = deque([("", start)]), 1
+        queue, states = deque([("", start)]), 1
         while queue:
             text, state = queue.popleft()
             yield text, state
-            for character in self.alphabet:
+            for character in self.awaited(state):
                 after = self.advance(state, character)
                 times = seen.get(after, 0)
                 if times < visits:
                     seen[after] = times + 1
-                    if (count := count + 1) > MOST_STATES:
-                        raise TooManyClasses
+                    if (states := states + 1) > MOST_STATES:
+                        raise OutOfBudget
                     queue.append((text + character, after))
 
     @staticmethod

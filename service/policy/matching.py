@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 STAR = "*"
+MOST_REMEMBERED = 256
 
 
 class OperationPattern(NamedTuple):
@@ -84,8 +85,14 @@ def read_target(text: str) -> Target:
             raise PatternRefused(f"the {label} of a target is * or a name, never empty")
         if STAR in part and part != STAR:
             raise PatternRefused(f"* in the {label} of a target stands alone; only the id takes a glob")
-    if any(ord(character) < 33 or ord(character) == 127 for character in text):
-        raise PatternRefused("a target holds no blanks and no control characters")
+        # The first slash ends the type: one before it would make a name that no request has.
+        if "/" in part:
+            raise PatternRefused(f"the {label} of a target holds no slash")
+    # The service of a target is that of the operation: a deny on one that no operation can have would never fire.
+    if service != STAR and not _is_name(service):
+        raise PatternRefused("the service of a target is * or a name of a-z, 0-9, - and _")
+    if " " in text or not text.isprintable():
+        raise PatternRefused("a target holds no blanks and no invisible characters")
     return target
 
 
@@ -93,9 +100,13 @@ def _is_name(part: str) -> bool:
     return bool(part) and part.isascii() and all(c.islower() or c.isdigit() or c in "-_" for c in part)
 
 
-@lru_cache(maxsize=4096)
 def glob(pattern: str) -> Callable[[str], bool]:
     """A test of a whole text against a pattern in which only `*` is special; linear in the text."""
+    # What is remembered must stay small, whoever sends patterns of a quarter of a megabyte.
+    return _remembered(pattern) if len(pattern) <= MOST_REMEMBERED else _glob(pattern)
+
+
+def _glob(pattern: str) -> Callable[[str], bool]:
     pieces = pattern.split(STAR)
     if len(pieces) == 1:
         return pattern.__eq__
@@ -118,6 +129,9 @@ def glob(pattern: str) -> Callable[[str], bool]:
         return True
 
     return test
+
+
+_remembered = lru_cache(maxsize=4096)(_glob)
 
 
 def surely_covers(pattern: Target, asked: Target) -> bool:

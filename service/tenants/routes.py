@@ -63,15 +63,16 @@ def create_tenant(
     name = names.display_name(body.display_name)
     request_hash = rules.request_hash(organization_id, name)
     actor_id = caller.key_id or str(caller.user_id)
+    wanted = tenant_id = str(uuid4())
     run_id = None
     with platform.database.write() as connection:
-        store.lock_organization(connection, organization_id)
-        earlier = store.made_under(connection, actor_id, CREATE, idempotency_key) if idempotency_key else None
-        if earlier:
-            rules.require_same_request(earlier.request_hash, request_hash)
-            tenant_id = earlier.resource_id
-        else:
-            tenant_id = str(uuid4())
+        if idempotency_key:
+            claim = {"actor_id": actor_id, "operation": CREATE, "key": idempotency_key}
+            claimed = store.claim(connection, claim | {"request_hash": request_hash, "resource_id": wanted}, now)
+            rules.require_same_request(claimed.request_hash, request_hash)
+            tenant_id = claimed.resource_id
+        if tenant_id == wanted:
+            store.lock_organization(connection, organization_id)
             slug = names.slug(name)
             slug = names.free_slug(slug, store.slugs_like(connection, organization_id, slug))
             store.add(
@@ -93,9 +94,6 @@ def create_tenant(
                 details={"displayName": name, "slug": slug},
                 at=now,
             )
-            if idempotency_key:
-                made = {"actor_id": actor_id, "operation": CREATE, "key": idempotency_key}
-                store.remember(connection, made | {"request_hash": request_hash, "resource_id": tenant_id}, now)
         document = tenant(store.made(connection, caller, tenant_id))
     if run_id:
         platform.operations.submit(run_id)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, and_, delete, func, insert, literal, 
 
 from service.access.authority import entitled
 from service.access.caller import Caller
-from service.db.engine import Record
+from service.db.engine import Record, insert_unless_there
 from service.db.tables import (
     idempotency_keys,
     memberships,
@@ -19,6 +19,7 @@ from service.db.tables import (
     tenant_quotas,
     tenants,
 )
+from service.errors import permission_denied, tenant_access_denied
 from service.operations import provisioning
 from service.operations.store import OPEN
 from service.tenants.rules import PROVISIONING
@@ -75,13 +76,29 @@ def visible(connection: Connection, caller: Caller, organization_id: str | None 
 
 
 def get(connection: Connection, caller: Caller, tenant_id: str) -> Record:
-    """One tenant the caller may enter."""
-    return connection.execute(_seen(caller).where(tenants.c.id == tenant_id)).one()
+    """One tenant the caller may enter.
+
+    Raises:
+        Refusal: 403 when it is theirs no longer, however recently it was.
+    """
+    row = connection.execute(_seen(caller).where(tenants.c.id == tenant_id)).one_or_none()
+    if row is None:
+        raise tenant_access_denied()
+    return row
 
 
 def made(connection: Connection, caller: Caller, tenant_id: str) -> Record:
-    """A tenant the caller has just made; a key is shown it though it will never enter it."""
-    return connection.execute(_SEEN.where(tenants.c.id == tenant_id, memberships.c.user_id == caller.user_id)).one()
+    """A tenant the caller has just made; a key is shown it though it will never enter it.
+
+    Raises:
+        Refusal: 403 when their membership ended meanwhile; what they made in this transaction is taken back with it.
+    """
+    row = connection.execute(
+        _SEEN.where(tenants.c.id == tenant_id, memberships.c.user_id == caller.user_id)
+    ).one_or_none()
+    if row is None:
+        raise permission_denied("organization")
+    return row
 
 
 def limits(connection: Connection, caller: Caller) -> dict[str, dict[str, int]]:
@@ -166,18 +183,17 @@ def rename(connection: Connection, tenant_id: str, display_name: str, at: dateti
     )
 
 
-def made_under(connection: Connection, actor_id: str, operation: str, key: str) -> Record | None:
-    """What was made under an idempotency key: `request_hash`, `resource_id`."""
-    return connection.execute(
-        select(idempotency_keys.c.request_hash, idempotency_keys.c.resource_id).where(
-            idempotency_keys.c.actor_id == actor_id,
-            idempotency_keys.c.operation == operation,
-            idempotency_keys.c.key == key,
-        )
-    ).one_or_none()
+def claim(connection: Connection, values: Mapping[str, Any], at: datetime) -> Record:
+    """Take an idempotency key for what is about to be made, unless it is taken: its `request_hash`, `resource_id` now.
 
-
-def remember(connection: Connection, values: Mapping[str, Any], at: datetime) -> None:
-    """Keep what was made under an idempotency key, and forget what is older than a day."""
+    One statement, so that of several at once one takes it and the others, after waiting for it, are told what it made;
+    also when they mean different organizations. Keys older than a day are forgotten.
+    """
     connection.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at < at - REMEMBERED))
-    connection.execute(insert(idempotency_keys).values(**values, created_at=at))
+    taken = insert_unless_there(connection, idempotency_keys).values(**values, created_at=at)
+    return connection.execute(
+        # Setting the key to itself: only a row that was written is returned.
+        taken.on_conflict_do_update(
+            index_elements=["actor_id", "operation", "key"], set_={"key": taken.excluded.key}
+        ).returning(idempotency_keys.c.request_hash, idempotency_keys.c.resource_id)
+    ).one()

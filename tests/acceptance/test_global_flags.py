@@ -34,6 +34,30 @@ COMMANDS = [
     "config set",
     "config show",
     "config use-context",
+    "iam access",
+    "iam catalog",
+    "iam group create",
+    "iam group delete",
+    "iam group get",
+    "iam group list",
+    "iam group member add",
+    "iam group member list",
+    "iam group member remove",
+    "iam group update",
+    "iam policy attach",
+    "iam policy attachments",
+    "iam policy check",
+    "iam policy create",
+    "iam policy delete",
+    "iam policy detach",
+    "iam policy diff",
+    "iam policy get",
+    "iam policy history",
+    "iam policy list",
+    "iam policy rollback",
+    "iam policy update",
+    "iam simulate",
+    "iam who",
     "login",
     "logout",
     "platform operations",
@@ -49,10 +73,23 @@ COMMANDS = [
     "whoami",
 ]
 GLOBAL_FLAGS = ("--config", "--debug", "--no-color", "--output", "--quiet", "--tenant", "--help")
-READS = ("tenant current", "tenant list --all", "whoami", "config show", "config get-contexts", "platform status")
+READS = (
+    "tenant current",
+    "tenant list --all",
+    "iam group list",
+    "iam policy list",
+    "iam catalog --filter dns",
+    "whoami",
+    "config show",
+    "config get-contexts",
+    "platform status",
+)
 
 
-@pytest.mark.parametrize("words", ["", *COMMANDS, "config", "tenant", "platform", "completion"])
+@pytest.mark.parametrize(
+    "words",
+    ["", *COMMANDS, "config", "tenant", "platform", "completion", "iam", "iam group", "iam group member", "iam policy"],
+)
 def test_G01_help_is_printed_for_every_group_and_command_and_names_the_global_flags(home: Home, words: str) -> None:
     for flag in ("--help", "-h"):
         result = home.frost(*words.split(), flag)
@@ -213,13 +250,26 @@ def test_G20_to_G23_flag_variable_selection_and_default_come_in_this_order(demo:
 
 
 def test_G24_G25_a_name_is_refused_where_an_id_is_needed_and_the_source_is_named(shared: Home) -> None:
+    assert shared.frost("whoami").code == 0  # signed in, on a platform that runs
     flag = shared.frost("--tenant", "Web Shop", "tenant", "current")
     variable = shared.frost("tenant", "current", env={"FROST_TENANT": "web-shop"})
-    for result in (flag, variable):
+    unknown = shared.frost("--tenant", "No Such Shop", "tenant", "current")
+    for result in (flag, variable, unknown):
         assert result.code == 2
-        assert "tenant use" in result.err
     assert "--tenant" in flag.err
     assert "FROST_TENANT" in variable.err
+    # The one tenant of that name is told by its id; where there is none, what to do instead.
+    for result in (flag, variable):
+        assert f"id of Web Shop (Aurora Labs) is {WEB_SHOP}" in result.err
+    assert "tenant use" in unknown.err
+
+
+def test_a_name_where_an_id_is_needed_starts_no_platform_and_signs_nobody_in(home: Home) -> None:
+    result = home.frost("--tenant", "Web Shop", "tenant", "current")
+    assert result.code == 2
+    assert "tenant use" in result.err
+    assert home.platform_pid() is None
+    assert not home.config.exists()
 
 
 def test_G26_G27_an_empty_variable_is_not_set_and_an_empty_flag_is_a_mistake(shared: Home) -> None:
@@ -303,11 +353,34 @@ def test_G37_a_slip_of_the_finger_gets_the_nearest_spelling(home: Home, words: s
     assert nearest in result.err
 
 
-def test_G38_G39_aliases_print_the_same_bytes(shared: Home) -> None:
-    assert shared.frost("tenants", "list", "--all").out == shared.frost("tenant", "list", "--all").out
+@pytest.mark.parametrize(
+    ("alias", "words"),
+    [
+        ("tenants list --all", "tenant list --all"),
+        ("iam groups list -o json", "iam group list -o json"),
+        ("iam policies list -o json", "iam policy list -o json"),
+        ("iam groups members list nobody", "iam group member list nobody"),
+        ("iam test --document {", "iam simulate --document {"),
+    ],
+)
+def test_G38_G39_aliases_print_the_same_bytes(shared: Home, alias: str, words: str) -> None:
+    one, other = shared.frost(*alias.split()), shared.frost(*words.split())
+    assert (one.code, one.out) == (other.code, other.out)
+    assert one.err.replace("iam test", "iam simulate") == other.err
 
 
-@pytest.mark.parametrize("words", ["tenant use nobody", "tenant list --al", "nonsense", "config set color off"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "tenant use nobody",
+        "tenant list --al",
+        "nonsense",
+        "config set color off",
+        "iam group get nobody",
+        "iam policy create --name x --document {",
+        "iam group list --cursor x",
+    ],
+)
 def test_G40_under_json_an_error_is_one_object_on_standard_error(shared: Home, words: str) -> None:
     result = shared.frost(*words.split(), "-o", "json")
     assert result.code != 0

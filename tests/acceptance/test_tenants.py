@@ -151,9 +151,14 @@ def test_T16_renaming_is_for_admins_and_owners(demo: Home) -> None:
 
 
 def test_T17_renaming_needs_an_id(shared: Home) -> None:
+    assert shared.frost("whoami").code == 0  # signed in, on a platform that runs
     result = shared.frost("tenant", "rename", "Staging", "--name", "x")
     assert result.code == 2
     assert "id" in result.err.casefold()
+    # Two tenants have that name: none is guessed.
+    assert "frost tenant list" in result.err
+    assert WEB_SHOP in shared.frost("tenant", "rename", "web shop", "--name", "x").err
+    assert [item["displayName"] for item in listed(shared, "--all") if item["id"] == WEB_SHOP] == ["Web Shop"]
 
 
 def test_T18_T19_current_says_which_and_why_in_every_format(shared: Home) -> None:

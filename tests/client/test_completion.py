@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from client.commands.completion import _quoted, _words
-from tests.acceptance.people import AURORA, BOREALIS, WEB_SHOP
+from tests.acceptance.people import AURORA, BOREALIS, DATA_LAKE, WEB_SHOP
 from tests.conftest import opened
 from tests.homes import Home
 from tests.terminal import Program
 
+TERRAFORM = "f08db22f-d293-456a-b170-fab23d90fbac"
+CHECKOUT = "47eaa099-2cb6-416d-86dc-283cf0480ff9"
+DEPLOYERS = "142c8364-7806-4577-93e7-83e7eb04b39b"
 HOSTILE = '$(reboot) it\'s "q" & `x` \\ é !'
 SHELLS = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(frost completion bash)"),
@@ -56,6 +59,18 @@ def asked(home: Home, *words: str) -> list[str]:
         (["ten"], ["tenant"]),
         (["tenant", ""], ["create", "current", "list", "rename", "use"]),
         (["tenants", "use", "W"], ["Web Shop"]),
+        (["iam", ""], ["catalog", "group", "policy", "simulate", "access", "who"]),
+        (["iam", "simulate", "--operation", "dns:zones:d"], ["dns:zones:delete"]),
+        (["iam", "who", "--operation=dns:zones:d"], ["--operation=dns:zones:delete"]),
+        (["iam", "policies", "attach", "P", "--type", ""], ["api_key", "workload_identity", "group"]),
+        (["iam", "policy", "attach", "P", "--type", "api_key", "--id", "f08db22f"], [TERRAFORM]),
+        (["iam", "policy", "attach", "P", "--type", "workload_identity", "--id", "47ea"], [CHECKOUT]),
+        (["iam", "policy", "attach", "P", "--type", "group", "--id", "142c"], [DEPLOYERS]),
+        (["iam", "access", "api_key", "f08db22f"], [TERRAFORM]),
+        (["iam", "groups", "get", "142c"], [DEPLOYERS]),
+        (["iam", "policy", "get", "de1b"], ["de1b1471-320a-48ea-b7a7-88d106762832"]),
+        (["--tenant", DATA_LAKE, "iam", "group", "get", "142c"], []),
+        (["iam", "access", "user", ""], []),
         (["tenant", "use", "web"], ["web-shop"]),
         (["tenant", "use", WEB_SHOP[:6]], [WEB_SHOP]),
         (["tenant", "rename", WEB_SHOP[:6]], [WEB_SHOP]),

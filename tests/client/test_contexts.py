@@ -134,3 +134,49 @@ def test_init_keeps_the_file_that_was_there(home: Home) -> None:
     assert first.file_id in Path(kept).read_text()
     assert Path(kept).stat().st_mode & 0o777 == 0o600
     assert config_of(home).file_id != first.file_id
+
+
+TWO_CONTEXTS = """\
+current_context: a  # mine
+contexts:
+  a:
+    api_endpoint: https://one.example/api
+  b:  # theirs
+    api_endpoint: https://two.example/api
+    api_key: K1
+    credentials: {access_token: A, refresh_token: R, expires_at: 9, api_key: K2}
+"""
+
+
+def two_contexts(home: Home) -> None:
+    home.config.parent.mkdir(mode=0o700)
+    home.config.write_text(TWO_CONTEXTS)
+    home.config.chmod(0o600)
+
+
+def test_a_context_goes_with_its_credentials_and_nothing_else(home: Home) -> None:
+    two_contexts(home)
+    assert contexts.remove(config_of(home), "b") == []
+    text = home.config.read_text()
+    assert list(config_of(home).contexts) == ["a"]
+    assert "# mine" in text
+    assert not any(secret in text for secret in ("K1", "K2", "access_token", "two.example"))
+
+
+def test_the_current_context_stays_and_an_unknown_one_is_named(home: Home) -> None:
+    two_contexts(home)
+    before = home.config.read_bytes()
+    for name, code in (("a", "CONTEXT_IN_USE"), ("nope", "CONTEXT_NOT_FOUND")):
+        with pytest.raises(FrostError) as refused:
+            contexts.remove(config_of(home), name)
+        assert refused.value.code == code
+    assert home.config.read_bytes() == before
+
+
+def test_without_an_endpoint_of_its_own_a_context_has_the_default_and_no_session_of_the_former(home: Home) -> None:
+    two_contexts(home)
+    default = f"unix:{home.socket}"
+    contexts.drop_endpoint(config_of(home), "b", default)
+    found = config_of(home).contexts["b"]
+    assert (found.api_endpoint, found.sources["api_endpoint"]) == (default, "default")
+    assert found.credentials.kinds == ("api_key",)

@@ -62,6 +62,11 @@ def test_an_unknown_status_is_printed_as_sent() -> None:
     assert cells(TENANT, {"status": "hibernating"})[1] == "hibernating"
 
 
+def test_an_operation_that_does_not_move_says_so_beside_its_status() -> None:
+    assert cells(OPERATION, {"status": "running", "stalled": True})[1] == "running (stalled)"
+    assert cells(OPERATION, {"status": "running", "stalled": False})[1] == "running"
+
+
 def test_unknown_use_is_no_zero_and_sorts_nowhere() -> None:
     record = {"tightestQuota": {"resourceType": "volume", "used": None, "limit": 10, "unit": "count"}}
     tightest = column(TENANT, "tightestQuota")

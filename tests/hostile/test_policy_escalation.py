@@ -296,7 +296,7 @@ def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
     scopes = ["compute:*", "compute:read", "storage:write", "organizations:*", "network:read", "quotas:write"]
     regions, tags = ["fi-hel-1", "se-sto-1"], ["dev", "prod"]
     given = 0
-    for _ in range(400):
+    for _ in range(600):
         creator = chance.choice(roles)
         rules = []
         for number in range(chance.randint(0, 3)):

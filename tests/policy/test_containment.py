@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from typing import Any
 
 import pytest
@@ -183,3 +184,48 @@ def test_a_bounded_time_has_bounds_on_both_sides() -> None:
     part = rules(allow("*", **times(after="2026-01-01T00:00:00Z", before="2027-01-01T00:00:00Z")))
     assert answer(part, whole) is Answer.WITHIN
     assert answer(whole, part) is Answer.BEYOND
+
+
+def test_the_first_and_the_last_day_of_the_calendar_are_days() -> None:
+    """No gap between two instants is without one that stands for it."""
+    for operator, value in (("before", "0001-01-01T12:00:00Z"), ("after", "9999-12-31T12:00:00Z")):
+        draft = rules(allow("*", constraints={operator: {"frn:currentTime": value}}))
+        assert answer(draft, rules(allow("compute:*"))) is Answer.BEYOND
+
+
+def test_globs_that_name_every_common_letter_are_told_apart_all_the_same() -> None:
+    target = "frn:compute:*:*:instances/abcdefghijklmnopqrstuvwxyz0123456789äöüßñçøåþð*"
+    assert answer(rules(allow("*", targets=[target])), rules(allow("storage:*"))) is Answer.BEYOND
+
+
+LETTERS = "".join(map(chr, range(0x4E00, 0x4E00 + 20_000)))
+LARGE = {
+    "ids": rules(allow("*", targets=[f"frn:*:*:*:t/i{number}" for number in range(9_000)])),
+    "types and ids": rules(allow("*", targets=[f"frn:*:*:*:t{number}/i{number}" for number in range(6_000)])),
+    "a long glob": rules(allow("*", targets=[f"frn:*:*:*:t/{LETTERS}*"])),
+    "a glob of stars": rules(allow("*", targets=[f"frn:*:*:*:t/{'a*' * 100_000}"])),
+    "globs": rules(allow("*"), deny("*", targets=[f"frn:*:*:*:t{number}/*{number}*" for number in range(3_000)])),
+    "blocks": rules(allow("*", **ranges(*(f"10.{n // 128}.{n % 128 * 2}.0/24" for n in range(9_000))))),
+    "keys": rules(
+        allow("*"), deny("*", constraints={"equals": {f"frn:resourceTag/k{number}": "v" for number in range(5_000)}})
+    ),
+    "values": rules(*(allow("*", constraints={"equals": {"frn:region": f"r{number}"}}) for number in range(500))),
+    "others": rules(allow("*", targets=[f"frn:*:*:*:any-other-{number}/x" for number in range(2, 6_000)])),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_whatever_a_quarter_of_a_megabyte_holds_is_examined_in_bounded_time(kind: str) -> None:
+    """Most of these took from ten seconds to hours before the work was counted; none may pass by being too much."""
+    start = time.perf_counter()
+    found = asked(LARGE[kind], rules(allow("storage:volumes:read"), deny("*:*:delete")))
+    assert found.answer in (Answer.BEYOND, Answer.UNDECIDED)
+    assert time.perf_counter() - start < 6
+
+
+def test_no_work_left_is_undecided() -> None:
+    for units in range(0, 400, 20):
+        found = check(
+            Document(tuple(rules(allow("*", **ranges("10.0.0.0/8"))))), (), tenant="t", catalogue=(), work=units
+        )
+        assert found.answer is not Answer.WITHIN

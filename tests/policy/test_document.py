@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from service.policy.catalogue import Catalogue
 from service.policy.document import DocumentRefused, Problem, Reading, canonical, read
-from service.policy.matching import glob
+from service.policy.matching import _remembered, glob
 from tests.policy import worlds
 
 CATALOGUE = Catalogue(worlds.CATALOGUE)
@@ -105,6 +105,13 @@ def test_O22_O23_O24_targets_keep_colons_in_the_id_and_globs_only_there() -> Non
         "frn::*:*:a/b",
         "frn:c:*:*:a",
         "frn:c:*:*:/x",
+        # No request has such a name: its fields end at the first slash, and its service is that of an operation.
+        "frn:c:eu/1:*:a/b",
+        "frn:c:*:t/1:a/b",
+        "frn:Compute:*:*:a/b",
+        "frn:c.d:*:*:a/b",
+        "frn:c:*:*:a/b\u200b",
+        "frn:c:*:*:a/b\x85",
     ):
         assert refused(text({**RULE, "targets": [target]}))[0].path == "$.rules[0].targets[0]"
 
@@ -117,6 +124,10 @@ def test_O22_O23_O24_targets_keep_colons_in_the_id_and_globs_only_there() -> Non
         ("ipInRange", "frn:sourceIp", ["10.0.0.1/8"]),
         ("ipInRange", "frn:sourceIp", ["010.0.0.1/32"]),
         ("ipInRange", "frn:sourceIp", ["10.0.0.1"]),
+        ("ipInRange", "frn:sourceIp", ["10.0.0.0/255.0.0.0"]),
+        ("ipInRange", "frn:sourceIp", ["10.0.0.0/0.255.255.255"]),
+        ("ipInRange", "frn:sourceIp", ["10.0.0.0/08"]),
+        ("ipInRange", "frn:sourceIp", ["fe80::1%eth0/128"]),
         ("ipInRange", "frn:region", ["10.0.0.0/8"]),
         ("equals", "frn:sourceIp", "10.0.0.1"),
         ("equals", "frn:region", ["eu"]),
@@ -128,6 +139,10 @@ def test_O22_O23_O24_targets_keep_colons_in_the_id_and_globs_only_there() -> Non
         ("before", "frn:currentTime", "2026-01-01"),
         ("before", "frn:currentTime", "2026-01-01T00:00:00"),
         ("before", "frn:currentTime", "20260101T000000Z"),
+        ("before", "frn:currentTime", "2026-W01-1T09:00:00Z"),
+        ("before", "frn:currentTime", "2026-01-31T09:00:00+0100"),
+        ("before", "frn:currentTime", "2026-01-31T09:00:00,5Z"),
+        ("before", "frn:currentTime", "2026-01-31T09:00:00+01:00:30"),
         ("before", "frn:region", "2026-01-01T00:00:00Z"),
         ("matches", "frn:region", "eu"),
         ("EQUALS", "frn:region", "eu"),
@@ -176,6 +191,54 @@ def test_E02_to_E06_what_is_no_strict_json_is_refused_with_a_place(source: bytes
 def test_E06_a_byte_order_mark_is_accepted() -> None:
     assert accepted(b"\xef\xbb\xbf" + text(RULE).encode())
     assert refused(b"\xef\xbb\xbf" + text({**RULE, "access": "x"}).encode())[0].path == "$.rules[0].access"
+
+
+@pytest.mark.parametrize("breaks", ["\n", "\r\n"])
+def test_a_byte_order_mark_tabs_and_wide_characters_leave_places_as_an_editor_counts_them(breaks: str) -> None:
+    lines = ["{", '\t"schemaVersion": "1",', '\t"rules": [{"name": "\U0001f600", "access": "x",']
+    source = breaks.join([*lines, '"operations": ["*"], "targets": ["*"]}]}'])
+    for sent in (source, "\ufeff" + source, ("\ufeff" + source).encode()):
+        (problem,) = refused(sent)
+        assert (problem.line, problem.column) == (3, lines[2].index('"x"') + 1)
+
+
+def test_a_member_hidden_by_escapes_is_given_twice_all_the_same() -> None:
+    assert "twice" in refused('{"schemaVersion":"1","rules":[],"\\u0072ules":[]}')[0].reason
+
+
+HUGE = {
+    "operations": text({**RULE, "operations": [f"compte:instnces{number}:reed" for number in range(4_000)]}),
+    "targets": text({**RULE, "targets": ["x"] * 50_000}),
+    "members": text(RULE, **{f"r{number}": 1 for number in range(20_000)}),
+    "operators": text({**RULE, "constraints": {f"e{number}": 1 for number in range(20_000)}}),
+    "keys": text({**RULE, "constraints": {"equals": {f"e{number}": "1" for number in range(15_000)}}}),
+}
+
+
+@pytest.mark.parametrize("kind", HUGE)
+def test_of_thousands_of_problems_the_first_are_told_and_the_rest_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    looked: list[str] = []
+
+    def near(word: str, known: Sequence[str], **_: Any) -> list[str]:
+        looked.append(word)
+        return []
+
+    monkeypatch.setattr("service.policy.document.get_close_matches", near)
+    assert len(refused(HUGE[kind])) == 20
+    assert len(looked) <= 20
+
+
+def test_of_thousands_of_warnings_the_first_are_told() -> None:
+    blocks = ["::/0"] * 20_000
+    assert len(accepted(text({**RULE, "constraints": {"ipInRange": {"frn:sourceIp": blocks}}})).warnings) == 20
+
+
+def test_patterns_of_great_length_are_not_kept_in_memory() -> None:
+    before = _remembered.cache_info().currsize
+    assert glob("a*" * 50_000)("a" * 50_000)
+    assert _remembered.cache_info().currsize == before
 
 
 def test_every_problem_is_told_in_the_order_of_the_text() -> None:

@@ -1,6 +1,9 @@
 """The engine against the reference, on many thousand small worlds in which rules meet and contradict."""
 
 import random
+import time
+from collections.abc import Iterable
+from itertools import product
 
 import pytest
 
@@ -10,7 +13,18 @@ from service.policy.engine import Engine, compile_document, grants
 from service.policy.explain import Truth, explain
 from service.policy.facts import Facts, Question
 from service.policy.glob_classes import classes
-from service.policy.matching import glob, read_operation, read_target
+from service.policy.matching import (
+    ANYTHING,
+    Target,
+    asked_target,
+    glob,
+    read_operation,
+    read_operation_pattern,
+    read_target,
+)
+from service.policy.openings import some_target
+from service.policy.rules import Constraint, Document, Rule
+from service.policy.work import Work
 from tests.policy import reference, worlds
 
 
@@ -148,11 +162,58 @@ def test_globs_and_their_classes_agree_with_trying_every_short_text(seed: int) -
     for pattern in patterns:
         for text in texts:
             assert glob(pattern)(text) is reference.like(pattern, text)
-    found = classes(patterns)
+    found = classes(patterns, Work())
     vectors = {tuple(reference.like(pattern, text) for pattern in patterns) for text in found}
     assert {tuple(reference.like(pattern, text) for pattern in patterns) for text in texts} <= vectors
     # A literal is told apart even from texts that the same globs match.
     assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whether_some_target_would_be_allowed_agrees_with_trying_them(seed: int) -> None:
+    chance = random.Random(7000 + seed)
+    names = ["".join(letters) for size in (1, 2, 3, 4) for letters in product("abcx", repeat=size)]
+    answers: list[bool] = []
+    while len(answers) < 200:
+        document, author = worlds.document(chance), worlds.document(chance)
+        engine = compile_document(document, cap=compile_document(author) if chance.random() < 0.5 else None)
+        question = worlds.question(chance)
+        operation = read_operation(question.operation)
+        target = read_target(worlds.target_text(chance, ("a", "*", "*")))
+        target = asked_target(target, operation.service, question.facts.region)
+        if "*" not in target:
+            continue
+        patterns = [pattern for rule in (*document.rules, *author.rules) for pattern in rule.targets]
+        fields: list[Iterable[str]] = [
+            {field} if field != "*" else {pattern[place] for pattern in patterns} - {"*"} | {"elsewhere"}
+            for place, field in enumerate(target[1:4], 1)
+        ]
+        expected = any(
+            engine.decide(question.operation, str(Target._make((target.service, *parts))), question.facts) > 0
+            for parts in product(*fields, names if target.id == "*" else [target.id])
+        )
+        assert some_target(engine, operation, target, question.facts) is expected
+        answers.append(expected)
+    assert 20 < sum(answers) < 180
+
+
+def test_many_denied_targets_do_not_make_a_trial_endless() -> None:
+    many = tuple(read_target(f"frn:*:*:*:t{number}/i{number}") for number in range(6_000))
+    everything = (read_operation_pattern("*"),)
+    allow = Rule("", "allow", everything, ("*",), many, (), ())
+    deny = Rule("", "deny", everything, ("*",), (read_target("frn:*:*:*:*/*"),), (), ())
+    start = time.perf_counter()
+    found = explain(compile_document(Document((allow, deny))), Question("compute:instances:read", "*"))
+    assert found.some_target is not True
+    assert time.perf_counter() - start < 5
+
+
+def test_a_key_with_a_blank_is_named_whole_where_it_is_missing() -> None:
+    key = "frn:resourceTag/cost centre"
+    rule = Rule(
+        "", "allow", (read_operation_pattern("*"),), ("*",), (ANYTHING,), ("*",), (Constraint("equals", key, ("1",)),)
+    )
+    assert explain(compile_document(Document((rule,))), Question("compute:instances:read", "*")).missing == (key,)
 
 
 def test_a_single_operation_is_no_pattern() -> None:

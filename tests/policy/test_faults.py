@@ -27,7 +27,7 @@ from tests.policy.test_containment import allow, asked, deny, disagreement, rang
 
 CATALOGUE = Catalogue(worlds.CATALOGUE)
 Comparison = Callable[[], object]
-GLOB, BLOCK = matching.glob, conditions.read_block
+GLOB, BLOCK = matching._remembered, conditions.read_block
 
 
 @pytest.fixture(autouse=True)
@@ -283,8 +283,8 @@ def without_cap(rule: Any, source: Any, cap: Any = None) -> Any:
     return GRANTED(rule, source, None)
 
 
-def only_named(literals: Any) -> Any:
-    return atoms.Coordinate([literal for literal in dict.fromkeys(literals) if literal != "*"] or ["any-other"])
+def only_named(literals: Any, work: Any) -> Any:
+    return atoms.Coordinate([literal for literal in dict.fromkeys(literals) if literal != "*"] or ["any-other"], work)
 
 
 def without_the_authors_denies(self: Any, draft: Any, author: Any) -> Any:
@@ -299,8 +299,8 @@ def one_must_hold_all(self: Any, box: Any, covers: Any) -> Any:
     return [] if covers.holding(box, covers.all) else [box]
 
 
-def known_only(key: str, given: Any) -> Any:
-    return atoms.Coordinate([atom for atom in FACT(key, given).atoms if atom is not atoms.UNKNOWN])
+def known_only(key: str, given: Any, work: Any) -> Any:
+    return atoms.Coordinate([atom for atom in FACT(key, given, work).atoms if atom is not atoms.UNKNOWN], work)
 
 
 def of_every_tenant(self: Any, rule: Rule) -> Any:

@@ -31,10 +31,13 @@ class Inside:
         self.statements.clear()
 
     def get(self, path: str, headers: dict[str, str]) -> httpx.Response:
+        return self.ask("GET", path, headers)
+
+    def ask(self, method: str, path: str, headers: dict[str, str], body: Any = None) -> httpx.Response:
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, client=("uid:0", 1))
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-                return await client.get(path, headers=headers)
+                return await client.request(method, path, headers=headers, json=body)
 
         return asyncio.run(ask())
 

@@ -13,7 +13,7 @@ from service.db.engine import Database
 from service.edge import MAX_BODY
 from service.peer import MAX_HEAD
 from tests.homes import Answer
-from tests.service.running import AURORA, OWNER, STAGING, WEB_SHOP, Running
+from tests.service.running import AURORA, OUTSIDER, OWNER, STAGING, WEB_SHOP, Running
 
 CREATE = f"/api/v1/organizations/{AURORA}/tenants"
 JSON = {"Content-Type": "application/json"}
@@ -77,18 +77,48 @@ def test_an_unclean_path_is_unrouted_even_for_the_owner(demo: Running, path: str
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("DELETE", f"/api/v1/tenants/{WEB_SHOP}", "GET, PATCH"),
-        ("PUT", CREATE, "GET, POST"),
-        ("POST", "/api/v1/tenants", "GET"),
+        ("DELETE", f"/api/v1/tenants/{WEB_SHOP}", "GET, HEAD, PATCH"),
+        ("PUT", CREATE, "GET, HEAD, POST"),
+        ("POST", "/api/v1/tenants", "GET, HEAD"),
         ("GET", "/api/v1/platform/stop", "POST"),
-        ("OPTIONS", "/healthz", "GET"),
-        ("PROPFIND", "/api/v1/me", "DELETE, GET"),
+        ("OPTIONS", "/healthz", "GET, HEAD"),
+        ("PROPFIND", "/api/v1/me", "DELETE, GET, HEAD"),
     ],
 )
 def test_a_wrong_method_is_told_every_right_one(demo: Running, method: str, path: str, allow: str) -> None:
     answer = demo.ask(method, path)
     nested(answer, 405, "METHOD_NOT_ALLOWED")
     assert answer.headers["allow"] == allow
+
+
+@pytest.mark.parametrize(
+    ("path", "as_", "status"),
+    [
+        ("/healthz", None, 200),
+        ("/api/v1/tenants", OWNER, 200),
+        ("/api/v1/tenants", None, 401),
+        (f"/api/v1/tenants/{WEB_SHOP}", OUTSIDER, 403),
+        ("/api/v1/nothing", OWNER, 404),
+        ("/api/v1/platform/stop", None, 405),
+        (f"/api/v1/tenants/{WEB_SHOP}/events", OWNER, 200),
+    ],
+)
+def test_head_answers_as_get_without_the_body(demo: Running, path: str, as_: str | None, status: int) -> None:
+    credential = [f"Authorization: Bearer {demo.token(as_)}"] if as_ else []
+    lines = [f"HEAD {path} HTTP/1.1", "Host: localhost", *credential, "\r\n"]
+    # A second request on the connection: nothing of a body stands between the two answers.
+    after = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    first, _, rest = demo.raw("\r\n".join(lines).encode() + after.encode()).partition(b"\r\n\r\n")
+    assert first.startswith(b"HTTP/1.1 %d " % status)
+    assert rest.startswith(b"HTTP/1.1 200 ")
+    named = dict(line.lower().split(b": ", 1) for line in first.split(b"\r\n")[1:])
+    if path.endswith("/events"):
+        assert named[b"content-type"].startswith(b"text/event-stream")
+        return
+    got = demo.get(path, as_=as_)
+    assert got.status == status
+    assert named[b"content-length"].decode() == got.headers["content-length"]
+    assert named.get(b"allow", b"").decode() == got.headers.get("allow", "").lower()
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,37 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import insert, text, update
+from sqlalchemy import delete, insert, select, text, update
 
 from service.access.caller import Caller
 from service.clock import FixedClock
 from service.db.engine import Database
-from service.db.tables import api_keys, operations, sessions, tenants, users
+from service.db.tables import (
+    api_keys,
+    membership_tenants,
+    memberships,
+    operations,
+    organizations,
+    sessions,
+    tenants,
+    users,
+)
 from service.operations import routes
-from service.operations.signals import LOOK_SECONDS, MOST_STREAMS, MOST_WAITING, RESYNC, Signals, Stream
+from service.operations.signals import LOOK_SECONDS, MOST_OF_ONE, MOST_STREAMS, MOST_WAITING, RESYNC, Signals, Stream
 from tests.service.live import EventReader, Live
 from tests.service.planned import BEFORE, NOW, Planned, planned_on
-from tests.service.running import DATA_LAKE, MEMBER, WEB_SHOP
+from tests.service.running import (
+    ADMIN,
+    BOREALIS_OWNER,
+    DATA_LAKE,
+    MEMBER,
+    NEWSROOM,
+    OWNER,
+    REGIONAL,
+    STAGING,
+    VIEWER,
+    WEB_SHOP,
+)
 
 AT_ONCE = 0.5 + 0.5  # what is promised, and the time a busy machine may add
 
@@ -124,6 +144,24 @@ def test_a_person_who_is_gone_hears_nothing_more(platform: Live, platform_databa
     hangs_up(reader, time.monotonic())
 
 
+def test_who_may_no_longer_enter_a_tenant_hears_nothing_more_of_it(platform: Live, platform_database: Database) -> None:
+    token = platform.sign_in(MEMBER)
+    shop, staging = (EventReader(platform, tenant, token) for tenant in (WEB_SHOP, STAGING))
+    by_key = EventReader(platform, WEB_SHOP, key="tenant-reader")
+    assert shop.next() == staging.next() == by_key.next() == ("resync", {})
+    # The member's membership is limited to named tenants.
+    with platform_database.write() as connection:
+        connection.execute(delete(membership_tenants).where(membership_tenants.c.tenant_id == WEB_SHOP))
+    hangs_up(shop, time.monotonic())
+    assert staging.events.empty()
+    # A key reaches as far as who made it.
+    with platform_database.write() as connection:
+        connection.execute(delete(membership_tenants))
+        connection.execute(delete(memberships))
+    hangs_up(staging, time.monotonic())
+    hangs_up(by_key, time.monotonic())
+
+
 def test_stopping_the_platform_ends_streams_instead_of_waiting_for_them(platform: Live) -> None:
     token = platform.owner()
     reader = EventReader(platform, WEB_SHOP, token)
@@ -136,10 +174,13 @@ def test_stopping_the_platform_ends_streams_instead_of_waiting_for_them(platform
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_streams_are_bounded_and_the_rest_of_the_platform_stays_quick(platform: Live) -> None:
-    token = platform.owner()
-    readers = [EventReader(platform, WEB_SHOP, token) for _ in range(MOST_STREAMS)]
+    people = [OWNER, ADMIN, MEMBER, VIEWER, REGIONAL]
+    tokens = [platform.sign_in(person) for person in people]
+    readers = [EventReader(platform, WEB_SHOP, token) for token in tokens for _ in range(MOST_STREAMS // len(people))]
+    assert len(readers) == MOST_STREAMS
     assert {reader.answer.status for reader in readers} == {200}
-    refused = platform.call("GET", f"/api/v1/tenants/{WEB_SHOP}/events", token)
+    token = platform.sign_in(BOREALIS_OWNER)
+    refused = platform.call("GET", f"/api/v1/tenants/{NEWSROOM}/events", token)
     assert (refused.status, refused.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
     assert int(refused.headers["retry-after"]) > 0
     took = []
@@ -151,10 +192,25 @@ def test_streams_are_bounded_and_the_rest_of_the_platform_stays_quick(platform: 
     for reader in readers:
         reader.close()
     end = time.monotonic() + 5
-    while (again := EventReader(platform, WEB_SHOP, token)).answer.status != 200:
+    while (again := EventReader(platform, NEWSROOM, token)).answer.status != 200:
         assert time.monotonic() < end, "streams whose readers have gone still count"
         time.sleep(0.1)
     again.close()
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_one_person_cannot_take_all_the_streams(platform: Live) -> None:
+    tokens = [platform.owner(), platform.owner()]
+    readers = [EventReader(platform, WEB_SHOP, token) for token in tokens for _ in range(MOST_OF_ONE // 2)]
+    assert {reader.answer.status for reader in readers} == {200}
+    refused = platform.call("GET", f"/api/v1/tenants/{DATA_LAKE}/events", platform.owner())
+    error = refused.json()["error"]
+    assert (refused.status, error["code"], error["details"]["limit"]) == (429, "rate_limited", MOST_OF_ONE)
+    assert refused.headers["retry-after"] == str(error["details"]["retryAfterSeconds"])
+    other = EventReader(platform, WEB_SHOP, platform.sign_in(MEMBER))
+    assert other.answer.status == 200
+    for reader in (*readers, other):
+        reader.close()
 
 
 # Within one process, where the clock of the waiting can be made short.
@@ -166,9 +222,15 @@ def planned(database: Database) -> Planned:
 
 
 def caller(database: Database) -> Caller:
-    """Somebody with a session that lasts."""
+    """A member of every organization with a session that lasts."""
     with database.write() as connection:
         connection.execute(insert(users).values(id="u", email="owner@aurora.example", name="O", created_at=BEFORE))
+        for organization_id in connection.scalars(select(organizations.c.id)).all():
+            connection.execute(
+                insert(memberships).values(
+                    user_id="u", organization_id=organization_id, role="owner", created_at=BEFORE
+                )
+            )
         connection.execute(
             insert(sessions).values(
                 id="s",
@@ -235,7 +297,7 @@ def signals_of(told: str) -> list[dict[str, Any]]:
 
 
 async def test_a_reader_that_falls_behind_is_told_to_read_everything_again() -> None:
-    stream = Stream("t", "s", None)
+    stream = Stream("t", "u", "s", None)
     for number in range(MOST_WAITING + 1):
         stream.put(f"event: resource\ndata: {number}\n\n")
     assert await stream.next(1) == RESYNC

@@ -156,6 +156,7 @@ def test_r16_o12_a_preview_tells_what_deleting_would_open_and_take_and_changes_n
     # The key had nothing left: a policy of reading, a scope of writing. Without it, it is wide again.
     assert "organizations:tenants:update" in before["api_key"]["gained"]
     assert before["api_key"]["inert"] is False
+    assert {(one["policiesBefore"], one["policiesAfter"]) for one in before.values()} == {(1, 0)}
     assert iam.get(f"/iam/groups/{group}")["memberCount"] == 2
     for change in (
         preview(iam, "deletePolicy", policyId=policy),

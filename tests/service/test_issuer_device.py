@@ -118,6 +118,24 @@ def test_a_user_code_is_answered_once(issuing: Issuing) -> None:
     assert issuing.bearer(issuing.poll(started["device_code"]).body["access_token"]).email == MEMBER
 
 
+def test_a_refused_approval_is_in_the_audit_log_without_its_code(issuing: Issuing) -> None:
+    started = issuing.start_device()
+    issuing.approve("BCDF-GHJK")
+    issuing.approve(started["user_code"], email="nobody@example.com")
+    issuing.approve(started["user_code"])
+    issuing.clock.forward(minutes=20)
+    issuing.approve(started["user_code"])
+    refused = [entry for entry in issuing.audited("device.approve") if entry.outcome == "refused"]
+    assert [entry.details for entry in refused] == [
+        {"code": "invalid_grant", "reason": "The user code is unknown."},
+        {"code": "invalid_grant", "reason": "The user code was answered before."},
+        {"code": "expired_token", "reason": "The user code has expired; start again."},
+    ]
+    # One entry each: the person who does not exist is a sign-in that was refused.
+    assert [entry.outcome for entry in issuing.audited("session.start")] == ["refused"]
+    assert not any(code in repr(refused) for code in ("BCDF", started["user_code"]))
+
+
 def test_unknown_codes_clients_and_scopes_are_refused(issuing: Issuing) -> None:
     assert issuing.poll("made-up").error == "invalid_grant"
     assert issuing.approve("BCDF-GHJK").error == "invalid_grant"

@@ -12,6 +12,7 @@ from service.access.table import RULES
 from service.db import migrate
 from service.db.engine import Database
 from service.logs import JsonLines
+from tests.service.planned import until
 from tests.service.running import MEMBER, OWNER, Running
 
 
@@ -58,6 +59,8 @@ def test_where_to_sign_in_is_told_to_anyone(demo: Running) -> None:
 def test_the_log_is_one_json_object_a_line_with_who_asked_what(demo: Running) -> None:
     request_id = "log-test-0001"
     demo.get("/api/v1/tenants?include=usage", as_=OWNER, headers={"X-Request-Id": request_id})
+    # The line is written after the answer.
+    until(lambda: request_id in demo.log)
     lines = [json.loads(line) for line in demo.log.splitlines()]
     (line,) = [line for line in lines if line.get("request_id") == request_id]
     me = demo.get("/api/v1/me", as_=OWNER).json()

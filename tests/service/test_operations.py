@@ -4,14 +4,15 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from service.db.engine import Database
-from service.db.tables import audit_log, billing_accounts, isolation_projects, tenant_quotas, tenant_roles
+from service.db.tables import audit_log, billing_accounts, isolation_projects, operations, tenant_quotas, tenant_roles
 from service.world.quotas import defaults
 from service.world.roles import roles
 from tests.service.live import Live
@@ -65,7 +66,7 @@ def test_a_created_tenant_is_provisioned_and_its_operation_tells_the_story(platf
     assert {step["status"] for step in last["steps"]} == {"completed"}
     assert set(last) == {
         *("operationId", "runId", "status", "resourceType", "resourceId", "tenantId", "kind", "progress"),
-        *("currentStep", "steps", "createdAt", "startedAt", "completedAt", "updatedAt", "seq", "startedBy"),
+        *("currentStep", "steps", "createdAt", "startedAt", "completedAt", "updatedAt", "seq", "stalled", "startedBy"),
     }
     assert (last["kind"], last["resourceType"], last["resourceId"]) == ("provision_tenant", "tenant", tenant["id"])
     assert last["startedBy"] == platform.read("/api/v1/me", token)["id"]
@@ -125,6 +126,25 @@ def test_staff_see_the_operations_of_every_tenant_open_ones_first(database_url: 
         assert platform.read("/api/v1/platform/status")["openOperations"] == 2
 
 
+def test_an_open_operation_that_has_not_moved_for_a_minute_is_flagged(database_url: str) -> None:
+    with Live(database_url, pace=600) as platform, closing(Database(platform.database_url)) as database:
+        token = platform.owner()
+        tenant = platform.create_tenant(token, "Telescope")
+        until(lambda: operation_named(platform, "Telescope")["status"] == "running")
+        until(lambda: operation_named(platform, "Sandbox")["status"] == "running")
+        assert platform.read("/api/v1/platform/status")["stalledOperations"] == 0
+        with database.write() as connection:
+            # Also those that are over: they are still for good, and nothing to worry about.
+            connection.execute(update(operations).values(updated_at=datetime.now(UTC) - timedelta(seconds=61)))
+            connection.execute(
+                update(operations).where(operations.c.tenant_id == SANDBOX).values(updated_at=datetime.now(UTC))
+            )
+        listed = platform.read("/api/v1/platform/operations")["operations"]
+        assert [one["tenantName"] for one in listed if one["stalled"]] == ["Telescope"]
+        assert operation(platform, token, tenant)["stalled"] is True
+        assert platform.read("/api/v1/platform/status")["stalledOperations"] == 1
+
+
 def operation_named(platform: Live, tenant_name: str) -> dict[str, Any]:
     listed = platform.read("/api/v1/platform/operations")["operations"]
     return dict(next(one for one in listed if one["tenantName"] == tenant_name))
@@ -179,6 +199,7 @@ def killed_and_restarted(database_url: str, times: int, seed: int) -> None:
     assert cut_short >= times / 2, "most kills came too early or too late to prove anything"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_killed_ten_times_while_provisioning_nothing_is_lost_or_done_twice(database_url: str) -> None:
     killed_and_restarted(database_url, 10, seed=1)

@@ -10,11 +10,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import delete, event, func, insert, select, update
 
 from service.db import tables
 from service.db.engine import Database
-from service.tenants.rules import Tightest, tightest
+from service.tenants.rules import Tightest, request_hash, tightest
 from service.world.quotas import QuotaType
 from tests.homes import Answer
 from tests.service.conftest import KINDS
@@ -22,6 +22,7 @@ from tests.service.inside import Inside
 from tests.service.running import (
     ADMIN,
     AURORA,
+    BOREALIS,
     BOREALIS_OWNER,
     DATA_LAKE,
     MEMBER,
@@ -138,6 +139,97 @@ def test_one_idempotency_key_used_at_once_makes_one_tenant(changed: Running) -> 
         answers = list(threads.map(lambda _: create(changed, "Parallel", **key), range(8)))
     assert {answer.status for answer in answers} == {201}
     assert len({answer.json()["id"] for answer in answers}) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [({"displayName": "At Once"}, 201), ({"displayName": "Something else"}, 409)]
+)
+def test_a_key_that_is_being_used_at_this_moment_is_waited_for(
+    changed: Running, body: dict[str, str], status: int
+) -> None:
+    """Two requests under one key that share no lock: the key is taken by the other while this one is under way."""
+    opened = Database(changed.database_url)
+    taken = create(changed, "At Once").json()["id"]
+    key = str(uuid4())
+    earlier = {
+        "actor_id": changed.get("/api/v1/me", as_=OWNER).json()["id"],
+        "operation": "tenant.create",
+        "key": key,
+        "request_hash": request_hash(AURORA, "At Once"),
+        "resource_id": taken,
+        "created_at": datetime.now(UTC),
+    }
+    with ThreadPoolExecutor(1) as threads:
+        with opened.write() as connection:
+            connection.execute(insert(tables.idempotency_keys).values(earlier))
+            asked = threads.submit(changed.ask, "POST", CREATE, as_=OWNER, body=body, headers={"Idempotency-Key": key})
+            time.sleep(0.5)
+        answer = asked.result()
+    opened.close()
+    assert answer.status == status, answer
+    if status == 201:
+        assert answer.json()["id"] == taken
+    else:
+        assert answer.json()["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
+
+
+def test_one_idempotency_key_at_once_in_two_organizations_makes_one_tenant(changed: Running) -> None:
+    opened = Database(changed.database_url)
+    role = (
+        update(tables.memberships)
+        .where(
+            tables.memberships.c.organization_id == BOREALIS,
+            tables.memberships.c.user_id == changed.get("/api/v1/me", as_=OWNER).json()["id"],
+        )
+        .values
+    )
+    key = {"Idempotency-Key": str(uuid4())}
+
+    def make(organization: str) -> Answer:
+        path = f"/api/v1/organizations/{organization}/tenants"
+        return changed.ask("POST", path, as_=OWNER, body={"displayName": "Either"}, headers=key)
+
+    try:
+        with opened.write() as connection:
+            connection.execute(role(role="admin"))
+        with ThreadPoolExecutor(8) as threads:
+            answers = list(threads.map(make, [AURORA, BOREALIS] * 4))
+    finally:
+        with opened.write() as connection:
+            connection.execute(role(role="member"))
+        opened.close()
+    assert sorted(answer.status for answer in answers) == [201] * 4 + [409] * 4
+    assert len({answer.json()["id"] for answer in answers if answer.status == 201}) == 1
+
+
+@pytest.mark.parametrize("kind_of_request", ["read", "create"])
+def test_a_membership_that_ends_during_a_request_is_refused_like_any_other(
+    kind_of_request: str, new_database_url: Callable[[str, bool], str], tmp_path: Path
+) -> None:
+    inside = Inside(tmp_path, new_database_url("postgresql", True), "empty")
+    headers = populate(inside, 1)
+    outside = Database(inside.platform.database.engine.url.render_as_string(hide_password=False))
+
+    def leaves(*told: Any) -> None:
+        # The statement that reads the tenant itself; the check before it has let the caller in.
+        if "organization_name" in told[2]:
+            with outside.write() as connection:
+                connection.execute(delete(tables.memberships))
+
+    event.listen(inside.platform.database.engine, "before_cursor_execute", leaves)
+    of_aurora = select(tables.tenants.c.id).where(tables.tenants.c.organization_id == AURORA)
+    with outside.read() as connection:
+        tenant_id = connection.execute(of_aurora).scalar_one()
+    if kind_of_request == "read":
+        answer, code = inside.ask("GET", f"/api/v1/tenants/{tenant_id}", headers), "TENANT_ACCESS_DENIED"
+    else:
+        answer, code = inside.ask("POST", CREATE, headers, {"displayName": "Late"}), "PERMISSION_DENIED"
+    with outside.read() as connection:
+        left = connection.execute(of_aurora).scalars().all()
+    outside.close()
+    inside.close()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, code)
+    assert left == [tenant_id]
 
 
 @pytest.mark.parametrize("key", ["short", "x" * 129, "with space inside", "line"])
@@ -303,14 +395,14 @@ def populate(inside: Inside, tenants: int) -> dict[str, str]:
             tables.users,
             [{"id": "u", "email": "u@example.com", "name": "U", "created_at": now, "default_tenant_id": ids[0]}],
         ),
-        (tables.organizations, [{"id": "o", "name": "O", "slug": "o", "created_at": now}]),
-        (tables.memberships, [{"user_id": "u", "organization_id": "o", "role": "owner", "created_at": now}]),
+        (tables.organizations, [{"id": AURORA, "name": "O", "slug": "o", "created_at": now}]),
+        (tables.memberships, [{"user_id": "u", "organization_id": AURORA, "role": "owner", "created_at": now}]),
         (
             tables.tenants,
             [
                 {
                     "id": id,
-                    "organization_id": "o",
+                    "organization_id": AURORA,
                     "display_name": f"Tenant {number}",
                     "slug": f"tenant-{number}",
                     "status": "active",

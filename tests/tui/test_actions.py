@@ -5,12 +5,21 @@ import shlex
 import pytest
 
 from tui import actions, places
+from tui.screens.access import Access
+from tui.screens.attachments import Attachments
+from tui.screens.catalogue import Catalogue
 from tui.screens.contexts import Contexts
 from tui.screens.frame import FrameScreen
+from tui.screens.groups import Groups
+from tui.screens.members import Members
 from tui.screens.place import Place
+from tui.screens.policies import Policies
 from tui.screens.tenants import Tenants
+from tui.screens.versions import Versions
+from tui.screens.who import Who
 
-DOERS = {"app": FrameScreen, "list": Place, "tenants": Tenants, "contexts": Contexts}
+PLACES = (Tenants, Policies, Attachments, Versions, Groups, Members, Access, Catalogue, Who, Contexts)
+DOERS = {"app": FrameScreen, "list": Place, **{place.NAME: place for place in PLACES}}
 TENANT = {
     "id": "01a0c0de-0000-7000-8000-000000000001",
     "displayName": "Web Shop's $(reboot)",
@@ -18,7 +27,27 @@ TENANT = {
     "organizationId": "org-1",
     "organizationName": "Aurora Labs",
 }
+POLICY = {"id": "p-1", "name": "roll out; rm -rf /", "description": "it's\nnew", "version": 3}
+ATTACHMENT = {"policyId": "p-1", "attacheeType": "group", "attacheeId": "g-1"}
+VERSION = {"policyId": "p-1", "version": 2}
+GROUP = {"id": "g-1", "name": "on call", "description": "", "policyCount": 1}
+MEMBER = {"groupId": "g-1", "memberType": "api_key", "memberId": "k-1"}
+ACCESS = {"operation": "compute:instances:read", "access": "allowed", "by": [{"kind": "policy", "policyId": "p-1"}]}
+OPERATION = {"name": "compute:instances:read"}
+WHO = {"type": "user", "id": "u-1", "name": "Astrid"}
 CONTEXT = {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credential": "session"}
+RECORDS = {
+    "tenants": TENANT,
+    "policies": POLICY,
+    "attachments": ATTACHMENT,
+    "versions": VERSION,
+    "groups": GROUP,
+    "members": MEMBER,
+    "access": ACCESS,
+    "catalogue": OPERATION,
+    "who": WHO,
+    "contexts": CONTEXT,
+}
 
 
 def test_every_action_has_a_name_of_its_own() -> None:
@@ -31,15 +60,15 @@ def test_every_action_has_somebody_who_does_it(action: actions.Action) -> None:
 
 
 def test_every_place_has_a_door_and_a_primary_action() -> None:
-    for place in (Tenants, Contexts):
-        assert place.NAME in places.NAMES
+    assert {place.NAME for place in PLACES} == set(places.BY_NAME)
+    for place in PLACES:
         assert actions.BY_ID[place.PRIMARY].scope == place.NAME
 
 
 @pytest.mark.parametrize("action", actions.ACTIONS, ids=lambda action: action.id)
 def test_an_equal_command_is_read_back_by_a_shell_as_it_was_meant(action: actions.Action) -> None:
-    record = CONTEXT if action.scope == "contexts" else TENANT
-    situation = actions.Situation(record=record, tenant_before="01a0c0de-0000-7000-8000-000000000002")
+    record = RECORDS.get(action.scope, TENANT)
+    situation = actions.Situation(record=record, subject="s-1", tenant_before="01a0c0de-0000-7000-8000-000000000002")
     command = action.command(situation)
     if command:
         words = shlex.split(command)
@@ -50,14 +79,32 @@ def test_an_equal_command_is_read_back_by_a_shell_as_it_was_meant(action: action
 
 
 def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_says_why() -> None:
-    situation = actions.Situation(record=TENANT, read_only="the context prod is read-only", creatable=("org-1",))
     writing = [action for action in actions.ACTIONS if action.writes]
     assert {action.id for action in writing} == {
         *("tenants.create", "tenants.rename"),
-        *("contexts.use", "contexts.edit", "contexts.sign_in", "contexts.sign_out"),
+        *("policies.create", "policies.attach", "policies.rename", "policies.delete"),
+        *("attachments.attach", "attachments.detach", "versions.roll_back"),
+        *("groups.create", "groups.edit", "groups.add", "groups.attach", "groups.detach", "groups.delete"),
+        *("members.add", "members.remove"),
+        *(
+            "contexts.use",
+            "contexts.create",
+            "contexts.edit",
+            "contexts.sign_in",
+            "contexts.sign_out",
+            "contexts.delete",
+        ),
     }
     for action in writing:
+        record = RECORDS[action.scope]
+        situation = actions.Situation(record=record, read_only="the context prod is read-only", creatable=("org-1",))
         assert action.reason(situation) == "the context prod is read-only"
+
+
+def test_with_an_api_key_groups_and_policies_say_that_a_person_is_needed() -> None:
+    for action in actions.of_scope("policies", "attachments", "versions", "groups", "members", "access", "who"):
+        situation = actions.Situation(record=RECORDS[action.scope], tenant="t-1", keyed=True)
+        assert "a person who is signed in" in action.reason(situation), action.id
 
 
 def test_a_plain_member_is_told_who_may_rename_before_anything_is_sent() -> None:
@@ -68,5 +115,8 @@ def test_a_plain_member_is_told_who_may_rename_before_anything_is_sent() -> None
 
 def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
     empty = actions.Situation()
-    for action_id in ("tenants.use", "tenants.rename", "contexts.use", "contexts.edit", "contexts.sign_out"):
+    for action_id in (
+        *("tenants.use", "tenants.rename", "contexts.use", "contexts.edit", "contexts.sign_out"),
+        *("policies.edit", "policies.delete", "groups.open", "groups.delete", "members.remove", "catalogue.who"),
+    ):
         assert actions.BY_ID[action_id].reason(empty)

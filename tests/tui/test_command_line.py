@@ -36,6 +36,11 @@ PLACES = ("tenants", "contexts")
         ("quit", Run("app.quit")),
         ("quit now", Mistake("quit takes no argument")),
         ("theme", Run("app.theme")),
+        ("filter status:active !web", Run("list.filter", "status:active !web")),
+        ("filter", Run("list.filter")),
+        ("sort slug", Run("list.sort", "slug")),
+        ("tenatns", Mistake("there is no tenatns; did you mean tenants?")),
+        ("fliter web", Mistake("there is no fliter; did you mean filter?")),
         ("nowhere", Mistake("there is no nowhere; Tab shows what there is")),
     ],
 )
@@ -56,6 +61,7 @@ def test_completion_offers_places_first_then_words_then_actions() -> None:
     assert "tenants.rename" in complete("te", PLACES, ())
     assert complete("use da", PLACES, ["Data Lake", "Sandbox"]) == ["use Data Lake"]
     assert complete("quit x", PLACES, ["x"]) == []
+    assert complete("sort da", PLACES, ["Data Lake"]) == []
 
 
 def test_history_goes_back_and_gives_what_was_being_typed_back() -> None:

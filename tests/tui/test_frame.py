@@ -28,7 +28,7 @@ async def test_the_help_lists_what_works_here_and_can_be_searched(
         await ui.type("retries")
         await ui.expect("Ask the platform again")
         ui.absent("Create tenant")
-        await ui.press("escape", "2", "question_mark")
+        await ui.press("escape", "5", "question_mark")
         await ui.expect("Sign out")
 
 
@@ -77,7 +77,8 @@ async def test_the_prompt_runs_what_was_typed_completes_and_remembers(
         await ui.press("colon")
         await ui.type("use Staging")
         await ui.press(ENTER)
-        await ui.expect_toast("is the name or slug of 2 tenants")
+        await ui.expect("Which Staging?")
+        await ui.press("escape")
         await ui.expect_head("Newsroom")
 
 
@@ -86,7 +87,7 @@ async def test_history_goes_through_the_views_with_their_filters(shared: Home, m
         await ui.expect("Data Lake")
         await ui.press("slash")
         await ui.type("lake")
-        await ui.press(ENTER, "2")
+        await ui.press(ENTER, "5")
         await ui.expect("Credential")
         await ui.press("left_square_bracket")
         await ui.expect("1 of 6")
@@ -94,6 +95,26 @@ async def test_history_goes_through_the_views_with_their_filters(shared: Home, m
         await ui.expect("Credential")
         await ui.press("right_square_bracket")
         await ui.expect_toast("this is the latest view")
+
+
+async def test_the_hint_of_the_first_run_was_shown_however_that_run_ends(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("A platform of your own")
+        # What a kill would leave behind.
+        await ui.until(lambda: ui.app.state_path.exists(), "what is remembered")
+        assert state.load(ui.app.state_path).hinted
+
+
+@pytest.mark.parametrize("key", ["1", "2"])
+async def test_help_and_the_way_out_stand_in_the_footer_at_every_width(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect("Data Lake")
+        await ui.press(key)
+        await ui.until(lambda: ui.text.splitlines()[-1].endswith("…  ? help  q quit"), "both at the end")
 
 
 async def test_copying_gives_the_id_and_the_equal_command(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,12 +251,50 @@ async def test_a_lost_session_asks_once_and_the_view_comes_back(
         await ui.expect("1 of 6")
 
 
+async def test_another_person_signed_in_by_another_shell_is_told_and_sees_nothing_of_the_former(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("owner@aurora.example · session")
+        await ui.expect("Data Lake", "Newsroom")
+        await ui.press("ctrl+t")
+        await ui.expect("Switch tenant")
+        await ui.type("newsroom")
+        await ui.press(ENTER)
+        await ui.expect_head("Newsroom")
+        assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
+        await ui.press("r")
+        await ui.expect_head("member@aurora.example · session")
+        await ui.expect_toast("member@aurora.example calls now in local, no longer owner@aurora.example")
+        await ui.expect("Sandbox")
+        ui.absent("Data Lake")
+        await ui.expect_head("not available: choose another")
+        assert ui.app.workspace.tenant_before == ""
+
+
+async def test_after_another_shell_signed_out_and_in_r_goes_on_without_a_question(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
+        await ui.press("r")
+        await ui.expect("You are not signed in")
+        await ui.press("escape")
+        assert "owner@" not in ui.head
+        assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
+        await ui.press("r")
+        await ui.expect_head("member@aurora.example · session")
+        await ui.expect_toast("no longer owner@aurora.example")
+        ui.absent("You are not signed in")
+
+
 async def test_signing_out_asks_first_and_no_is_the_answer_of_enter(
     demo_slow: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect("Data Lake")
-        await ui.press("2", "o")
+        await ui.press("5", "o")
         await ui.expect("Sign out?", "the session ends")
         await asyncio.sleep(0.3)
         await ui.press(ENTER)
@@ -303,7 +362,7 @@ async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypat
 async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect_head("connected")
-        await ui.press("2", "i")
+        await ui.press("5", "i")
         await ui.expect_toast("Signed in to local")
         await ui.expect_head("connected")
         await ui.press("o")
@@ -314,5 +373,8 @@ async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, m
         await ui.expect_head("not signed in")
         await ui.pilot.pause(1)
         ui.absent("You are not signed in")
+        assert "owner@" not in ui.text
+        await ui.press("1", "n")
+        await ui.expect_toast("you signed out; r signs in")
         await ui.press("r")
         await ui.expect("You are not signed in")

@@ -8,6 +8,8 @@ from tui import themes
 from tui.history import History, View
 from tui.launch import Launch, parse
 from tui.link import BACKOFF, Link
+from tui.notices import Notice, Notices
+from tui.widgets.footer import Key, fitting
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
@@ -33,6 +35,41 @@ def test_latency_that_jitters_changes_nothing_on_the_screen() -> None:
     for _ in range(20):
         link.answered(60_000)
     assert link.latency == "> 5 s"
+
+
+def test_three_messages_at_most_and_the_same_words_once() -> None:
+    notices = Notices()
+    words = lambda shown: [one.words for one in shown or ()]  # noqa: E731
+    assert notices.add(Notice("a", "information", 5), 0) is None
+    assert notices.add(Notice("b", "information", 5), 0) is None
+    assert notices.add(Notice("c", "information", 6), 1) is None
+    assert words(notices.add(Notice("d", "error", 9), 1)) == ["b", "c", "d"]
+    # Told again, it stands once, as the newest.
+    assert words(notices.add(Notice("b", "warning", 9), 2)) == ["c", "d", "b"]
+    # Those that have gone by themselves make room.
+    assert words(notices.add(Notice("b", "warning", 12), 7)) == ["d", "b"]
+    assert notices.add(Notice("e", "information", 20), 13) is None
+
+
+@pytest.mark.parametrize(
+    ("room", "shown"),
+    [
+        (60, "n new|e rename|/ filter|? help|q quit"),
+        (41, "n new|e rename|/ filter|? help|q quit"),
+        (40, "n new|e rename|…|? help|q quit"),
+        (20, "…|? help|q quit"),
+        (5, "…|? help|q quit"),
+    ],
+)
+def test_the_footer_always_keeps_the_ways_to_help_and_out(room: int, shown: str) -> None:
+    keys = [
+        Key("n", "n", "new"),
+        Key("h", "?", "help", always=True),
+        Key("e", "e", "rename"),
+        Key("f", "/", "filter"),
+        Key("q", "q", "quit", always=True),
+    ]
+    assert "|".join(f"{key.key} {key.word}" if key else "…" for key in fitting(keys, room)) == shown
 
 
 def test_going_somewhere_new_drops_what_was_ahead() -> None:

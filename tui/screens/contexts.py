@@ -1,11 +1,12 @@
 """The contexts place: the platforms one works with; use, edit endpoint and region, sign in and out."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
 
+from client.errors import FrostError
 from client.records import CONTEXT, Column, Record
 from tui import contexts, keymaps
 from tui.screens import sign_in
@@ -85,8 +86,14 @@ class Contexts(Place):
         if record is None:
             return
         fields = [
-            Field("endpoint", "Endpoint", str(record["api_endpoint"]), check=contexts.endpoint_problem),
-            Field("region", "Region", str(record["region"] or ""), "none"),
+            Field(
+                "endpoint",
+                "Endpoint",
+                str(record["api_endpoint"]),
+                f"empty: {self._default()}",
+                check=lambda text: contexts.endpoint_problem(text) if text.strip() else None,
+            ),
+            Field("region", "Region", str(record["region"] or ""), "empty: none"),
         ]
         values = await self.app.push_screen_wait(Form(f"Edit context {record['name']}", fields))
         if values is None:
@@ -96,6 +103,65 @@ class Contexts(Place):
         await asyncio.to_thread(contexts.change, connection, name, values["endpoint"].strip(), values["region"].strip())
         await self._read_again()
         self.app.notify(f"Stored context {name}", markup=False)
+
+    def _default(self) -> str:
+        connection = self.workspace.connection
+        return contexts.homely(contexts.default_endpoint(connection), connection.environ)
+
+    async def do_create(self) -> None:
+        values: Mapping[str, str] | None = {"name": "", "endpoint": "", "region": ""}
+        problem = ""
+        while values is not None:
+            fields = [
+                Field("name", "Name", values["name"], "work", check=_needed),
+                Field(
+                    "endpoint",
+                    "Endpoint",
+                    values["endpoint"],
+                    "https://api.example.com/api",
+                    check=contexts.endpoint_problem,
+                ),
+                Field("region", "Region", values["region"], "none"),
+            ]
+            note = "Nobody is signed in yet · Enter saves · Tab next field · Esc cancels"
+            form = Form("Create a context", fields, save="Create", note=note, problem=problem)
+            values = await self.app.push_screen_wait(form)
+            if values is None:
+                return
+            name, endpoint, region = (values[field].strip() for field in ("name", "endpoint", "region"))
+            try:
+                await asyncio.to_thread(contexts.add, self.workspace.connection, name, endpoint, region)
+            except FrostError as error:
+                problem = error.message  # what was typed stays
+                continue
+            await self._read_again()
+            self.set_filter("")
+            self.table.select(name)
+            self.app.notify(f"Stored context {name} · i signs in, u uses it", markup=False)
+            return
+
+    async def do_delete(self) -> None:
+        record = self.record
+        if record is None:
+            return
+        name = str(record["name"])
+        kinds = self.workspace.connection.config.contexts[name].credentials.kinds
+        held = [contexts.credential_words(kind) for kind in kinds]
+        facts = [
+            ("Context", name),
+            ("Endpoint", self._endpoint(record)),
+            ("What goes", ", ".join(["endpoint", "region", "selected tenant", *(f"stored {kind}" for kind in held)])),
+            ("Effect", "forgotten on this machine for good"),
+        ]
+        if "session" in held:
+            facts.append(("Session", "goes on at the platform until it expires; o signs out of it first"))
+        if not await self.app.push_screen_wait(Confirm("Delete this context?", facts, yes="Delete")):
+            return
+        for notice in await asyncio.to_thread(contexts.remove, self.workspace.connection, name):
+            self.app.notify(notice, severity="warning", markup=False)
+        self.workspace.state.contexts.pop(name, None)
+        await self._read_again()
+        self.app.notify(f"Deleted context {name}", markup=False)
 
     async def do_sign_in(self, argument: str = "") -> None:
         name = argument or str((self.record or {}).get("name", ""))
@@ -123,6 +189,10 @@ class Contexts(Place):
         else:
             workspace.connection = fresh
             self.show()
+
+
+def _needed(name: str) -> str | None:
+    return None if name.strip() else "a name is needed"
 
 
 def _credential(record: Record) -> str:

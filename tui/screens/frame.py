@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker
@@ -18,9 +17,10 @@ from client.errors import FrostError
 from client.text import safe
 from tui import actions, keymaps, places, tenant_table
 from tui.facts import facts
-from tui.history import History, View
-from tui.messages import Perform, SignInWanted, Undoable
+from tui.history import History, Subject, View
+from tui.messages import Perform, SignInWanted, Travel, Undoable
 from tui.screens.place import Place
+from tui.widgets.covered import Covered, Row
 from tui.widgets.footer import Footer, Key
 from tui.widgets.header import Header
 from tui.widgets.navigation import Navigation
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 OPENING_SECONDS, OPENING_LOOKS = 0.3, 60  # how long keys wait for a dialog, and how often it is looked for
 LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
+ALWAYS = ("app.help", "app.quit")  # never left out of the footer
 
 
-class FrameScreen(Screen[None]):
+class FrameScreen(Screen[None], Covered):
     """The only screen besides dialogs. Places are opened inside it and stay as they were left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,7 +81,7 @@ class FrameScreen(Screen[None]):
         self.add_class(_fitting(self.app.size.width, self.HORIZONTAL_BREAKPOINTS))
         self.add_class(_fitting(self.app.size.height, self.VERTICAL_BREAKPOINTS))
         yield Header()
-        with Horizontal(id="body"):
+        with Row(id="body"):
             yield Navigation([(door.name, door.title) for door in places.DOORS], self.place.NAME)
             yield self.place
         yield Footer()
@@ -122,10 +123,10 @@ class FrameScreen(Screen[None]):
     @staticmethod
     def door(name: str) -> places.Door:
         """The door of a place."""
-        return next(door for door in places.DOORS if door.name == name)
+        return places.BY_NAME[name]
 
-    async def open(self, name: str) -> Place:
-        """Show a place, made on its first visit."""
+    async def open(self, name: str, subject: Subject | None = None) -> Place:
+        """Show a place, made on its first visit; one of the inner kind shows the inside of `subject`."""
         place = next(iter(self.query(f"#place-{name}").results(Place)), None)
         if place is None:
             place = self.door(name).open(self.workspace)
@@ -135,28 +136,38 @@ class FrameScreen(Screen[None]):
         for other in self.query(Place):
             other.display = other is place
         self.place = place
-        self.workspace.state.place = name
-        self.query_one(Navigation).show(name)
+        outer = self.door(name).within or name
+        self.workspace.state.place = outer
+        self.query_one(Navigation).show(outer)
+        if subject is not None:
+            place.enter(subject)
+        place.in_sight()
         place.focus_list()
         self.show_keys()
         return place
 
     def view(self) -> View:
-        """The view shown: a place with its filter."""
+        """The view shown: a place with its filter, and what it shows the inside of."""
         assert self.place is not None
-        return View(self.place.NAME, self.place.table.view.filter)
+        return View(self.place.NAME, self.place.table.view.filter, self.place.subject)
 
     def go(self, name: str, filter_line: str | None = None) -> None:
         """Open a place, with a filter, and remember the view in the history."""
         self.run_worker(self.travel(name, filter_line), group="go", exclusive=True)
 
-    async def travel(self, name: str, filter_line: str | None = None) -> None:
-        """Open a place and wait until it is open."""
-        self.history.stand(self.view())
-        place = await self.open(name)
+    async def travel(
+        self, name: str, filter_line: str | None = None, subject: Subject | None = None, *, back: bool = False
+    ) -> None:
+        """Open a place and wait until it is open. An inner one remembers where one came from, unless that is `back`."""
+        before = self.view()
+        self.history.stand(before)
+        place = await self.open(name, subject)
+        if subject is not None and not back and before != self.view():
+            place.came_from = before
         if filter_line is not None:
             place.set_filter(filter_line)
-        self.history.visit(View(name, place.table.view.filter if filter_line is None else filter_line))
+        shown = place.table.view.filter if filter_line is None else filter_line
+        self.history.visit(View(name, shown, place.subject))
 
     async def action_go(self, name: str) -> None:
         await self.travel(name)
@@ -168,11 +179,13 @@ class FrameScreen(Screen[None]):
         workspace = self.workspace
         return actions.Situation(
             place=self.place.NAME if self.place is not None else "",
+            subject=self.place.subject.id if self.place is not None and self.place.subject is not None else "",
             record=self.place.record if self.place is not None else None,
             context=workspace.context,
             tenant=workspace.tenant_id,
             tenant_before=workspace.tenant_before,
             read_only=workspace.read_only,
+            keyed=workspace.keyed,
             creatable=tuple(str(organization["id"]) for organization in workspace.creatable),
             identity_known=workspace.me is not None,
             undo=self.undoable.words if self.undoable else "",
@@ -183,9 +196,11 @@ class FrameScreen(Screen[None]):
     def show_keys(self) -> None:
         """The footer for the place and the record under the cursor."""
         situation = self.situation()
-        here = [*actions.of_scope(situation.place), actions.BY_ID["app.help"], *actions.of_scope("list", "app")]
-        wanted = [action for action in dict.fromkeys(here) if action.word and self.keys.of(action.id)]
-        self.query_one(Footer).show([Key(a.id, self.keys.label(a.id), a.word, not a.reason(situation)) for a in wanted])
+        here = actions.of_scope(situation.place, "list", "app")
+        wanted = [action for action in here if action.word and self.keys.of(action.id)]
+        self.query_one(Footer).show(
+            [Key(a.id, self.keys.label(a.id), a.word, not a.reason(situation), always=a.id in ALWAYS) for a in wanted]
+        )
 
     def show_facts(self) -> None:
         """The header."""
@@ -214,6 +229,15 @@ class FrameScreen(Screen[None]):
     @on(Perform)
     def _asked(self, event: Perform) -> None:
         self.perform(event.action, event.argument)
+
+    @on(Travel)
+    def _travelling(self, event: Travel) -> None:
+        self.run_worker(self._follow(event), group="go", exclusive=True)
+
+    async def _follow(self, way: Travel) -> None:
+        await self.travel(way.place, "" if way.record else way.filter, way.subject, back=way.back)
+        if way.record and self.place is not None:
+            self.place.select(way.record)
 
     @on(Footer.Pressed)
     def _pressed(self, event: Footer.Pressed) -> None:
@@ -332,11 +356,11 @@ class FrameScreen(Screen[None]):
 
         await copy(self)
 
-    def do_refresh(self) -> None:
-        if self.workspace.link.state == "signed_out":
+    async def do_refresh(self) -> None:
+        if not await self.workspace.look_again():
             self.app.post_message(SignInWanted())
-        else:
-            self.workspace.refresh()
+        elif self.place is not None:
+            self.place.read()
 
     async def do_undo(self) -> None:
         undoable, self.undoable = self.undoable, None
@@ -357,7 +381,7 @@ class FrameScreen(Screen[None]):
 
     async def _return_to(self, view: View | None) -> None:
         if view is not None:
-            place = await self.open(view.place)
+            place = await self.open(view.place, view.subject)
             place.set_filter(view.filter)
             self.show_keys()
 

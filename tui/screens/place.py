@@ -6,19 +6,21 @@ from typing import Any, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
 from client.records import Column, Kind, Record
+from client.text import safe
 from tui import actions, keymaps
+from tui.history import Subject, View
 from tui.messages import Perform
+from tui.widgets.covered import Row, Stack
 from tui.widgets.detail import Detail, Section
 from tui.widgets.heading import Heading
 from tui.widgets.record_table import RecordTable, Tones
 from tui.workspace import Workspace
 
 
-class Place(Horizontal):
+class Place(Row):
     """A list of records of one kind. A concrete place names its kind, fills the list and does its actions."""
 
     NAME: ClassVar[str]
@@ -44,10 +46,14 @@ class Place(Horizontal):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(id=f"place-{self.NAME}")
         self.workspace = workspace
+        self.subject: Subject | None = None
+        """What the place shows the inside of; None in a place that shows a whole."""
+        self.came_from: View | None = None
+        """The view one came from to see that inside."""
         self._sort_restored = False
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="place--list"):
+        with Stack(classes="place--list"):
             yield Heading(self.TITLE, self.focus_list)
             yield RecordTable(self.KIND, self.columns(), tones=self.tones(), empty=self.empty())
         detail = Detail()
@@ -56,6 +62,7 @@ class Place(Horizontal):
 
     def on_mount(self) -> None:
         self.show()
+        self.show_detail()  # with the first frame, not after it
 
     # What a concrete place says
 
@@ -85,6 +92,19 @@ class Place(Horizontal):
 
     def changed(self, topic: str) -> None:
         """The workspace changed; see there for the topics."""
+
+    def enter(self, subject: Subject) -> None:
+        """Show the inside of a record."""
+
+    def in_sight(self) -> None:
+        """The place was opened."""
+
+    def select(self, record_id: str) -> None:
+        """Put the cursor on a record."""
+        self.table.select(record_id)
+
+    def read(self) -> None:
+        """Ask anew for what the place shows, where that is not what the workspace reads for everybody."""
 
     # What all places do
 
@@ -182,13 +202,35 @@ class Place(Horizontal):
 
     # Actions of a list
 
-    def do_filter(self) -> None:
+    def do_filter(self, argument: str = "") -> None:
         self.remove_class("-detail")
-        self.heading.open()
+        if argument:
+            self.set_filter(argument)
+        else:
+            self.heading.open()
 
-    def do_sort(self) -> None:
-        self.table.sort_next()
+    def do_sort(self, argument: str = "") -> None:
+        if argument:
+            self._sort_by(argument)
+        else:
+            self.table.sort_next()
         self._arranged()
+
+    def _sort_by(self, title: str) -> None:
+        """Order by the column of that title or the beginning of one; by the same one again, the other way round."""
+        titles = {column.title.strip().casefold(): column for column in self.table.view.columns}
+        wanted = title.casefold()
+        found = [wanted] if wanted in titles else [known for known in titles if known.startswith(wanted)]
+        if len(found) != 1:
+            self.app.notify(
+                f"there is no one column {safe(title, 40)}; there are: {', '.join(titles)}",
+                severity="warning",
+                markup=False,
+            )
+            return
+        view, column = self.table.view, titles[found[0]]
+        again = view.sort_column is not None and view.sort_column.key == column.key
+        self.table.sort_by(column, reverse=again and not view.reverse)
 
     def do_detail(self) -> None:
         if self.screen.has_class("-wide"):

@@ -12,11 +12,17 @@ if TYPE_CHECKING:
 def complete(workspace: "Workspace", line: str) -> list[str]:
     """What the line may become."""
     word = line.partition(" ")[0].casefold()
-    if (command_line.ALIASES.get(word) or word).startswith("contexts."):
-        names = list(workspace.connection.config.contexts)
-    else:
-        names = [str(tenant["displayName"]) for tenant in workspace.tenants]
-    return command_line.complete(line, places.NAMES, names)
+    scope = (command_line.ALIASES.get(word) or word).partition(".")[0]
+    return command_line.complete(line, places.NAMES, _names(workspace, scope))
+
+
+def _names(workspace: "Workspace", scope: str) -> list[str]:
+    """What an argument of an action may name: the records of its place as far as they are known."""
+    if scope == "contexts":
+        return list(workspace.connection.config.contexts)
+    if scope in ("policies", "groups", "catalogue"):
+        return [str(row["name"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
+    return [str(tenant["displayName"]) for tenant in workspace.tenants]
 
 
 async def run(frame: "FrameScreen", line: str) -> None:
@@ -26,8 +32,13 @@ async def run(frame: "FrameScreen", line: str) -> None:
             await frame.travel(place, filter_line or None)
         case command_line.Run(action_id, argument):
             scope = actions.BY_ID[action_id].scope
-            if scope in places.NAMES and (frame.place is None or scope != frame.place.NAME):
+            here = frame.place is not None and scope == frame.place.NAME
+            if scope in places.NAMES and not here:
                 await frame.travel(scope)
+            elif scope in places.BY_NAME and not here:
+                within = places.BY_NAME[scope].within
+                frame.toast(f"{action_id} works inside of one of the {within}: open it first", "warning")
+                return
             frame.perform(action_id, argument)
         case command_line.Mistake(words):
             frame.toast(words, "warning")

@@ -7,8 +7,9 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from client.errors import FrostError
 from client.records import TENANT, Column, Record, time_text
-from client.text import safe
+from client.text import cut, safe
 from tui import keymaps, tenant_table
 from tui.messages import Undoable
 from tui.screens.place import Place
@@ -38,7 +39,10 @@ class Tenants(Place):
     KIND = TENANT
     PRIMARY = "tenants.use"
     BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings("tenants")]
-    DEFAULT_CSS = "Tenants .steps--heading { height: auto; margin-top: 1; color: $text-muted; text-style: bold; }"
+    DEFAULT_CSS = """
+    Tenants .steps--heading { height: auto; color: $text-muted; text-style: bold; }
+    Tenants Steps { margin-bottom: 1; }
+    """
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -96,7 +100,9 @@ class Tenants(Place):
         if not self.query(Steps):
             if operation is None:
                 return
-            self.query_one(Detail).mount(Static("", classes="steps--heading", markup=False), Steps())
+            heading = Static("", classes="steps--heading", markup=False)
+            # Above what is known of every tenant: on a small screen nobody scrolls down to see it move.
+            self.query_one(Detail).mount(heading, Steps(), before=".detail--body")
         heading, steps = self.query_one(".steps--heading", Static), self.query_one(Steps)
         heading.display = steps.display = operation is not None
         if operation is not None:
@@ -119,14 +125,17 @@ class Tenants(Place):
 
         choices = [(str(org["id"]), str(org["name"])) for org in self.workspace.creatable]
         if not choices:
-            self.app.notify("The platform has not said yet where you may create tenants; try again.", markup=False)
+            link = self.workspace.link
+            unknown = "The platform has not said yet where you may create tenants; try again."
+            self.app.notify(f"{link.why}; r signs in" if link.state == "signed_out" else unknown, markup=False)
             return
         fields = [Field("name", "Display name", argument, "Web Shop", check=check_name)]
         if len(choices) > 1:
             preferred = str((self.workspace.tenant or {}).get("organizationId", choices[0][0]))
             fields.append(Field("organization", "Organization", preferred, choices=choices))
+        title = "Create a tenant" if len(choices) > 1 else f"Create a tenant in {cut(safe(choices[0][1]), 40)}"
         values = await self.app.push_screen_wait(
-            Form("Create a tenant", fields, save="Create", note="Provisioning is shown step by step · Esc cancels")
+            Form(title, fields, save="Create", note="Provisioning is shown step by step · Esc cancels")
         )
         if values is None:
             return
@@ -134,6 +143,8 @@ class Tenants(Place):
         self.set_filter("")
         self.table.select(str(made["id"]))
         self.show_detail()
+        if not self.screen.has_class("-wide") and not self.has_class("-detail"):
+            self.do_detail()  # where there is no room beside the list, the steps are what one wants to see
 
     async def do_rename(self, argument: str = "") -> None:
         from tui.widgets.form import Field, Form
@@ -166,6 +177,28 @@ class Tenants(Place):
         """The tenant meant by the argument of the `:` line, or the one under the cursor."""
         if not argument:
             return self.record
-        from client.tenancy import find
+        from client.tenancy import AMBIGUOUS, find
 
-        return find(self.workspace.tenants, argument)
+        try:
+            return find(self.workspace.tenants, argument)
+        except FrostError as error:
+            if error.code != AMBIGUOUS:
+                raise
+            return await self._one_of(error, argument)
+
+    async def _one_of(self, ambiguous: FrostError, argument: str) -> Record | None:
+        """Let one of the tenants be chosen that all have the name."""
+        from tui.widgets.menu import Entry, Menu
+
+        details = ambiguous.details or {}
+        found = details.get("tenants", [])
+        entries = [
+            Entry(
+                str(one["id"]), f"{one['displayName']} · {one['slug']} · {one['organizationName']}", note=str(one["id"])
+            )
+            for one in found
+        ]
+        more = details.get("count", 0) - len(found)
+        foot = f"{more} more have that name: use its id · Esc leaves" if more > 0 else "Enter uses it · Esc leaves"
+        chosen = await self.app.push_screen_wait(Menu(f"Which {cut(safe(argument), 40)}?", entries, foot=foot))
+        return self.workspace.find(chosen) if chosen is not None else None

@@ -61,6 +61,7 @@ class Confirm(Dialog[bool]):
 
     def content(self) -> ComposeResult:
         yield Grid(*self._facts(), classes="confirm--facts")
+        yield from self.particulars()
         if any(mixed_scripts(value) for _, value in self.facts):
             yield hint("A name mixes letters of different scripts: compare the id.")
         if self.typed is not None:
@@ -71,7 +72,14 @@ class Confirm(Dialog[bool]):
         yes = Button(self.yes, id="yes", variant="error" if self.has_class("-destructive") else "primary")
         yes.disabled = self.typed is not None
         yield Horizontal(Button("No", id="no"), yes, classes="dialog--buttons")
-        yield hint("Tab moves · Esc answers No" if self.typed else f"y {self.yes} · n or Esc No")
+        yield hint("Tab moves · Esc answers No" if self.typed else f"y {self.yes} · n or Esc No{self.KEYS}")
+
+    KEYS: ClassVar[str] = ""
+    """What else can be pressed, for the hint."""
+
+    def particulars(self) -> ComposeResult:
+        """What a special question shows below the facts."""
+        yield from ()
 
     def _facts(self) -> Iterator[Static]:
         """Labels and values in two columns, so that a long value wraps under itself."""

@@ -16,6 +16,35 @@ class Key(NamedTuple):
     key: str
     word: str
     enabled: bool = True
+    always: bool = False
+    """Whether it stands at the end whatever room there is: the ways to help and out."""
+
+
+LEFT_OUT = "…"
+
+
+GAP = 2
+
+
+def _cells(key: Key) -> int:
+    return len(key.key) + 1 + len(key.word)
+
+
+def fitting(keys: Sequence[Key], room: int) -> list[Key | None]:
+    """The keys that fit, the ones that always stand last; None where others were left out."""
+    last = [key for key in keys if key.always]
+    first = [key for key in keys if not key.always]
+    room -= sum(_cells(key) + GAP for key in last) - GAP
+    if sum(_cells(key) + GAP for key in first) <= room:
+        return [*first, *last]
+    room -= len(LEFT_OUT) + GAP
+    shown: list[Key | None] = []
+    for key in first:
+        room -= _cells(key) + GAP
+        if room < 0:
+            break
+        shown.append(key)
+    return [*shown, None, *last]
 
 
 class Footer(Widget):
@@ -43,27 +72,28 @@ class Footer(Widget):
         self._spans: list[tuple[int, int, str]] = []
 
     def show(self, keys: Sequence[Key]) -> None:
-        """Take the keys in the order of their weight: the last ones go first where there is no room."""
+        """Take the keys in the order of their weight: without room the last ones but `always` are left out."""
         if tuple(keys) != self.keys:
             self.keys = tuple(keys)
             self.refresh()
 
     def render(self) -> Content:
-        room = self.content_size.width
         parts: list[Content] = []
         self._spans = []
         left = 0
-        for key in self.keys:
-            cells = len(key.key) + 1 + len(key.word)
-            if left + cells > room:
-                break
+        for key in fitting(self.keys, self.content_size.width):
+            if key is None:
+                parts.append(Content.styled(LEFT_OUT, "$text-muted"))
+                left += len(LEFT_OUT) + GAP
+                continue
+            cells = _cells(key)
             key_tone, word_tone = (
                 ("bold $text-accent", "$foreground") if key.enabled else ("$text-disabled", "$text-disabled")
             )
             parts.append(Content.assemble((key.key, key_tone), " ", (key.word, word_tone)))
             self._spans.append((left, left + cells, key.action))
-            left += cells + 2
-        return Content("  ").join(parts)
+            left += cells + GAP
+        return Content(" " * GAP).join(parts)
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)

@@ -38,15 +38,19 @@ class Form(Dialog[Mapping[str, str] | None]):
     DEFAULT_CSS = """
     Form {
         .form--label { margin-top: 1; color: $text-muted; }
-        .form--problem { color: $text-error; height: 1; }
+        .form--problem { color: $text-error; height: auto; min-height: 1; }
         Input { border: tall $foreground 15%; &:focus { border: tall $primary; } }
         OptionList { height: auto; max-height: 7; border: tall $foreground 15%; &:focus { border: tall $primary; } }
     }
     """
     LISTENS_AT_ONCE = True
 
-    def __init__(self, title: str, fields: Sequence[Field], *, save: str = "Save", note: str = "") -> None:
+    def __init__(
+        self, title: str, fields: Sequence[Field], *, save: str = "Save", note: str = "", problem: str = ""
+    ) -> None:
+        """`problem` is why the form is there again: what a refusal said, until something is typed."""
         super().__init__()
+        self._refused = problem
         self._title = title
         self.fields = fields
         self.save_label = save
@@ -59,7 +63,7 @@ class Form(Dialog[Mapping[str, str] | None]):
         for field in self.fields:
             yield Static(field.label, classes="form--label", markup=False)
             yield self._choice(field) if field.choices else self._text(field)
-        yield Static("", classes="form--problem", markup=False)
+        yield Static(Content(safe(self._refused)), classes="form--problem", markup=False)
         yield Horizontal(
             Button("Cancel", id="cancel"),
             Button(self.save_label, id="save", variant="primary"),
@@ -105,7 +109,13 @@ class Form(Dialog[Mapping[str, str] | None]):
     def _changed(self) -> None:
         # An empty field is not yet wrong while it is being filled in.
         problem = self.problem()
+        if problem is None and self._untouched():
+            return
         self.show_problem(problem[1] if problem and self.value_of(problem[0]) else "")
+
+    def _untouched(self) -> bool:
+        """Whether the fields hold what they were given: Textual tells that as a change, too."""
+        return all(self.value_of(field) == field.value for field in self.fields)
 
     @on(Input.Submitted)
     @on(OptionList.OptionSelected)

@@ -104,6 +104,11 @@ class Heading(Widget):
         self.put("")
         return had
 
+    def rename(self, title: str) -> None:
+        """Another title: what is shown belongs to another record now."""
+        self.place_title = safe(title)
+        self.refresh()
+
     def count(self, words: str) -> None:
         """The words at the right end."""
         words = safe(words)

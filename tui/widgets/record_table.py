@@ -4,10 +4,10 @@ Opening 100,000 records costs what opening 1,000 does, because no widget, no tex
 a record until it scrolls into view. Textual's DataTable builds a cell for each and blocks for seconds.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import textwrap
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
@@ -16,22 +16,18 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.timer import Timer
 
 from client.records import Column, Kind, Record
-from client.text import cut, safe, width
+from client.text import safe
 from tui.record_view import RecordView
+from tui.widgets.column_widths import GAP, fitted
+from tui.widgets.row_painting import GUTTER, Brush, Tones
 
-Tones = Mapping[str, Callable[[Record], str | None]]
-"""By column key: the tone of a cell (good, warning, bad, dim) or None. The text must say it as well."""
+__all__ = ("RecordTable", "Tones")
 
-SAMPLE = 200  # records whose texts decide how wide a column is
-GAP = 2  # blanks between columns
-NARROWEST = 8  # a column that must give way keeps this many cells
-READABLE = 12  # cells below which a cut column says too little to be kept beside others
-LONGEST_FIRST = 24  # cells the first column may take even where that is more than its share
-FEWEST = 2  # columns that stay whatever the width
-GUTTER = 2  # the mark and a blank, before the first column
 CACHED_STRIPS = 2_000
+PREPARED, PREPARED_SECONDS = 1_000, 0.02  # records whose filter text is made at once, ahead of the first filter
 
 
 class RecordTable(ScrollView, can_focus=True):
@@ -130,9 +126,11 @@ class RecordTable(ScrollView, can_focus=True):
         self.tones = tones or {}
         self.empty = empty
         self._columns: list[tuple[Column, int]] = []
+        self._fitted = Size(0, 0)
         self._strips: dict[tuple[Any, ...], Strip] = {}
         self._known: str | None = None
         self._telling = False
+        self._preparing: Timer | None = None
 
     # What is shown
 
@@ -145,6 +143,14 @@ class RecordTable(ScrollView, can_focus=True):
         """Take a newer answer. Cursor, scroll, marks, sort and filter stay where they are."""
         self.view.replace(records)
         self._rearranged()
+        if self._preparing is None and len(records) > PREPARED:
+            self._preparing = self.set_interval(PREPARED_SECONDS, self._prepare)
+
+    def _prepare(self) -> None:
+        """A little at a time: done at the first letter of a filter, a long list would miss a frame."""
+        if not self.view.prepare(PREPARED) and self._preparing is not None:
+            self._preparing.stop()
+            self._preparing = None
 
     def set_filter(self, line: str) -> None:
         """Show only the records the filter line accepts."""
@@ -183,9 +189,9 @@ class RecordTable(ScrollView, can_focus=True):
 
     def _rearranged(self) -> None:
         """Keep the cursor on the record it stood on, at the same height of the screen."""
-        self._strips.clear()
         self._fit()
-        self.virtual_size = Size(self.size.width, len(self.view) + 1)
+        # No width: what does not fit is cut, and a size that stays the same lays nothing out again.
+        self.virtual_size = Size(0, len(self.view) + 1)
         place = self.view.position_of(self._known) if self._known is not None else None
         before = self.cursor
         after = place if place is not None else max(0, min(before, len(self.view) - 1))
@@ -213,38 +219,12 @@ class RecordTable(ScrollView, can_focus=True):
     # Widths
 
     def _fit(self) -> None:
-        """Choose columns and widths for the space there is: the widest give way first, then the last ones go."""
-        space = self.size.width - GUTTER - (1 if len(self.view) + 1 > self.size.height else 0)
-        if space <= 0:
-            self._columns = []
-            return
-        sample = range(min(len(self.view), SAMPLE))
-        wanted: list[list[Any]] = []
-        for column in self.view.columns:
-            texts = (width(safe(column.text(self.view[position]))) for position in sample)
-            wanted.append([column, max(width(column.title) + 2, *texts) if len(sample) else width(column.title) + 2])
-        # One very long name must not push everything else out.
-        wanted[0][1] = min(wanted[0][1], max(LONGEST_FIRST, space * 2 // 5))
-        while wanted and sum(min(cells, NARROWEST) + GAP for _, cells in wanted) - GAP > space:
-            wanted.pop()
-        # A column of the wide kind is shown only where every other column has its full width.
-        while len(wanted) > 1 and wanted[-1][0].wide and sum(cells + GAP for _, cells in wanted) - GAP > space:
-            wanted.pop()
-        while (over := sum(cells + GAP for _, cells in wanted) - GAP - space) > 0:
-            widest = max(wanted[1:], key=lambda pair: pair[1], default=wanted[0])
-            # The first column says which record it is: it is cut only when the others have nothing left to give.
-            if widest[1] <= READABLE and len(wanted) > FEWEST:
-                wanted.pop()
-                continue
-            if widest[1] <= READABLE and wanted[0][1] > NARROWEST:
-                widest = wanted[0]
-            widest[1] = max(NARROWEST, widest[1] - min(over, max(1, widest[1] // 8)))
-        self._columns = [(column, cells) for column, cells in wanted]
+        self._strips.clear()
+        self._fitted = self.size
+        scrollbar = 1 if len(self.view) + 1 > self.size.height else 0
+        self._columns = fitted(self.view, self.size.width - GUTTER - scrollbar)
 
     def on_resize(self, event: events.Resize) -> None:
-        self._strips.clear()
-        self._fit()
-        self.virtual_size = Size(self.size.width, len(self.view) + 1)
         self.reveal(self.cursor)
 
     def notify_style_update(self) -> None:
@@ -254,34 +234,26 @@ class RecordTable(ScrollView, can_focus=True):
     # Painting
 
     def render_line(self, y: int) -> Strip:
+        # The first frame is painted before the event that tells of a size: it has its rows all the same.
+        if self._fitted != self.size:
+            self._fit()
         if y == 0:
-            return self._head()
+            return self._brush().head(self.view)
         position = self.scroll_offset.y + y - 1
         if position < len(self.view):
             return self._row(position)
         base = self.rich_style
-        if not len(self.view) and y == 2:
+        if not len(self.view) and y >= 2:
             reason = f"Nothing matches {self.view.filter}; Esc clears the filter." if self.view.total else self.empty
-            words = Segment(" " * GUTTER + cut(safe(reason), self.size.width - GUTTER), self._style("empty"))
-            return Strip([words]).adjust_cell_length(self.size.width, base)
+            lines = textwrap.wrap(safe(reason), max(1, self.size.width - 2 * GUTTER))
+            return self._brush().words("".join(lines[y - 2 : y - 1]), base)
         return Strip.blank(self.size.width, base)
 
     def _style(self, part: str) -> Style:
         return self.get_component_rich_style(f"record-table--{part}")
 
-    def _head(self) -> Strip:
-        style = self._style("head")
-        # A segment a column, as in the rows below: an exported picture places each segment by itself.
-        segments = [Segment(" " * GUTTER, style)]
-        for column, cells in self._columns:
-            arrow = ""
-            if column is self.view.sort_column:
-                arrow = " ▼" if self.view.reverse else " ▲"
-            segments += [
-                Segment(_aligned(column.title + arrow, cells, column.align), style),
-                Segment(" " * GAP, style),
-            ]
-        return Strip(segments).adjust_cell_length(self.size.width, style)
+    def _brush(self) -> Brush:
+        return Brush(self._columns, self.tones, self._style, self.size.width)
 
     def _row(self, position: int) -> Strip:
         record_id = self.view.id_at(position)
@@ -299,30 +271,7 @@ class RecordTable(ScrollView, can_focus=True):
         base = self.rich_style
         if under:
             base = base + self._style("cursor" if self.has_focus else "cursor-blurred")
-        segments = [Segment("● " if marked else " " * GUTTER, base + _foreground(self._style("mark")))]
-        for column, cells in self._columns:
-            tone = self.tones[column.key](record) if column.key in self.tones else None
-            style = base if tone is None else base + _foreground(self._style(tone))
-            segments += self._cell(_aligned(safe(column.text(record)), cells, column.align), style)
-            segments.append(Segment(" " * GAP, base))
-        return Strip(segments).adjust_cell_length(self.size.width, base)
-
-    def _cell(self, text: str, style: Style) -> list[Segment]:
-        """The text of a cell, with the first place each filter word is found in marked."""
-        folded = text.casefold()
-        words = self.view.highlights
-        # Casefolding may change the length (ß); then places no longer agree and nothing is marked.
-        if not words or len(folded) != len(text):
-            return [Segment(text, style)]
-        found = sorted({(folded.find(word), len(word)) for word in words if word in folded})
-        segments, done = [], 0
-        match = _foreground(self._style("match"))
-        for start, length in found:
-            if start < done:
-                continue
-            segments += [Segment(text[done:start], style), Segment(text[start : start + length], style + match)]
-            done = start + length
-        return [*segments, Segment(text[done:], style)]
+        return self._brush().row(record, base, self.view.highlights, marked=marked)
 
     # Moving
 
@@ -410,16 +359,3 @@ class RecordTable(ScrollView, can_focus=True):
     def cursor_region(self) -> Region:
         """Where the cursor's line is, in cells of this widget: a menu opens beside it."""
         return Region(0, self.cursor + 1 - self.scroll_offset.y, self.size.width, 1)
-
-
-def _foreground(style: Style) -> Style:
-    """A component style without its background, to lie over the cursor's."""
-    return Style(
-        color=style.color, bold=style.bold, italic=style.italic, underline=style.underline, reverse=style.reverse
-    )
-
-
-def _aligned(text: str, cells: int, align: str) -> str:
-    text = cut(text, cells)
-    blanks = " " * (cells - width(text))
-    return blanks + text if align == "right" else text + blanks

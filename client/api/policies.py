@@ -1,0 +1,235 @@
+"""Calls about access policies, their history and their attachments. Source: contract: iam policy; checklist O, H.
+
+A document travels as the text its author wrote, so that what is wrong with it is told in that text's own lines and
+columns.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from client.api.groups import made_from
+from client.core import Call, Request, path
+from client.errors import Exit, FrostError
+from client.pages import MOST, query
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from client.http import Http
+    from client.models.policies import Attachment, Policy, PolicyVersion
+
+MODEL = "policies.Policy"
+VERSION = "policies.PolicyVersion"
+NEEDS = ("id", "name", "document", "version")
+REFUSED = "INVALID_POLICY_DOCUMENT"
+
+
+def page(
+    tenant_id: str, *, limit: int | None = None, cursor: str = "", attachee: tuple[str, str] | None = None
+) -> Call:
+    """A page of the tenant's policies in the order they were made.
+
+    Args:
+        attachee: Type and id; only the policies attached directly to it.
+    """
+    return Call(Request("GET", _policies(tenant_id), query(limit, cursor, *_pair(attachee))), "policies", MODEL)
+
+
+def get(tenant_id: str, policy_id: str) -> Call:
+    return Call(Request("GET", _policy(tenant_id, policy_id)), model=MODEL, needs=NEEDS)
+
+
+def create(tenant_id: str, name: str, description: str, document_text: str) -> Call:
+    """Creates a policy. Raises FrostError (exit 2) for a document that is not JSON, with line and column."""
+    body = _body({"name": name, "description": description}, document_text)
+    return Call(Request("POST", _policies(tenant_id), body=body), model=MODEL, needs=NEEDS)
+
+
+def update(
+    tenant_id: str,
+    policy_id: str,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    document_text: str | None = None,
+    version: int | None = None,
+) -> Call:
+    """Changes what is not None.
+
+    Args:
+        version: The version this change was made from; the platform refuses it when there is a newer one.
+    """
+    given = {"name": name, "description": description}
+    body = _body({member: value for member, value in given.items() if value is not None}, document_text)
+    request = Request("PATCH", _policy(tenant_id, policy_id), body=body, headers=made_from(version))
+    return Call(request, model=MODEL, needs=NEEDS)
+
+
+def delete(tenant_id: str, policy_id: str, version: int | None = None) -> Call:
+    """Removes a policy, its attachments and its history."""
+    return Call(Request("DELETE", _policy(tenant_id, policy_id), headers=made_from(version)))
+
+
+def version_page(tenant_id: str, policy_id: str, *, limit: int | None = None, cursor: str = "") -> Call:
+    """A page of what a policy was, newest first."""
+    route = path("/v1/tenants/{}/iam/policies/{}/versions", tenant_id, policy_id)
+    return Call(Request("GET", route, query(limit, cursor)), "versions", VERSION)
+
+
+def version(tenant_id: str, policy_id: str, number: int) -> Call:
+    route = path("/v1/tenants/{}/iam/policies/{}/versions/{}", tenant_id, policy_id, str(number))
+    return Call(Request("GET", route), model=VERSION, needs=("version", "document"))
+
+
+def roll_back(tenant_id: str, policy_id: str, number: int, version: int | None = None) -> Call:
+    """Makes the document of an earlier version the newest one; name and description stay."""
+    route = path("/v1/tenants/{}/iam/policies/{}/rollback", tenant_id, policy_id)
+    request = Request("POST", route, body={"version": number}, headers=made_from(version))
+    return Call(request, model=MODEL, needs=NEEDS)
+
+
+def attachment_page(
+    tenant_id: str,
+    policy_id: str,
+    *,
+    limit: int | None = None,
+    cursor: str = "",
+    attachee: tuple[str, str] | None = None,
+) -> Call:
+    """A page of what a policy is attached to; with `attachee` (type, id) that one or nothing."""
+    request = Request("GET", _attachments(tenant_id, policy_id), query(limit, cursor, *_pair(attachee)))
+    return Call(request, "attachments", "policies.Attachment")
+
+
+def attach(tenant_id: str, policy_id: str, attachee_type: str, attachee_id: str) -> Call:
+    body = {"attacheeType": attachee_type, "attacheeId": attachee_id}
+    return Call(Request("POST", _attachments(tenant_id, policy_id), body=body))
+
+
+def detach(tenant_id: str, policy_id: str, attachee_type: str, attachee_id: str) -> Call:
+    return Call(Request("DELETE", _attachments(tenant_id, policy_id), _pair((attachee_type, attachee_id))))
+
+
+def _policies(tenant_id: str) -> str:
+    return path("/v1/tenants/{}/iam/policies", tenant_id)
+
+
+def _policy(tenant_id: str, policy_id: str) -> str:
+    return path("/v1/tenants/{}/iam/policies/{}", tenant_id, policy_id)
+
+
+def _attachments(tenant_id: str, policy_id: str) -> str:
+    return path("/v1/tenants/{}/iam/policies/{}/attachments", tenant_id, policy_id)
+
+
+def _pair(attachee: tuple[str, str] | None) -> tuple[tuple[str, str], ...]:
+    return (("attacheeType", attachee[0]), ("attacheeId", attachee[1])) if attachee else ()
+
+
+def _body(members: dict[str, str], document_text: str | None) -> bytes:
+    """The members, and the document unchanged behind them: nothing in it can reach beyond itself, as it is JSON."""
+    pieces = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in members.items()]
+    if document_text is not None:
+        require_json(document_text)
+        pieces.append(f'"document":{document_text}')
+    return f"{{{','.join(pieces)}}}".encode()
+
+
+def require_json(document_text: str) -> None:
+    """Refuse a text that is not JSON, before it is sent, in the platform's words (checklist O37).
+
+    What is JSON is judged by the platform alone.
+
+    Raises:
+        FrostError: INVALID_POLICY_DOCUMENT (exit 2) with the problem in its details.
+    """
+    try:
+        json.loads(document_text)
+        document_text.encode()
+        return
+    except (ValueError, RecursionError):
+        pass
+    # Of use only for its words and its places, and slower than json.
+    from client.models import strict_json
+
+    try:
+        strict_json.loads(document_text)
+    except strict_json.StrictJsonError as error:
+        problem: dict[str, Any] = {
+            "path": error.path,
+            "line": error.line,
+            "column": error.column,
+            "reason": error.reason,
+            "suggestions": [],
+        }
+        raise FrostError(
+            "the policy document is not JSON", code=REFUSED, exit_code=Exit.USAGE, details={"problems": [problem]}
+        ) from error
+
+
+class Policies:
+    """The same calls for the screens and the library, answered with models."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def pages(self, tenant_id: str, *, attachee: tuple[str, str] | None = None) -> AsyncIterator[list[Policy]]:
+        """All policies, or those attached directly to one (type, id), page by page."""
+        return self._http.pages(lambda cursor: page(tenant_id, limit=MOST, cursor=cursor, attachee=attachee))
+
+    async def get(self, tenant_id: str, policy_id: str) -> Policy:
+        found: Policy = await self._http.record(get(tenant_id, policy_id))
+        return found
+
+    async def create(self, tenant_id: str, name: str, description: str, document_text: str) -> Policy:
+        found: Policy = await self._http.record(create(tenant_id, name, description, document_text))
+        return found
+
+    async def update(
+        self,
+        tenant_id: str,
+        policy_id: str,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        document_text: str | None = None,
+        version: int | None = None,
+    ) -> Policy:
+        """Changes what is not None. Raises FrostError STALE_VERSION when `version` is no longer the newest."""
+        call = update(
+            tenant_id, policy_id, name=name, description=description, document_text=document_text, version=version
+        )
+        found: Policy = await self._http.record(call)
+        return found
+
+    async def delete(self, tenant_id: str, policy_id: str, version: int | None = None) -> None:
+        await self._http.call(delete(tenant_id, policy_id, version))
+
+    def version_pages(self, tenant_id: str, policy_id: str) -> AsyncIterator[list[PolicyVersion]]:
+        """All versions of a policy, newest first, page by page."""
+        return self._http.pages(lambda cursor: version_page(tenant_id, policy_id, limit=MOST, cursor=cursor))
+
+    async def version(self, tenant_id: str, policy_id: str, number: int) -> PolicyVersion:
+        found: PolicyVersion = await self._http.record(version(tenant_id, policy_id, number))
+        return found
+
+    async def roll_back(self, tenant_id: str, policy_id: str, number: int, version: int | None = None) -> Policy:
+        found: Policy = await self._http.record(roll_back(tenant_id, policy_id, number, version))
+        return found
+
+    def attachment_pages(
+        self, tenant_id: str, policy_id: str, *, attachee: tuple[str, str] | None = None
+    ) -> AsyncIterator[list[Attachment]]:
+        """All attachments of a policy, page by page."""
+        return self._http.pages(
+            lambda cursor: attachment_page(tenant_id, policy_id, limit=MOST, cursor=cursor, attachee=attachee)
+        )
+
+    async def attach(self, tenant_id: str, policy_id: str, attachee_type: str, attachee_id: str) -> bool:
+        """Whether it was not attached before."""
+        return (await self._http.change(attach(tenant_id, policy_id, attachee_type, attachee_id))).changed
+
+    async def detach(self, tenant_id: str, policy_id: str, attachee_type: str, attachee_id: str) -> None:
+        await self._http.call(detach(tenant_id, policy_id, attachee_type, attachee_id))

@@ -1,0 +1,94 @@
+"""What a change would give and take, said before it is made (checklist R16, O12)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from client.commands import asking
+from client.commands.invocation import Invocation
+from client.core import Call
+from client.errors import FrostError
+from client.text import safe
+
+WIDE = 5
+"""From so many keys and identities on, a change is confirmed by typing the name (design: Screens)."""
+
+
+def preview(run: Invocation, calls: Callable[[str], Call]) -> Mapping[str, Any] | FrostError:
+    """The platform's word on the effect of a change, or why there is none: the question is asked all the same."""
+    try:
+        found: Mapping[str, Any] = run.call_for_tenant(calls)
+    except FrostError as error:
+        return error
+    return found
+
+
+def confirm_deletion(
+    run: Invocation, preview: Mapping[str, Any] | FrostError, what: str, name: str, beside: str
+) -> None:
+    """Say what a deletion takes with it, then ask.
+
+    Args:
+        preview: The platform's word on the effect, or why there is none.
+        what: The object, `group "deployers" (id)`.
+        name: What has to be typed where the effect is wide.
+        beside: What else is lost, `2 memberships and 1 policy attachment`.
+
+    Raises:
+        FrostError: It was not confirmed.
+    """
+    run.talk.say(f"{what}: with it go {beside}")
+    if isinstance(preview, FrostError):
+        run.talk.say(f"its effect is not shown: {preview.message}")
+        wide = True
+    else:
+        found = [one for one in preview["principals"] if _matters(one)]
+        wide = len(found) >= WIDE
+        for line in lines(found):
+            run.talk.more(line)
+        if not found:
+            run.talk.say("no key and no identity gains or loses anything by it")
+    asking.confirm(run.talk, "Delete it? It cannot be undone.", refused="", hint="", typed=name if wide else "")
+
+
+def lines(principals: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Each key and identity that a change gives something or takes something from, and what, a line each."""
+    for one in principals:
+        yield f"  {one.get('type')} {safe(one.get('name') or one.get('id'), 60)}"
+        for effect in _effects(one):
+            yield f"    {effect}"
+
+
+def _matters(one: Mapping[str, Any]) -> bool:
+    counts = ("gainedCount", "lostCount", "widenedCount", "narrowedCount")
+    return any(one.get(count) for count in counts) or _falls_silent(one)
+
+
+def _falls_silent(one: Mapping[str, Any]) -> bool:
+    return bool(one.get("inert") and one.get("policiesBefore"))
+
+
+def _effects(one: Mapping[str, Any]) -> Iterator[str]:
+    """In the order of what must not be overlooked."""
+    if _falls_silent(one):
+        yield "has no grant left, its next request is denied"
+    if one.get("type") == "api_key" and one.get("policiesBefore") and not one.get("policiesAfter"):
+        yield "is back to its scopes and its creator's rights"
+    for names, words in (
+        ("lost", "loses {}"),
+        ("narrowed", "has {} under more conditions"),
+        ("gained", "gains {}"),
+        ("widened", "has {} under fewer conditions"),
+    ):
+        if count := one.get(f"{names}Count"):
+            yield f"{words.format(counted(count, 'operation'))}: {_first(count, one.get(names) or ())}"
+
+
+def counted(number: int, what: str) -> str:
+    """`1 version`, `3 versions`."""
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def _first(count: int, names: Sequence[object]) -> str:
+    """One operation by its name, the others by their number."""
+    shown = safe(names[0], 80) if names else ""
+    return f"{shown} and {count - 1} more" if count > 1 else shown

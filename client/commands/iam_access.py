@@ -1,0 +1,81 @@
+"""`frost iam access` and `frost iam who`: who may do what, with the path to it (ours; design: Screens)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from client import records_iam
+from client.api import trials
+from client.commands import request_facts
+from client.commands.frame import leaf
+from client.commands.iam_input import PRINCIPAL_TYPES, an_id, missing
+from client.commands.invocation import Invocation
+from client.commands.names import operation_names, principal_ids
+
+
+@leaf(
+    "access",
+    click.Argument(["kind"], metavar="TYPE", type=click.Choice(PRINCIPAL_TYPES), help=", ".join(PRINCIPAL_TYPES)),
+    click.Argument(["identifier"], metavar="ID", callback=an_id, shell_complete=principal_ids),
+    ours=True,
+    examples=("frost iam access api_key KEY_ID", "frost iam access user USER_ID -o wide"),
+)
+def access(run: Invocation, kind: str, identifier: str) -> None:
+    """Show everything a principal may do, and why.
+
+    A principal is a key, an identity or a person of this tenant. `conditional` operations depend on the target or on
+    facts of the request; -o wide shows on which. `denied` ones are given by some rule and always taken by another.
+    What nothing gives is left out.
+    """
+    with missing(f"{kind} {identifier}"):
+        found = run.call_for_tenant(lambda tenant: trials.access(tenant, kind, identifier))
+    if run.output.structured:
+        run.output.document(found)
+        return
+    for line in _summary(found):
+        run.output.note(line)
+    run.output.records(records_iam.ACCESS, found["operations"])
+
+
+def _summary(found: Mapping[str, Any]) -> Iterator[str]:
+    """Who it is, what bounds it, and the policies with the way each reaches it."""
+    principal = found["principal"]
+    works = "" if principal.get("works", True) else ", revoked or expired: every request of it is refused"
+    yield f"{principal['type']} {principal.get('name') or principal['id']}{works}"
+    for limit in found.get("limits") or ():
+        yield f"  {limit.get('kind')}: {limit.get('detail') or 'none'}"
+    for one in found["policies"]:
+        through = records_iam.paths_text(one.get("paths") or ())
+        text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
+        if one.get("unreadable"):
+            text += ", cannot be read any more: it denies everything"
+        elif one.get("orphaned"):
+            text += ", its author holds nothing here any more: it gives nothing"
+        yield text
+    counts = {"allowed": 0, "conditional": 0, "denied": 0}
+    for operation in found["operations"]:
+        counts[operation["access"]] = counts.get(operation["access"], 0) + 1
+    yield f"  operations: {', '.join(f'{number} {word}' for word, number in counts.items())}"
+
+
+@leaf(
+    "who",
+    click.Option(
+        ["--operation"], required=True, metavar="OPERATION", help="svc:resource:action.", shell_complete=operation_names
+    ),
+    click.Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for all."),
+    *request_facts.FLAGS,
+    ours=True,
+    examples=("frost iam who --operation compute:instances:delete --target '*'",),
+)
+def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
+    """List everybody who may do something, and why.
+
+    What is not given of the request is unknown, as in `iam simulate`.
+    """
+    operation, target = request_facts.operation(operation), request_facts.target(target)
+    known = request_facts.facts(**facts)
+    answer = run.call_for_tenant(lambda tenant: trials.who(tenant, operation, target, known))
+    run.output.records(records_iam.WHO, answer["principals"], beside={"examined": answer["examined"]})
+    run.output.note(f"{len(answer['principals'])} of {answer['examined']} people, keys and identities may")

@@ -1,0 +1,109 @@
+"""`frost iam group` (contract: iam group; checklist R)."""
+
+import click
+
+from client import records_iam
+from client.api import groups, trials
+from client.commands import asking, effects, paging
+from client.commands.frame import Group, Lazy
+from client.commands.iam_input import FORCE, VERSION_HELP, an_id, missing
+from client.commands.iam_input import name as checked
+from client.commands.invocation import Invocation
+from client.commands.names import group_ids
+from client.errors import usage
+
+group = Group(
+    "group",
+    {
+        "member": Lazy(
+            "client.commands.iam_member:member",
+            "The members of a group.",
+            ("members",),
+        )
+    },
+    help="Groups of API keys and workload identities.",
+)
+
+ID = click.Argument(["group_id"], metavar="GROUP_ID", callback=an_id, shell_complete=group_ids)
+DESCRIPTION = "What it is for, up to 1,024 characters."
+
+
+@group.leaf(
+    "create",
+    click.Option(["--name"], required=True, metavar="NAME", help="1 to 128 characters, unique in the tenant."),
+    click.Option(["--description"], metavar="TEXT", help=DESCRIPTION),
+    examples=('frost iam group create --name ops --description "on call"',),
+)
+def create(run: Invocation, name: str, description: str | None) -> None:
+    """Create a group, empty at first."""
+    name = checked(name)
+    made = run.call_for_tenant(lambda tenant: groups.create(tenant, name, description or ""))
+    run.output.record(records_iam.GROUP, made)
+
+
+@group.leaf("get", ID, examples=("frost iam group get GROUP_ID -o json",))
+def get(run: Invocation, group_id: str) -> None:
+    """Show one group."""
+    with missing(f"group {group_id}"):
+        found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
+    run.output.record(records_iam.GROUP, found)
+
+
+@group.leaf("list", *paging.FLAGS, examples=("frost iam group list", "frost iam group list --all -o json"))
+def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bool) -> None:
+    """List the tenant's groups, in the order they were made."""
+    paging.listed(
+        run,
+        records_iam.GROUP,
+        lambda tenant, limit, cursor: groups.page(tenant, limit=limit, cursor=cursor),
+        limit=limit,
+        cursor=cursor,
+        everything=everything,
+    )
+
+
+@group.leaf(
+    "update",
+    ID,
+    click.Option(["--name"], metavar="NAME", help="The new name."),
+    click.Option(["--description"], metavar="TEXT", help='The new description; "" clears it.'),
+    click.Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
+    examples=("frost iam group update GROUP_ID --name operations",),
+)
+def update(run: Invocation, group_id: str, name: str | None, description: str | None, if_version: int | None) -> None:
+    """Change a group's name or description; what is not given stays."""
+    if name is None and description is None:
+        raise usage("nothing to change (frost iam group update)", "give --name or --description")
+    name = None if name is None else checked(name)
+    with missing(f"group {group_id}"):
+        made = run.change_for_tenant(
+            lambda tenant: groups.update(tenant, group_id, name=name, description=description, version=if_version)
+        )
+    run.output.record(records_iam.GROUP, made.record)
+    if not made.changed:
+        run.output.note("nothing changed: it is like that already")
+
+
+@group.leaf("delete", ID, FORCE, examples=("frost iam group delete GROUP_ID",))
+def delete(run: Invocation, group_id: str, force: bool) -> None:
+    """Delete a group, its membership and its policy attachments.
+
+    Its members and the policies stay. What the members gain and lose by it is said before you are asked.
+    """
+    version = None
+    with missing(f"group {group_id}"):
+        if not force:
+            version = _confirmed(run, group_id)
+        run.change_for_tenant(lambda tenant: groups.delete(tenant, group_id, version))
+    run.output.done(f"group {group_id} is deleted", {"id": group_id, "status": "deleted"})
+
+
+def _confirmed(run: Invocation, group_id: str) -> int:
+    """Ask; the version that was shown, so that only what was confirmed is deleted."""
+    asking.needs_terminal("this deletes a group", "--force does it without a question")
+    found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
+    preview = effects.preview(run, lambda tenant: trials.preview(tenant, "deleteGroup", groupId=group_id))
+    members, attached = found["memberCount"], found["policyCount"]
+    beside = f"{effects.counted(members, 'membership')} and {effects.counted(attached, 'policy attachment')}"
+    effects.confirm_deletion(run, preview, f'group "{found["name"]}"', str(found["name"]), beside)
+    return int(found["version"])

@@ -1,0 +1,119 @@
+"""`frost iam policy history|diff|rollback` (ours; checklist O42)."""
+
+from typing import Any
+
+import click
+
+from client import records_iam
+from client.api import policies, trials
+from client.commands import paging
+from client.commands.formats import json_text
+from client.commands.frame import leaf
+from client.commands.iam_input import missing
+from client.commands.iam_policy import ID
+from client.commands.invocation import Invocation
+from client.errors import usage
+from client.records import time_text
+
+_NUMBER = click.IntRange(min=1)
+
+
+@leaf("history", ID, *paging.FLAGS, ours=True, examples=("frost iam policy history POLICY_ID",))
+def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | None, everything: bool) -> None:
+    """List what a policy was, newest first.
+
+    Each version says who changed what, and when.
+    """
+    with missing(f"policy {policy_id}"):
+        paging.listed(
+            run,
+            records_iam.VERSION,
+            lambda tenant, limit, cursor: policies.version_page(tenant, policy_id, limit=limit, cursor=cursor),
+            limit=limit,
+            cursor=cursor,
+            everything=everything,
+        )
+
+
+@leaf(
+    "rollback",
+    ID,
+    click.Option(["--version", "number"], required=True, type=_NUMBER, metavar="N", help="The version to take back."),
+    ours=True,
+    examples=("frost iam policy rollback POLICY_ID --version 3",),
+)
+def rollback(run: Invocation, policy_id: str, number: int) -> None:
+    """Take the document of an earlier version back.
+
+    It becomes the newest version; name and description stay.
+
+    You become its author: it must stay within what you hold. Nothing is lost, so there is no question.
+    """
+    with missing(f"policy {policy_id}, or no version {number} of it,"):
+        made = run.change_for_tenant(lambda tenant: policies.roll_back(tenant, policy_id, number))
+    run.output.record(records_iam.POLICY, made.record)
+    if not made.changed:
+        run.output.note(f"nothing changed: its document is that of version {number} already")
+
+
+@leaf(
+    "diff",
+    ID,
+    click.Option(["--from", "first"], type=_NUMBER, metavar="N", help="The older version; default: the one before."),
+    click.Option(["--to", "second"], type=_NUMBER, metavar="N", help="The newer version; default: the newest."),
+    ours=True,
+    examples=("frost iam policy diff POLICY_ID", "frost iam policy diff POLICY_ID --from 2 --to 5"),
+)
+def diff(run: Invocation, policy_id: str, first: int | None, second: int | None) -> None:
+    """Compare two versions, as text and in effect.
+
+    The effect is told for every target at once and a request of which nothing is known, so that what only a
+    constraint decides counts as not given.
+    """
+    if second is None:
+        with missing(f"policy {policy_id}"):
+            second = int(run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))["version"])
+    if first is None:
+        first = second - 1
+    if first < 1:
+        raise usage(f"version {second} of policy {policy_id} is its first; there is none before it to compare with")
+    older, newer = _version(run, policy_id, first), _version(run, policy_id, second)
+    compared = run.call_for_tenant(
+        lambda tenant: trials.coverage(
+            tenant, json_text(newer["document"]), compare={"policyId": policy_id, "version": first}
+        )
+    )["targets"][0]
+    text = _text_difference(older, newer)
+    effect = {name: compared[name] for name in ("gained", "lost")}
+    if run.output.structured:
+        run.output.document({"policyId": policy_id, "from": first, "to": second, "text": text, **effect})
+    else:
+        run.output.lines([*text, *([""] if text else []), *_effect_lines(effect)])
+    if not text:
+        run.output.note("the documents are equal")
+
+
+def _version(run: Invocation, policy_id: str, number: int) -> dict[str, Any]:
+    with missing(f"policy {policy_id}, or no version {number} of it,"):
+        found: dict[str, Any] = run.call_for_tenant(lambda tenant: policies.version(tenant, policy_id, number))
+    return found
+
+
+def _text_difference(older: dict[str, Any], newer: dict[str, Any]) -> list[str]:
+    """The lines of a unified difference; empty when there is none."""
+    from difflib import unified_diff
+
+    before, after = (json_text(one["document"]).splitlines() for one in (older, newer))
+    then, now = (
+        f"version {one['version']}, {time_text(one['changedAt'])}, {one['changedByName']}" for one in (older, newer)
+    )
+    return list(unified_diff(before, after, then, now, lineterm=""))
+
+
+def _effect_lines(effect: dict[str, list[str]]) -> list[str]:
+    lines = []
+    for name, sign in (("gained", "+"), ("lost", "-")):
+        found = effect[name]
+        lines.append(f"{name} {len(found)} operation{'s' if len(found) != 1 else ''}{':' if found else ''}")
+        lines += [f"  {sign} {operation}" for operation in found]
+    return lines

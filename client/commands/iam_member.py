@@ -1,0 +1,57 @@
+"""`frost iam group member` (contract: iam group member; checklist M)."""
+
+from client import records_iam
+from client.api import groups
+from client.commands import paging
+from client.commands.frame import Group
+from client.commands.iam_group import ID
+from client.commands.iam_input import MEMBER_TYPES, missing, pair
+from client.commands.invocation import Invocation
+
+member = Group("member", help="The members of a group.")
+
+
+@member.leaf(
+    "add",
+    ID,
+    *pair(MEMBER_TYPES, required=True, verb="is added"),
+    examples=("frost iam group member add GROUP_ID --type api_key --id KEY_ID",),
+)
+def add(run: Invocation, group_id: str, kind: str, identifier: str) -> None:
+    """Add a key or an identity; the group's policies count from its next request on."""
+    with missing(f"group {group_id}, or no {kind} {identifier},"):
+        made = run.change_for_tenant(lambda tenant: groups.add_member(tenant, group_id, kind, identifier))
+    run.output.done(
+        f"{kind} {identifier} is a member of group {group_id} now" if made.changed else "already a member",
+        {"groupId": group_id, "memberType": kind, "memberId": identifier, "changed": made.changed},
+    )
+
+
+@member.leaf("list", ID, *paging.FLAGS, examples=("frost iam group member list GROUP_ID",))
+def list_(run: Invocation, group_id: str, limit: int | None, cursor: str | None, everything: bool) -> None:
+    """List a group's members, in the order they were added."""
+    with missing(f"group {group_id}"):
+        paging.listed(
+            run,
+            records_iam.MEMBER,
+            lambda tenant, limit, cursor: groups.member_page(tenant, group_id, limit=limit, cursor=cursor),
+            limit=limit,
+            cursor=cursor,
+            everything=everything,
+        )
+
+
+@member.leaf(
+    "remove",
+    ID,
+    *pair(MEMBER_TYPES, required=True, verb="is removed"),
+    examples=("frost iam group member remove GROUP_ID --type api_key --id KEY_ID",),
+)
+def remove(run: Invocation, group_id: str, kind: str, identifier: str) -> None:
+    """Remove a key or an identity; from its next request on, the group's policies no longer count for it."""
+    with missing(f"group {group_id}, or no member {kind} {identifier} of it,"):
+        run.change_for_tenant(lambda tenant: groups.remove_member(tenant, group_id, kind, identifier))
+    run.output.done(
+        f"{kind} {identifier} is no longer a member of group {group_id}",
+        {"groupId": group_id, "memberType": kind, "memberId": identifier, "status": "removed"},
+    )

@@ -1,0 +1,78 @@
+"""`--limit`, `--cursor`, `--all`: one way for every list in pages (contract: Paged commands; checklist P)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from client.commands.invocation import Invocation
+from client.core import Call
+from client.errors import usage
+from client.pages import MOST, cursors, next_cursor
+from client.records import Kind
+
+PageOf = Callable[[str, int | None, str], Call]
+"""Makes the request of a page: of a tenant, with so many items (None: the platform's own number), behind a cursor."""
+
+
+class _Limit(click.ParamType["int"]):
+    name = "limit"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number = int(value) if str(value).isascii() and str(value).isdigit() and len(str(value)) < 10 else 0
+        if not 1 <= number <= MOST:
+            self.fail(f'takes a number from 1 to {MOST}, not "{value}"', param, ctx)
+        return number
+
+
+FLAGS: tuple[click.Option, ...] = (
+    click.Option(["--limit"], type=_Limit(), metavar="N", help=f"Items on a page, 1 to {MOST}; default 50."),
+    click.Option(["--cursor"], metavar="CURSOR", help="Go on behind a page: its nextCursor."),
+    click.Option(["--all", "everything"], is_flag=True, help="Follow the pages to the end."),
+)
+
+
+def listed(
+    run: Invocation, kind: Kind, page: PageOf, *, limit: int | None, cursor: str | None, everything: bool
+) -> None:
+    """Print a page, or all of them from the cursor on, as one list.
+
+    Raises:
+        FrostError: An empty cursor (exit 2), or one that is not of this list.
+    """
+    if cursor == "":
+        raise usage("--cursor is empty", "leave it out to begin at the first page")
+    items: list[dict[str, Any]] = []
+    trail = cursors(cursor or "")
+    at: str | None = next(trail)
+    following = ""
+    while at is not None:
+        call_of = _page_of(page, limit, at)
+        answer = run.call_for_tenant(call_of)
+        items += answer[call_of(run.tenant.tenant_id).member]
+        following = next_cursor(answer)
+        try:
+            at = trail.send(following) if everything else None
+        except StopIteration:
+            at = None
+    run.output.records(kind, items, beside={"nextCursor": following})
+    if following and not run.output.structured:
+        run.output.note(f"more: {next_command(run.words, following)}")
+
+
+def _page_of(page: PageOf, limit: int | None, cursor: str) -> Callable[[str], Call]:
+    return lambda tenant_id: page(tenant_id, limit, cursor)
+
+
+def next_command(words: Sequence[str], cursor: str) -> str:
+    """The same command for the next page, ready to be run (checklist P14)."""
+    import shlex
+
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--cursor":
+            next(rest, None)
+        elif not word.startswith("--cursor="):
+            kept.append(word)
+    return shlex.join(["frost", *kept, "--cursor", cursor])

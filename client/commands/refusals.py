@@ -1,0 +1,108 @@
+"""What the details of a refusal say, as lines for a person: problems of a document, requests beyond its author, what
+changed meanwhile. The lines are safe for a terminal.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from client.errors import FrostError
+from client.records import time_text
+from client.records_iam import rule_text
+from client.text import safe
+
+_REASON_CELLS = 600
+_LABELS = {
+    "sourceIp": "source ip",
+    "currentTime": "time",
+    "region": "region",
+    "principalType": "principal type",
+    "tenant": "tenant",
+    "requestTags": "request tag",
+    "resourceTags": "resource tag",
+}
+
+
+def told(error: FrostError, source: str) -> None:
+    """Give the problems of a document their place in the text its author wrote, which `source` names."""
+    problems = _problems(error)
+    if not problems:
+        return
+    error.details = {**(error.details or {}), "source": source}
+    if len(problems) == 1:
+        error.message = safe(place(source, problems[0]), _REASON_CELLS)
+    else:
+        error.message = f"the policy document is refused for {len(problems)} problems"
+    error.hint = "mend it there and run the command again"
+
+
+def problem_lines(error: FrostError) -> Iterator[str]:
+    """Each problem of a document, when there are several: one is told by the message."""
+    problems = _problems(error)
+    source = str((error.details or {}).get("source", ""))
+    if source and len(problems) > 1:
+        for problem in problems:
+            yield f"  {safe(place(source, problem), _REASON_CELLS)}"
+
+
+def place(source: str, problem: Mapping[str, Any]) -> str:
+    """`policy.json:4:21: reason; did you mean this? ($.rules[0].operations[0])`."""
+    meant = " or ".join(str(one) for one in problem.get("suggestions") or ())
+    said = f"{problem.get('reason')}; did you mean {meant}?" if meant else str(problem.get("reason"))
+    where = problem.get("path")
+    inside = f" ({where})" if where not in (None, "$") else ""
+    return f"{source}:{problem.get('line')}:{problem.get('column')}: {said}{inside}"
+
+
+def beyond_lines(error: FrostError) -> Iterator[str]:
+    """Requests that would be allowed and that the author may not make, and whose rights are concerned."""
+    details = error.details or {}
+    principals = details.get("principals")
+    if isinstance(principals, list) and principals:
+        concerned = ", ".join(f"{one.get('type')} {one.get('id')}" for one in principals)
+        yield f"  concerned: {safe(concerned, 400)}"
+    yield from example_lines(details.get("counterexamples") or ())
+
+
+def example_lines(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Counterexamples, a few lines each: what on what, with which facts, through which rule, and what is missing."""
+    for example in examples:
+        yield f"  {safe(example.get('operation'), 200)} on {safe(example.get('target'), 300)}"
+        if facts := facts_text(example.get("facts") or {}):
+            yield f"    with {safe(facts, 300)}"
+        rule = rule_text(example.get("ruleIndex"), example.get("ruleName"))
+        yield f"    {safe(rule, 150)} allows it; {safe(example.get('why'), 300)}"
+
+
+def facts_text(facts: Mapping[str, Any]) -> str:
+    """`source ip 192.0.2.7, resource tags env=prod`; a set of tags known to be empty is `no request tags`."""
+    shown = []
+    for name, value in facts.items():
+        label = _LABELS.get(name, name)
+        if isinstance(value, Mapping):
+            tags = " ".join(f"{key}={text}" for key, text in value.items())
+            shown.append(f"{label}s {tags}" if tags else f"no {label}s")
+        elif value is not None:
+            shown.append(f"{label} {value}")
+    return ", ".join(shown)
+
+
+def stale_lines(error: FrostError) -> Iterator[str]:
+    """What was changed since the version a write was made from, and by whom."""
+    details = error.details or {}
+    versions = details.get("versions")
+    if isinstance(versions, list):
+        for one in versions:
+            what = ", ".join(str(name) for name in one.get("changed") or ())
+            who = safe(one.get("changedByName") or one.get("changedBy"), 80)
+            when = safe(time_text(one.get("changedAt")), 40)
+            yield f"  version {safe(one.get('version'), 12)}, {when}, by {who}: {safe(what, 100)}"
+        return
+    now = details.get("resource")
+    if isinstance(now, Mapping):
+        when = safe(time_text(now.get("updatedAt")), 40)
+        yield f"  changed {when}; its name is {safe(now.get('name'), 130)} now"
+
+
+def _problems(error: FrostError) -> list[Mapping[str, Any]]:
+    found = (error.details or {}).get("problems")
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []

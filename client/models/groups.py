@@ -1,0 +1,29 @@
+"""Groups of keys and identities, and their members. Source: contract: Group."""
+
+from __future__ import annotations
+
+from client.models.base import Instant, Wire
+
+
+class Group(Wire):
+    """A group; `version` counts its changes, `policy_count` the policies attached to it."""
+
+    id: str
+    tenant_id: str = ""
+    name: str
+    description: str = ""
+    version: int = 1
+    member_count: int = 0
+    policy_count: int = 0
+    created_at: Instant
+    updated_at: Instant
+
+
+class Member(Wire):
+    """A member: `member_type` is api_key or workload_identity; its name is empty when it has none."""
+
+    group_id: str
+    member_type: str
+    member_id: str
+    member_name: str = ""
+    added_at: Instant

@@ -1,0 +1,122 @@
+"""Whether some value of a target's unknown parts would be allowed: "denied for all of it" is not "denied for each".
+
+An allow is met with its author's allows into the widest target both cover, and of that one name is looked for that no
+deny covers. A field nobody names is as far from every deny as there is; ids are tried class by class (`glob_classes`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from service.policy import conditions
+from service.policy.atoms import unused
+from service.policy.engine import Engine, GrantedRule
+from service.policy.facts import Facts
+from service.policy.glob_classes import classes
+from service.policy.matching import ANYTHING, STAR, OperationPattern, Target, glob, may_cover, surely_covers
+from service.policy.work import OutOfBudget, Work
+
+LIMIT = 400_000
+"""Units of work; beyond, nobody says."""
+
+
+def some_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts) -> bool | None:
+    """Whether the rules allow the operation on some target the asked one may turn out to be; None: not found out."""
+    try:
+        return _some_target(engine, operation, asked, facts, Work(LIMIT))
+    except OutOfBudget:
+        return None
+
+
+class _Bounds(NamedTuple):
+    """Where some allows end: the targets their author is allowed, and those that anybody is denied.
+
+    `free` has for each field but the id a value that no deny names.
+    """
+
+    allows: Sequence[Target]
+    denies: Sequence[Target]
+    free: Sequence[str]
+
+
+def _some_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts, work: Work) -> bool:
+    bounds: dict[int, _Bounds] = {}
+    allows: dict[tuple[int, Target], None] = {}
+    own = _targets(engine.rules, operation, asked, facts, denying=True)
+    for granted in _counting(engine.rules, operation, facts, denying=False):
+        cap = id(granted.cap)
+        if cap not in bounds:
+            bounds[cap] = _bounds(granted.cap, own, operation, asked, facts)
+        allows |= {(cap, pattern): None for pattern in granted.rule.targets if may_cover(pattern, asked)}
+    named = chain((pattern for _, pattern in allows), *(chain(one.allows, one.denies) for one in bounds.values()))
+    ids = _Ids(asked.id, (pattern.id for pattern in named), work)
+    for cap, pattern in allows:
+        author = bounds[cap]
+        for other in author.allows:
+            work.spend(1)
+            fields = [_met(parts) for parts in zip(asked[:4], pattern[:4], other[:4], strict=True)]
+            if None in fields:
+                continue
+            chosen = [free if field == STAR else field for field, free in zip(fields, author.free, strict=True)]
+            for name in ids.common(pattern.id, other.id):
+                work.spend(len(author.denies))
+                witness = Target._make([*map(str, chosen), name])
+                if not any(surely_covers(deny, witness) for deny in author.denies):
+                    return True
+    return False
+
+
+def _bounds(
+    cap: Engine | None, own: Sequence[Target], operation: OperationPattern, asked: Target, facts: Facts
+) -> _Bounds:
+    allows, denies = [ANYTHING], [*own]
+    if cap is not None:
+        allows = _targets(cap.rules, operation, asked, facts, denying=False)
+        denies += _targets(cap.rules, operation, asked, facts, denying=True)
+    return _Bounds(allows, denies, [unused([deny[place] for deny in denies]) for place in range(4)])
+
+
+def _counting(
+    rules: Iterable[GrantedRule], operation: OperationPattern, facts: Facts, *, denying: bool
+) -> Iterator[GrantedRule]:
+    """The rules of one kind that count for an operation, but for their targets."""
+    holds = conditions.possibly if denying else conditions.surely
+    for granted in rules:
+        rule = granted.rule
+        if rule.denies is not denying or not any(pattern.matches(operation) for pattern in rule.operations):
+            continue
+        if all(holds(constraint)(facts) for constraint in rule.constraints):
+            yield granted
+
+
+def _targets(
+    rules: Iterable[GrantedRule], operation: OperationPattern, asked: Target, facts: Facts, *, denying: bool
+) -> list[Target]:
+    counting = _counting(rules, operation, facts, denying=denying)
+    patterns = dict.fromkeys(pattern for granted in counting for pattern in granted.rule.targets)
+    return [pattern for pattern in patterns if may_cover(pattern, asked)]
+
+
+def _met(parts: Iterable[str]) -> str | None:
+    """The one value some fields leave; `*` for any, None where they contradict each other."""
+    named = {part for part in parts if part != STAR}
+    if len(named) > 1:
+        return None
+    return named.pop() if named else STAR
+
+
+class _Ids:
+    """Names to try for an id: the asked one, or one of each class that the patterns tell apart."""
+
+    def __init__(self, asked: str, patterns: Iterable[str], work: Work) -> None:
+        self.work = work
+        self.names = dict.fromkeys([asked] if asked != STAR else classes(patterns, work, shortest=1))
+
+    def common(self, *patterns: str) -> Iterator[str]:
+        """Those that all of the patterns match."""
+        literal = next((pattern for pattern in patterns if pattern in self.names), None)
+        tests = [glob(pattern) for pattern in patterns]
+        for name in self.names if literal is None else (literal,):
+            self.work.spend(1)
+            if all(test(name) for test in tests):
+                yield name

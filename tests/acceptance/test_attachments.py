@@ -1,0 +1,165 @@
+"""checklist H: what policies are attached to, from the command line, and what that does to real keys."""
+
+import pytest
+
+from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, READ_TENANTS, Desk, allow, deny
+from tests.acceptance.people import DATA_LAKE, WEB_SHOP
+
+ATTACH = ("policy", "attach")
+DETACH = ("policy", "detach")
+
+
+def test_H01_H02_H06_a_policy_is_attached_to_keys_identities_and_groups(desk: Desk) -> None:
+    policy = desk.policy(READ_TENANTS)
+    pairs = [
+        ("api_key", KEYS["terraform"]),
+        ("workload_identity", IDENTITIES["checkout"]),
+        ("group", desk.group("three")),
+    ]
+    for kind, identifier in pairs:
+        made = desk.done(*ATTACH, policy, "--type", kind, "--id", identifier)
+        assert made == {"policyId": policy, "attacheeType": kind, "attacheeId": identifier, "changed": True}
+    assert desk.attached(policy) == set(pairs)
+    names = [one["attacheeName"] for one in desk.items("policy", "attachments", policy, "--all", "--limit", "1")]
+    assert names == ["terraform", "shop/checkout", "three"]
+
+
+@pytest.mark.parametrize("command", [ATTACH, DETACH])
+def test_H03_H05_the_type_is_one_of_three_and_both_flags_are_needed(desk: Desk, command: tuple[str, ...]) -> None:
+    for kind in ("user", "GROUP", ""):
+        said = desk.refused(2, *command, NO_ID, "--type", kind, "--id", NO_ID)
+        assert "'api_key', 'workload_identity', 'group'" in said
+    assert "--type is required" in desk.refused(2, *command, NO_ID, "--id", NO_ID)
+    assert "--id is required" in desk.refused(2, *command, NO_ID, "--type", "group")
+
+
+def test_H04_H05_attaching_twice_is_one_attachment_and_detaching_works_once(desk: Desk) -> None:
+    policy, group = desk.policy(READ_TENANTS), desk.group()
+    pair = ("--type", "group", "--id", group)
+    assert "is attached" in desk.iam(*ATTACH, policy, *pair).err
+    again = desk.iam(*ATTACH, policy, *pair)
+    assert (again.code, again.err) == (0, "already attached\n")
+    assert desk.done(*ATTACH, policy, *pair)["changed"] is False
+    assert desk.attached(policy) == {("group", group)}
+    assert desk.done(*DETACH, policy, *pair)["status"] == "detached"
+    assert desk.attached(policy) == set()
+    assert group in desk.refused(5, *DETACH, policy, *pair)
+
+
+def test_H07_H08_type_and_id_ask_for_one_and_are_used_together(desk: Desk) -> None:
+    policy, group = desk.policy(READ_TENANTS), desk.group()
+    desk.attach(policy, "group", group)
+    desk.attach(policy, "api_key", KEYS["tenant-reader"])
+    (one,) = desk.items("policy", "attachments", policy, "--type", "api_key", "--id", KEYS["tenant-reader"])
+    assert one["attacheeId"] == KEYS["tenant-reader"]
+    assert desk.items("policy", "attachments", policy, "--type", "api_key", "--id", NO_ID) == []
+    assert "--id" in desk.refused(2, "policy", "attachments", policy, "--type", "api_key")
+    assert "--type" in desk.refused(2, "policy", "attachments", policy, "--id", group)
+
+
+def test_H09_an_attachee_that_is_not_here_is_not_found_in_the_same_words(desk: Desk) -> None:
+    policy = desk.policy(READ_TENANTS)
+    elsewhere = desk.done("group", "create", "--name", "over there", "--tenant", DATA_LAKE)["id"]
+    said = {
+        desk.refused(5, *ATTACH, policy, "--type", "group", "--id", one).replace(one, "ID")
+        for one in (NO_ID, elsewhere, "x")
+    }
+    assert len(said) == 1
+
+
+def test_H10_H13_a_policy_of_a_group_counts_for_its_members_from_the_next_request_on(own_desk: Desk) -> None:
+    desk, pair = own_desk, ("--type", "group", "--id")
+    group, policy = desk.group(), desk.policy(READ_TENANTS)
+    desk.add(group, "api_key", KEYS["terraform"])
+    assert (desk.reads("terraform"), desk.renames("terraform")) == (200, 200)
+    desk.attach(policy, "group", group)
+    assert (desk.reads("terraform"), desk.renames("terraform")) == (200, 403)
+    # Who joins later is bound as well, and who leaves is free.
+    assert desk.renames("tenant-writer") == 200
+    desk.add(group, "api_key", KEYS["tenant-writer"])
+    assert desk.renames("tenant-writer") == 403
+    desk.done("group", "member", "remove", group, "--type", "api_key", "--id", KEYS["tenant-writer"])
+    assert desk.renames("tenant-writer") == 200
+    desk.done(
+        "policy",
+        "update",
+        policy,
+        "--document",
+        '{"schemaVersion":"1","rules":[{"access":"deny","operations":["*"],"targets":["*"]}]}',
+    )
+    assert desk.reads("terraform") == 403
+    desk.done(*DETACH, policy, *pair, group)
+    assert (desk.reads("terraform"), desk.renames("terraform")) == (200, 200)
+
+
+def test_a_key_that_is_refused_is_told_what_it_lacks(own_desk: Desk) -> None:
+    desk = own_desk
+    desk.attach(desk.policy(READ_TENANTS), "api_key", KEYS["terraform"])
+    desk.home.frost("--config", "key.yaml", "config", "set", "api_key", desk.home.world_key("terraform"))
+    assert desk.home.frost("--config", "key.yaml", "tenant", "list").code == 0
+    renamed = desk.home.frost("--config", "key.yaml", "tenant", "rename", WEB_SHOP, "--name", "Mine")
+    assert (renamed.code, renamed.out) == (4, "")
+    assert "organizations:tenants:update" in renamed.err
+
+
+def test_H11_a_policy_reached_twice_counts_once_and_one_way_is_left(own_desk: Desk) -> None:
+    desk = own_desk
+    group, policy = desk.group("both ways"), desk.policy(deny("organizations:tenants:update"), allow("*"))
+    desk.add(group, "api_key", KEYS["terraform"])
+    desk.attach(policy, "group", group)
+    desk.attach(policy, "api_key", KEYS["terraform"])
+    (held,) = desk.done("access", "api_key", KEYS["terraform"])["policies"]
+    assert [path["type"] for path in held["paths"]] == ["direct", "group"]
+    assert "directly and via group both ways" in desk.iam("access", "api_key", KEYS["terraform"]).err
+    assert desk.renames("terraform") == 403
+    desk.done(*DETACH, policy, "--type", "api_key", "--id", KEYS["terraform"])
+    assert desk.renames("terraform") == 403
+    desk.done(*DETACH, policy, "--type", "group", "--id", group)
+    assert desk.renames("terraform") == 200
+
+
+def test_H12_a_machine_may_not_attach(desk: Desk) -> None:
+    policy = desk.policy(READ_TENANTS)
+    body = {"attacheeType": "api_key", "attacheeId": KEYS["terraform"]}
+    for method, query in (("POST", ""), ("DELETE", f"?attacheeType=api_key&attacheeId={KEYS['terraform']}")):
+        sent = body if method == "POST" else None
+        answer = desk.raw(method, f"/iam/policies/{policy}/attachments{query}", sent, key="terraform")
+        assert (answer.status, answer.json()["error"]["code"]) == (403, "SESSION_REQUIRED")
+    assert desk.attached(policy) == set()
+
+
+def test_the_last_grant_of_an_identity_is_not_detached(own_desk: Desk) -> None:
+    desk, identity = own_desk, IDENTITIES["not-granted-yet"]
+    policy, pair = desk.policy(READ_TENANTS), ("--type", "workload_identity", "--id", identity)
+    desk.attach(policy, "workload_identity", identity)
+    said = desk.refused(1, *DETACH, policy, *pair)
+    assert "grant" in said
+    assert desk.attached(policy) == {("workload_identity", identity)}
+
+
+def test_who_may_what_is_told_with_the_path_to_it(own_desk: Desk) -> None:
+    desk = own_desk
+    group, policy = desk.group("renamers"), desk.policy(allow("organizations:tenants:update"), name="rename only")
+    for key in ("terraform", "tenant-reader"):
+        desk.add(group, "api_key", KEYS[key])
+    desk.attach(policy, "group", group)
+    assert desk.access("api_key", KEYS["terraform"]) == {"organizations:tenants:update": "allowed"}
+    assert desk.access("api_key", KEYS["tenant-reader"]) == {}
+    table = desk.iam("access", "api_key", KEYS["terraform"]).out
+    assert "scope organizations:write, role admin, policy rename only rule 1 via group renamers" in table
+    asked = ("who", "--operation", "organizations:tenants:update", "--target", "*")
+    found = desk.done(*asked)
+    names = {one["name"] for one in found["items"]}
+    assert {"terraform", "tenant-writer"} <= names
+    assert "tenant-reader" not in names
+    assert found["examined"] > len(names)
+    desk.done(
+        "policy",
+        "update",
+        policy,
+        "--document",
+        '{"schemaVersion":"1","rules":[{"access":"deny","operations":["*"],"targets":["*"]}]}',
+    )
+    assert "terraform" not in {one["name"] for one in desk.items(*asked)}
+    assert NO_ID in desk.refused(5, "access", "api_key", NO_ID)
+    assert "'api_key', 'workload_identity', 'user'" in desk.refused(2, "access", "robot", NO_ID)

@@ -1,0 +1,104 @@
+"""What somebody who types into the policy editor waits for, with a document of 140 KB on the local platform.
+
+Taken inside the program, between the change of the text and the answer on the screen; the bare question to the
+platform is asked in turn with it in the same run.
+"""
+
+import asyncio
+import json
+import os
+import statistics
+import time
+from collections.abc import Iterator
+
+from tests.benchmarks.ratios import Line
+from tests.homes import Home
+from tui.editor import layout, outline
+from tui.editor.screen import PolicyEditor
+
+RUNS = 15
+FRAME_MS = 16
+VERDICT_MS = 150
+OPERATIONS = ("compute:instances:read", "compute:instances:list", "storage:buckets:*", "network:*:read")
+
+
+def long_document(rules: int = 125) -> str:
+    """About 140 KB of rules; the first one decides."""
+    made = [
+        {
+            "name": f"rule {number}",
+            "access": "allow",
+            "operations": [*OPERATIONS] * (8 if number else 1),
+            "targets": ["frn:compute:*:*:instances/*"] if number else ["*"],
+        }
+        for number in range(rules)
+    ]
+    return layout.text_of(json.loads(json.dumps({"schemaVersion": "1", "rules": made})))
+
+
+def run() -> Iterator[Line]:
+    home = Home()
+    kept = dict(os.environ)
+    os.environ.update(home.environment())
+    try:
+        home.start()
+        text = long_document()
+        yield from asyncio.run(_typed(home, text))
+        begun = time.perf_counter()
+        for _ in range(RUNS):
+            outline.rules(text)
+        scanned = (time.perf_counter() - begun) / RUNS * 1e3
+        yield Line("editor: the rules of 140 KB found in the text", scanned, FRAME_MS / 2, "half a frame", "ms")
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+        home.remove()
+
+
+async def _typed(home: Home, text: str) -> list[Line]:
+    from client.connection import resolve
+    from tui.app import FrostApp
+    from tui.launch import Launch
+
+    app = FrostApp(resolve(None, os.environ), Launch(), home.path / ".cli" / "state.json")
+    edits, verdicts, bare, paints = [], [], [], []
+    async with app.run_test(size=(120, 36)) as pilot:
+        workspace = app.workspace
+        while workspace.link.state != "up" or not workspace.tenant_id:
+            await pilot.pause(0.05)
+        editor = PolicyEditor(workspace, app.keys, policy=None, text=text)
+        await app.push_screen(editor)
+        while not (editor.found.fresh.get("check") and editor.found.fresh.get("verdict")):
+            await pilot.pause(0.05)
+        pane, live = editor.pane, editor.live
+        pane.show_line(4, 16)
+        for _ in range(RUNS):
+            number = live.number
+            begun = time.perf_counter()
+            pane.insert("x")
+            edits.append(time.perf_counter() - begun)
+            while live.number == number or not editor.found.fresh.get("verdict"):  # noqa: ASYNC110  (a look from outside)
+                await asyncio.sleep(0.001)
+            verdicts.append(time.perf_counter() - begun)
+            while not (editor.found.fresh.get("check") and editor.found.fresh.get("coverage")):  # noqa: ASYNC110
+                await asyncio.sleep(0.002)
+            await pilot.pause(0.2)
+            begun = time.perf_counter()
+            for row in range(pane.size.height):
+                pane.render_line(row)
+            paints.append(time.perf_counter() - begun)
+            asked = editor.form.request
+            assert asked is not None
+            begun = time.perf_counter()
+            client = await workspace.client()
+            await client.trials.simulate(editor.tenant_id, pane.text, asked.operation, asked.target)
+            bare.append(time.perf_counter() - begun)
+    edit, verdict, paint = (statistics.median(one) * 1e3 for one in (edits, verdicts, paints))
+    ratio = statistics.median(one / other for one, other in zip(verdicts, bare, strict=True))
+    return [
+        Line("editor: a key changes 140 KB of text", edit + paint, FRAME_MS, "a frame", "ms"),
+        Line("editor: key to verdict, 140 KB", verdict, VERDICT_MS, "what a hand notices", "ms"),
+        Line(
+            "editor: key to verdict, 140 KB", ratio, 2.5, f"the bare question ({statistics.median(bare) * 1e3:.0f} ms)"
+        ),
+    ]

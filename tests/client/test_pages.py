@@ -1,0 +1,137 @@
+"""Pages, writes that say whether they changed anything, and documents that travel as text."""
+
+import asyncio
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+
+from client.api.client import Client
+from client.api.policies import create, require_json, update
+from client.commands.paging import next_command
+from client.core import Call, Request
+from client.errors import Exit, FrostError
+from client.oneshot import OneShot
+from client.pages import cursors, query
+from tests.client.wire import Context, Service, answer
+
+GROUP = {"id": "g", "name": "ops", "createdAt": "2026-01-02T03:04:05Z", "updatedAt": "2026-01-02T03:04:05Z"}
+
+
+def pages_of(service: Service) -> list[list[str]]:
+    async def read() -> list[list[str]]:
+        async with Client(Context(service.endpoint)) as client:
+            return [[group.name for group in page] async for page in client.groups.pages("t")]
+
+    return asyncio.run(read())
+
+
+def test_the_screens_read_page_after_page_until_there_is_no_cursor() -> None:
+    more = answer(200, {"groups": [GROUP, GROUP], "nextCursor": "c/1"})
+    last = answer(200, {"groups": [{**GROUP, "name": "last"}], "nextCursor": ""})
+    with Service(more, last) as service:
+        assert pages_of(service) == [["ops", "ops"], ["last"]]
+        assert [heard.target for heard in service.heard] == [
+            "/api/v1/tenants/t/iam/groups?limit=200",
+            "/api/v1/tenants/t/iam/groups?limit=200&cursor=c%2F1",
+        ]
+
+
+def test_P13_the_screens_do_not_follow_a_cursor_for_ever_either() -> None:
+    with Service(answer(200, {"groups": [GROUP], "nextCursor": "again"})) as service:
+        with pytest.raises(FrostError, match="repeats a cursor"):
+            pages_of(service)
+        assert len(service.heard) == 2
+
+
+def test_a_page_that_is_not_one_is_not_believed() -> None:
+    with (
+        Service(answer(200, {"groups": [{"id": "g"}], "nextCursor": ""})) as service,
+        pytest.raises(FrostError) as caught,
+    ):
+        pages_of(service)
+    assert caught.value.code == "BAD_ANSWER"
+
+
+def test_cursors_end_where_there_is_none() -> None:
+    trail = cursors()
+    assert next(trail) == ""
+    with pytest.raises(StopIteration):
+        trail.send("")
+
+
+def test_a_query_says_only_what_is_asked() -> None:
+    assert query(None, "") == ()
+    assert query(5, "c", ("memberType", "api_key")) == (("memberType", "api_key"), ("limit", "5"), ("cursor", "c"))
+
+
+@pytest.mark.parametrize(("told", "changed"), [("true", True), ("false", False), ("", True)])
+def test_whether_a_write_changed_anything_is_told_by_the_answer(told: str, changed: bool) -> None:
+    headers = {"X_Frost_Changed": told} if told else {}
+    call = Call(Request("POST", "/v1/x", body={}))
+    with Service(answer(204, **headers)) as service:
+        assert OneShot(Context(service.endpoint)).change(call) == (None, changed)
+
+        async def add() -> bool:
+            async with Client(Context(service.endpoint)) as client:
+                return await client.groups.add_member("t", "g", "api_key", "k")
+
+        assert asyncio.run(add()) is changed
+
+
+TEXT = '{\n  "schemaVersion": "1",\n\t"rules": [ ], "é": "\\u00e9" }\n'
+
+
+def test_a_document_is_sent_byte_for_byte_as_it_was_typed() -> None:
+    body = create("t", 'a "name"', "d", TEXT).request.body
+    assert TEXT.encode() in body
+    assert json.loads(body) == {"name": 'a "name"', "description": "d", "document": json.loads(TEXT)}
+    assert json.loads(update("t", "p", description="").request.body) == {"description": ""}
+    assert update("t", "p", document_text=TEXT, version=4).request.headers["If-Match"] == '"4"'
+
+
+@pytest.mark.parametrize("text", ['{}, "name": "other"', "{} }", "{", "", "{}\x00", "[" * 5000, '{"a": \udc80}'])
+def test_a_text_that_would_reach_beyond_its_place_is_never_sent(text: str) -> None:
+    for make in (partial(create, "t", "n", "", text), partial(update, "t", "p", document_text=text)):
+        with pytest.raises(FrostError) as caught:
+            make()
+        assert (caught.value.code, caught.value.exit_code) == ("INVALID_POLICY_DOCUMENT", Exit.USAGE)
+        (problem,) = (caught.value.details or {})["problems"]
+        assert problem["line"] == 1
+
+
+@pytest.mark.parametrize("text", ["[]", "1", '{"a": 1, "a": 2}', '{"schemaVersion": NaN}'])
+def test_what_a_document_must_be_is_the_platforms_to_judge(text: str) -> None:
+    require_json(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["iam", "group", "list"], "frost iam group list --cursor 'c d'"),
+        (["iam", "group", "list", "--cursor", "old", "-q"], "frost iam group list -q --cursor 'c d'"),
+        (["iam", "group", "list", "--cursor=old"], "frost iam group list --cursor 'c d'"),
+        (["--config", "my file", "iam", "group", "list"], "frost --config 'my file' iam group list --cursor 'c d'"),
+    ],
+)
+def test_P14_the_next_command_is_this_one_with_the_next_cursor(words: list[str], expected: str) -> None:
+    assert next_command(words, "c d") == expected
+
+
+def test_trials_are_answered_with_plain_documents() -> None:
+    found: dict[str, Any] = {"decision": "denied", "reason": "no_match", "rules": [], "new": 1}
+    with Service(answer(200, found)) as service:
+
+        async def tried() -> dict[str, Any]:
+            async with Client(Context(service.endpoint)) as client:
+                return await client.trials.simulate("t", TEXT, "a:b:c", "*", {"requestTags": {}}, as_author=True)
+
+        assert asyncio.run(tried()) == found
+        assert json.loads(service.heard[0].body) == {
+            "documentText": TEXT,
+            "operation": "a:b:c",
+            "target": "*",
+            "facts": {"requestTags": {}},
+            "asAuthor": True,
+        }

@@ -1,0 +1,114 @@
+"""What refusals and previews say to a person: lines that name place, request and people, whatever was sent."""
+
+import pytest
+
+from client.commands.effects import lines
+from client.commands.output import Output
+from client.commands.refusals import beyond_lines, facts_text, place, problem_lines, stale_lines, told
+from client.errors import FrostError
+
+EVIL = "\x1b]0;pwned\x07\u202e\n"
+PROBLEM = {"path": "$.rules[0]", "line": 4, "column": 2, "reason": "wrong", "suggestions": ["a", "b"]}
+
+
+def refused(code: str, **details: object) -> FrostError:
+    return FrostError("refused", code=code, details=details)
+
+
+def test_one_problem_is_the_message_and_several_are_lines() -> None:
+    one = refused("INVALID_POLICY_DOCUMENT", problems=[PROBLEM])
+    told(one, "p.json")
+    assert one.message == "p.json:4:2: wrong; did you mean a or b? ($.rules[0])"
+    assert list(problem_lines(one)) == []
+    both = refused("INVALID_POLICY_DOCUMENT", problems=[PROBLEM, {**PROBLEM, "path": "$", "suggestions": []}])
+    told(both, "p.json")
+    assert "2 problems" in both.message
+    assert list(problem_lines(both)) == [
+        "  p.json:4:2: wrong; did you mean a or b? ($.rules[0])",
+        "  p.json:4:2: wrong",
+    ]
+    assert both.document()["error"]["details"]["source"] == "p.json"
+
+
+def test_problems_without_a_shape_are_left_as_they_came() -> None:
+    for details in ({}, {"problems": "x"}, {"problems": [1]}):
+        error = refused("INVALID_POLICY_DOCUMENT", **details)
+        told(error, "p.json")
+        assert error.message == "refused"
+        assert list(problem_lines(error)) == []
+
+
+def test_facts_read_as_words() -> None:
+    facts = {
+        "sourceIp": "192.0.2.7",
+        "resourceTags": {"env": "prod", "a": "b"},
+        "requestTags": {},
+        "region": None,
+        "new": 1,
+    }
+    assert facts_text(facts) == "source ip 192.0.2.7, resource tags env=prod a=b, no request tags, new 1"
+
+
+def test_a_counterexample_says_what_on_what_with_which_facts_and_why() -> None:
+    example = {
+        "operation": "compute:instances:delete",
+        "target": "*",
+        "facts": {"region": "x"},
+        "ruleIndex": 0,
+        "ruleName": "all",
+        "why": "you do not hold this",
+    }
+    error = refused("PRINCIPAL_EXCEEDS_AUTHOR", principals=[{"type": "api_key", "id": "k"}], counterexamples=[example])
+    assert list(beyond_lines(error)) == [
+        "  concerned: api_key k",
+        "  compute:instances:delete on *",
+        "    with region x",
+        "    rule 1 (all) allows it; you do not hold this",
+    ]
+
+
+def test_a_stale_write_says_who_changed_what() -> None:
+    change = {"version": 4, "changedByName": "Jonas", "changedAt": "2026-01-02T03:04:05Z", "changed": ["document"]}
+    assert list(stale_lines(refused("STALE_VERSION", versions=[change]))) == [
+        "  version 4, 2026-01-02 03:04Z, by Jonas: document"
+    ]
+    group = {"name": "ops", "updatedAt": "2026-01-02T03:04:05Z"}
+    assert list(stale_lines(refused("STALE_VERSION", resource=group))) == [
+        "  changed 2026-01-02 03:04Z; its name is ops now"
+    ]
+    assert list(stale_lines(refused("STALE_VERSION"))) == []
+
+
+def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
+    silent = {"type": "workload_identity", "name": "shop/x", "inert": True, "policiesBefore": 1, "policiesAfter": 0}
+    key = {"type": "api_key", "id": "k", "policiesBefore": 2, "policiesAfter": 0, "gainedCount": 3, "gained": ["a:b:c"]}
+    assert list(lines([{**silent, "lostCount": 1, "lost": ["a:b:c"]}, key])) == [
+        "  workload_identity shop/x",
+        "    has no grant left, its next request is denied",
+        "    loses 1 operation: a:b:c",
+        "  api_key k",
+        "    is back to its scopes and its creator's rights",
+        "    gains 3 operations: a:b:c and 2 more",
+    ]
+
+
+@pytest.mark.parametrize("code", ["INVALID_POLICY_DOCUMENT", "POLICY_EXCEEDS_AUTHOR", "STALE_VERSION"])
+def test_nothing_that_was_sent_acts_on_the_terminal(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    details = {
+        "problems": [{"path": EVIL, "line": EVIL, "column": EVIL, "reason": EVIL, "suggestions": [EVIL]}] * 2,
+        "counterexamples": [
+            {"operation": EVIL, "target": EVIL, "facts": {EVIL: {EVIL: EVIL}}, "ruleName": EVIL, "why": EVIL}
+        ],
+        "principals": [{"type": EVIL, "id": EVIL}],
+        "versions": [{"version": EVIL, "changedBy": EVIL, "changedAt": EVIL, "changed": [EVIL]}],
+    }
+    error = refused(code, **details)
+    told(error, f"{EVIL}.json")
+    Output().error(error)
+    effect = {"type": EVIL, "name": EVIL, "lostCount": 2, "lost": [EVIL]}
+    for line in lines([effect]):
+        Output().more(line)
+    Output().warn(place(EVIL, PROBLEM))
+    shown = capsys.readouterr().err
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+    assert "pwned" in shown

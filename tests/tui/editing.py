@@ -1,0 +1,124 @@
+"""The policy editor in tests: opened over the frame on the real platform, and what stands in it."""
+
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.homes import Home
+from tests.tui.screens import Ui, opened
+from tui.editor.screen import PolicyEditor
+
+POLICY = "deployments"
+"""A policy of the demo world with an allow, a limited allow and a deny."""
+
+
+class Editing:
+    """The editor and who sits before it."""
+
+    def __init__(self, ui: Ui, editor: PolicyEditor) -> None:
+        self.ui = ui
+        self.editor = editor
+        self.results: list[Any] = []
+
+    @property
+    def text(self) -> str:
+        """The document as typed."""
+        return self.editor.pane.text
+
+    @property
+    def at(self) -> str:
+        """The line the cursor stands in."""
+        return str(self.editor.pane.document.get_line(self.editor.pane.cursor_location[0]))
+
+    @property
+    def marked(self) -> Mapping[int, str]:
+        """Kinds of marks by line from 0."""
+        return self.editor.pane.marks.lines
+
+    async def write(self, text: str) -> "Editing":
+        """Another text, as if pasted."""
+        self.editor.pane.put(text)
+        await self.ui.pilot.pause()
+        return self
+
+    async def ask(self, **values: str) -> "Editing":
+        """Other values in the request."""
+        self.editor.form.put(values)
+        await self.ui.pilot.pause()
+        return self
+
+    async def answered(self) -> "Editing":
+        """Wait until everything was said about the newest text."""
+        found = self.editor.found
+        return await self.until(
+            lambda: bool(found.problems or found.lost or (found.fresh.get("check") and found.fresh.get("coverage"))),
+            "an answer",
+        )
+
+    async def until(self, holds: Any, what: str) -> "Editing":
+        await self.ui.until(holds, what)
+        return self
+
+    async def press(self, *keys: str) -> "Editing":
+        await self.ui.press(*keys)
+        return self
+
+    async def expect(self, *words: str) -> "Editing":
+        await self.ui.expect(*words)
+        return self
+
+
+@asynccontextmanager
+async def editing(
+    home: Home,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    policy: str | None = POLICY,
+    text: str = "",
+    size: tuple[int, int] = (120, 36),
+) -> AsyncIterator[Editing]:
+    """The editor on a policy of the demo world by name, or on a new one."""
+    shutil.rmtree(home.path / ".cli" / "drafts", ignore_errors=True)
+    async with opened(home, monkeypatch, size=size) as ui:
+        await ui.until(lambda: ui.app.workspace.me is not None and bool(ui.app.workspace.tenant_id), "the workspace")
+        record = await stored(ui, policy) if policy is not None else None
+        editing = Editing(ui, await push(ui, record, text=text))
+        await editing.answered()
+        yield editing
+
+
+async def push(ui: Ui, record: Mapping[str, Any] | None, *, text: str = "") -> PolicyEditor:
+    """Push the editor as the policies place does."""
+    editor = PolicyEditor(ui.app.workspace, ui.app.keys, policy=record, text=text)
+    await ui.app.push_screen(editor)
+    await ui.until(
+        lambda: bool(editor.offering.catalogue.names and (editor.found.readable_number or editor.found.problems)),
+        "the editor",
+    )
+    return editor
+
+
+async def policies(ui: Ui) -> Sequence[Mapping[str, Any]]:
+    """The stored policies of the tenant."""
+    client = await ui.app.workspace.client()
+    tenant = ui.app.workspace.tenant_id
+    return [one.wire() async for page in client.policies.pages(tenant) for one in page]
+
+
+async def stored(ui: Ui, name: str) -> Mapping[str, Any]:
+    """A stored policy by name."""
+    return next(one for one in await policies(ui) if one["name"] == name)
+
+
+def document(*rules: str) -> str:
+    """A document of rules, each a line."""
+    return '{\n  "schemaVersion": "1",\n  "rules": [\n    ' + ",\n    ".join(rules) + "\n  ]\n}\n"
+
+
+def rule(operations: str, *, access: str = "allow", name: str = "", targets: str = "*", more: str = "") -> str:
+    """A rule in one line; `operations` separated by blanks."""
+    named = ", ".join(f'"{one}"' for one in operations.split())
+    return f'{{"name": "{name}", "access": "{access}", "operations": [{named}], "targets": ["{targets}"]{more}}}'

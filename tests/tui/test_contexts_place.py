@@ -1,0 +1,99 @@
+"""The contexts place on a real config file: create, edit, delete, and forms that lose nothing typed."""
+
+import asyncio
+
+import pytest
+
+from tests.homes import Home
+from tests.tui.screens import opened
+
+ENTER = "enter"
+
+
+async def fill(ui, *values: str) -> None:  # type: ignore[no-untyped-def]
+    """Type into the fields of a form, one after another, in place of what is there."""
+    for number, value in enumerate(values):
+        if number:
+            await ui.press("tab")
+        await ui.press("ctrl+a", "ctrl+k")
+        await ui.type(value)
+
+
+async def test_a_context_is_created_edited_back_to_the_default_and_deleted(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        await ui.press("5", "n")
+        await ui.expect("Create a context")
+        await fill(ui, "local", "https://away.example/api", "north-1")
+        await ui.press(ENTER)
+        await ui.expect("there is a context 'local' already")
+        await fill(ui, "work")
+        await ui.press(ENTER)
+        await ui.until(lambda: ui.under_cursor == "work", "the new context under the cursor")
+        made = (await asyncio.to_thread(demo_slow.json, "config", "get-contexts"))["items"]
+        assert {"work", "local"} == {one["name"] for one in made}
+        assert "https://away.example/api" in demo_slow.config.read_text()
+        assert "north-1" in demo_slow.config.read_text()
+
+        await ui.press("e")
+        await ui.expect("Edit context work")
+        await ui.press("ctrl+a", "ctrl+k")
+        await ui.expect("empty: unix:~/.cli/platform/api.sock")
+        await ui.press(ENTER)
+        await ui.expect_toast("Stored context work")
+        assert "away.example" not in demo_slow.config.read_text()
+
+        await ui.press("delete")
+        await ui.expect("Delete this context?", "endpoint, region, selected tenant", "for good")
+        await asyncio.sleep(0.3)
+        await ui.press(ENTER)  # No has the focus
+        await ui.until(lambda: "Delete this context?" not in ui.text, "closed dialog")
+        assert "work" in demo_slow.config.read_text()
+        await ui.press("delete")
+        await ui.expect("Delete this context?")
+        await asyncio.sleep(0.3)
+        await ui.press("y")
+        await ui.expect_toast("Deleted context work")
+        assert "work:" not in demo_slow.config.read_text()
+
+        await ui.cursor_on("local")
+        await ui.press("delete")
+        await ui.expect_toast("Delete context: this context is in use: use another one first")
+
+
+async def test_credentials_that_go_with_a_context_are_named_before(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo_slow.start()
+    spare = demo_slow.config.read_text().replace(
+        "contexts:\n", "contexts:\n  spare:\n    credentials: {api_key: K, access_token: A}\n", 1
+    )
+    demo_slow.config.write_text(spare)
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        await ui.press("5")
+        await ui.cursor_on("spare")
+        await ui.press("delete")
+        await ui.expect("selected tenant, stored API", "key, stored session", "Session    goes on at the platform")
+
+
+async def test_what_is_wrong_with_an_endpoint_can_be_read_in_full(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tui.contexts import endpoint_problem
+
+    wrong = "http://a-host-with-a-rather-long-name.of-somebody-else.example.com/api"
+    problem = endpoint_problem(wrong)
+    assert problem is not None
+    assert len(problem) > 60
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect_head("connected")
+        await ui.press("5", "e")
+        await ui.expect("Edit context local")
+        await fill(ui, wrong)
+        await ui.press(ENTER)
+        await ui.until(
+            lambda: "".join(problem.split()) in "".join(ui.text.replace("│", " ").split()), "the whole reason"
+        )

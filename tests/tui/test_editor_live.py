@@ -1,0 +1,202 @@
+"""The policy editor says what a draft would mean, at each key, on the real platform."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.homes import Home
+from tests.tui.editing import document, editing, rule
+
+READ = "compute:instances:read"
+DEV = ', "constraints": {"equals": {"frn:resourceTag/env": "dev"}}'
+
+
+async def test_the_verdict_turns_while_it_is_typed_and_the_deciding_rule_is_lit(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = document(rule(READ, name="reads"))
+    async with editing(shared, monkeypatch, policy=None, text=text) as it:
+        await it.expect("✓ ALLOWED", "allowed by rule 1 reads")
+        assert it.marked == {3: "allow"}
+        it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow") + 5)
+        await it.press(*["backspace"] * 5, *"deny")
+        await it.expect("× DENIED", "denied by rule 1 reads")
+        await it.until(lambda: it.marked == {3: "deny"}, "the mark of the deny")
+
+
+async def test_without_a_rule_that_matches_the_nearest_one_is_named_with_what_failed(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = document(rule(READ, name="dev only", more=DEV))
+    async with editing(shared, monkeypatch, policy=None, text=text) as it:
+        await it.expect("× DENIED", "? unknown", "frn:resourceTag/env")
+        await it.ask(resourceTags="env=prod")
+        await it.expect("no rule matches; nearest is rule 1 dev only", "× false")
+        await it.ask(resourceTags="env=dev")
+        await it.expect("✓ ALLOWED")
+
+
+async def test_unknown_tags_no_tags_and_tags_are_three_different_requests(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deny = rule(READ, access="deny", name="not in prod", more=DEV.replace("dev", "prod"))
+    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ), deny)) as it:
+        await it.expect("× DENIED", "denied by rule 2 not in prod, as", "is not known")
+        await it.ask(resourceTags="none")
+        await it.expect("✓ ALLOWED", "∅ none")
+        await it.ask(resourceTags="env=prod")
+        await it.expect("× DENIED", "= env=prod")
+
+
+async def test_a_text_that_cannot_be_read_keeps_the_last_verdict_visibly_old_and_marks_the_line(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="reads"))) as it:
+        await it.write(document(rule("compute:instnces:read", name="reads")))
+        await it.expect("✓ ALLOWED  as of the last readable text", "! line 4", "did you mean")
+        assert it.marked == {3: "problem"}
+        it.editor.pane.show_line(0)
+        await it.press("f8")
+        assert it.editor.pane.cursor_location[0] == 3
+        await it.press("f6", "f6", "f6")
+        await it.expect("Problems 1", "line 4, column")
+        await it.write(document(rule(READ, name="reads again")))
+        await it.expect("allowed by rule 1 reads again")
+        it.ui.absent("last readable")
+
+
+async def test_a_field_that_cannot_be_tried_says_why_in_place_and_the_document_is_still_judged(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
+        await it.press("f3")
+        await it.ask(sourceIp="999.1.1.1")
+        await it.expect("Address: this is no IPv4 or IPv6 address", "of an earlier request")
+        await it.answered()
+        await it.ask(sourceIp="203.0.113.7")
+        await it.expect("✓ ALLOWED")
+        it.ui.absent("of an earlier request")
+        await it.ask(operation="compute:instances:rad")
+        await it.expect("the catalogue has no such operation")
+
+
+async def test_coverage_shows_what_changes_against_the_stored_version(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch) as it:
+        await it.expect("the same as v3")
+        await it.write(it.text.replace('"storage:buckets:*",', '"quotas:limits:list",'))
+        await it.answered()
+        await it.press("f6")
+        await it.expect("against v3", "+1")
+        changed = it.editor.found.map
+        assert "quotas:limits:list" in changed["gained"]
+        assert all(operation.startswith("storage:buckets:") for operation in changed["lost"])
+        await it.press("escape", "c")
+        await it.expect("+ quotas:limits:list", "− storage:buckets:")
+
+
+class Slowed:
+    """The real trials of the client, whose first answer of a kind comes late: the only thing made up in these tests."""
+
+    def __init__(self, real: Any, kind: str) -> None:
+        self.real, self.kind = real, kind
+        self.held = asyncio.Event()
+        self.late = 0
+
+    def __getattr__(self, name: str) -> Any:
+        ask = getattr(self.real, name)
+        if name != self.kind or self.held.is_set():
+            return ask
+
+        async def slow(*arguments: Any, **named: Any) -> Any:
+            answer = await ask(*arguments, **named)
+            if not self.held.is_set():
+                self.late += 1
+                # As a connection would that cannot be given up: shielded from being cancelled.
+                with_patience = asyncio.ensure_future(self.held.wait())
+                while not with_patience.done():
+                    try:
+                        await asyncio.shield(with_patience)
+                    except asyncio.CancelledError:
+                        continue
+            return answer
+
+        return slow
+
+
+@pytest.mark.parametrize("kind", ["simulate", "coverage", "check"])
+async def test_a_slow_answer_never_stands_over_a_newer_one(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
+        client = await it.ui.app.workspace.client()
+        slowed = Slowed(client.trials, kind)
+        client.__dict__["trials"] = slowed
+        await it.write(document(rule("storage:*", name="second")))
+        await it.until(lambda: slowed.late > 0, "the held answer")
+        held_back = slowed.late
+        asyncio.get_running_loop().call_later(0.3, slowed.held.set)
+        await it.write(document(rule(READ, name="third")))
+        await it.expect("allowed by rule 1 third")
+        await it.until(slowed.held.is_set, "the late answer")
+        await it.answered()
+        for _ in range(5):
+            await it.ui.pilot.pause(0.05)
+        assert held_back
+        await it.expect("allowed by rule 1 third")
+        assert it.editor.found.map["effective"] == 1
+
+
+async def test_a_lost_connection_keeps_the_text_says_so_and_goes_on_by_itself(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="kept"))) as it:
+        assert demo.frost("platform", "stop").code == 0
+        monkeypatch.setattr(it.ui.app.workspace.connection, "start", lambda: False, raising=False)
+        await it.write(document(rule(READ, name="typed meanwhile")))
+        await it.until(lambda: it.editor.found.lost is not None or "typed meanwhile" in it.ui.text, "the loss")
+        assert "typed meanwhile" in it.text
+        monkeypatch.undo()
+        demo.start()
+        await it.expect("allowed by rule 1 typed meanwhile")
+
+
+async def test_hostile_names_are_shown_and_never_obeyed(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "[red]x[/] [@click=app.quit]y[/] [/z]"
+    raw = document(rule(READ, name=name)).replace('"schemaVersion"', '"\\u001b]0;owned\\u0007", "schemaVersion"')
+    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name=name))) as it:
+        await it.expect("allowed by rule 1 [red]x[/] [@click=app.quit]y[/]", "decides  [red]x[/] [@click")
+        await it.write(json.loads(f'"{raw.splitlines()[1].strip()[1:8]}"') + it.text)
+        await it.answered()
+        assert "\x1b" not in it.ui.text
+        await it.write('{"rules": "\x1b]0;owned\x07"}')
+        await it.answered()
+        assert "\x1b" not in it.ui.text
+        assert "␛" in it.ui.text
+
+
+async def test_everything_is_reached_at_80_by_24_one_view_at_a_time(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, size=(80, 24)) as it:
+        await it.expect("✓ ALLOWED", '"roll-out"')
+        await it.press("f6")
+        await it.expect("Request tags", "✓ ALLOWED")
+        it.ui.absent('"schemaVersion"')
+        await it.press("f6")
+        await it.expect("decides", "true    operation")
+        await it.press("f6")
+        await it.expect("━")
+        await it.press("f6")
+        await it.expect("gives nothing that you do not hold")
+        await it.press("f6")
+        await it.expect("Nothing is wrong with the text")
+        await it.press("f6")
+        await it.expect('"schemaVersion"')
+        await it.ui.pilot.resize_terminal(50, 12)
+        await it.expect("frost needs 60 × 16")
+        await it.ui.pilot.resize_terminal(120, 36)
+        await it.expect('"schemaVersion"', "Request tags")

@@ -1,0 +1,249 @@
+"""The parts of the editor that need no platform: places in a text, completion, layout, fields, narrowing, drafts."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.tui.editing import document, rule
+from tui.editor import completion, drafts, external, layout, narrowing, outline, request
+from tui.editor.completion import Catalogue
+from tui.editor.patterns import matches
+
+NAMES = [
+    "compute:images:list",
+    "compute:images:read",
+    "compute:instances:delete",
+    "compute:instances:read",
+    "compute:instances:start",
+    "storage:buckets:delete",
+    "storage:buckets:read",
+]
+CATALOGUE = Catalogue({"name": name, "accessLevel": "read"} for name in NAMES)
+
+
+def offered(text: str) -> list[str]:
+    """The choices at the `|` of a text."""
+    at = text.index("|")
+    offer = completion.in_text(text.replace("|", ""), at, CATALOGUE)
+    return [choice.text for choice in offer.choices] if offer is not None else []
+
+
+def taken(text: str, choice: str) -> str:
+    """The text after taking a choice at its `|`, with the cursor as `|`."""
+    at = text.index("|")
+    plain = text.replace("|", "")
+    offer = completion.in_text(plain, at, CATALOGUE)
+    assert offer is not None
+    span, written, cursor = completion.written(offer, next(one for one in offer.choices if one.text == choice))
+    return plain[: span.start] + written[:cursor] + "|" + written[cursor:] + plain[span.end :]
+
+
+def test_rules_are_found_in_a_text_that_is_being_typed() -> None:
+    text = '{"note": ["{", {}], "rules": [{"name": "}", "x": [{}]}, {"name": "a\\"{"}, {"na'
+    spans = outline.rules(text)
+    assert [text[span.start : span.end] for span in spans] == ['{"name": "}", "x": [{}]}', '{"name": "a\\"{"}', '{"na']
+
+
+def test_the_partner_of_a_bracket_is_not_sought_in_strings() -> None:
+    text = '{"a": "]}", "b": [1, {"c": "["}]}'
+    assert outline.partner(text, 0) == len(text) - 1
+    assert outline.partner(text, text.index("[1")) == text.rindex("]")
+    assert outline.partner(text, text.index("]}")) is None
+    assert outline.partner("[}", 0) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('{"rules": [{"operations": ["comp|"]}]}', ["compute:"]),
+        (
+            '{"rules": [{"operations": ["compute:|"]}]}',
+            ["compute:images:", "compute:instances:", "compute:*", "compute:*:"],
+        ),
+        ('{"rules": [{"operations": ["compute:images:r|"]}]}', ["compute:images:read"]),
+        ('{"rules": [{"operations": ["buck|"]}]}', ["storage:buckets:delete", "storage:buckets:read"]),
+        ('{"rules": [{"operations": ["storage:buckets:read|"]}]}', []),
+        ('{"rules": [{"access": "|"}]}', ["allow", "deny"]),
+        ('{"rules": [{"name": "x", "|"}]}', ["access", "operations", "targets", "constraints"]),
+        ('{"rules": [{"constraints": {"ip|"}}]}', ["ipInRange"]),
+        ('{"rules": [{"constraints": {"before": {"|"}}}]}', ["frn:currentTime"]),
+        ('{"rules": [{"constraints": {"equals": {"frn:res|"}}}]}', ["frn:resourceTag/"]),
+        ('{"rules": [{"targets": ["frn:comp|"]}]}', ["frn:compute:"]),
+        ('{"rules": [{"targets": ["frn:storage:*:*:b|"]}]}', ["frn:storage:*:*:buckets/*", "frn:storage:*:*:buckets/"]),
+        ('{"rules": [{"name": "comp|"}]}', []),
+        ('{"schemaVersion": "1"} |', []),
+        ("{|", ["schemaVersion", "rules"]),
+    ],
+)
+def test_what_can_stand_at_the_cursor_is_offered_part_by_part(text: str, wanted: list[str]) -> None:
+    assert offered(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "choice", "wanted"),
+    [
+        ('{"rules": [{"operations": ["comp|"]}]}', "compute:", '{"rules": [{"operations": ["compute:|"]}]}'),
+        ('{"rules": [{"operations": ["comp|\n  ]}]}', "compute:", '{"rules": [{"operations": ["compute:|"\n  ]}]}'),
+        (
+            '{"rules": [{"operations": ["a", "comp|],\n "x": 1}]}',
+            "compute:",
+            '{"rules": [{"operations": ["a", "compute:|"],\n "x": 1}]}',
+        ),
+        ('{"rules": [{"access": "d|"}]}', "deny", '{"rules": [{"access": "deny"|}]}'),
+        ('{"rules": [{"access": |}]}', "deny", '{"rules": [{"access": "deny"|}]}'),
+        ('{"rules": [{"op|"}]}', "operations", '{"rules": [{"operations": ["|"]}]}'),
+        ('{"rules": [{"op|": []}]}', "operations", '{"rules": [{"operations"|: []}]}'),
+        ('{"rules": [{"constraints": {"ip|"}}]}', "ipInRange", '{"rules": [{"constraints": {"ipInRange": { | }}}]}'),
+    ],
+)
+def test_taking_a_choice_writes_what_is_missing_and_nothing_twice(text: str, choice: str, wanted: str) -> None:
+    assert taken(text, choice) == wanted
+
+
+def test_the_layout_keeps_the_meaning_and_shows_what_does_not_show_itself() -> None:
+    value = {"schemaVersion": "1", "rules": [{"name": "a\u202eb\x07", "operations": ["x:y:z"] * 30, "targets": ["*"]}]}
+    text = layout.text_of(value)
+    assert json.loads(text) == value
+    assert "\u202e" not in text
+    assert max(map(len, text.splitlines())) < 70
+    assert layout.text_of(json.loads(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wrong"),
+    [
+        ("operation", "compute:instances:read", False),
+        ("operation", "compute:read", True),
+        ("operation", "compute:*:read", True),
+        ("operation", "compute:instances:fly", True),
+        ("target", "*", False),
+        ("target", "frn:compute:*:*:instances/i:1", False),
+        ("target", "instances/i-1", True),
+        ("target", "frn:compute:*:*:instances", True),
+        ("principalType", "api_key", False),
+        ("principalType", "robot", True),
+        ("requestTags", "env=prod, team=a=b", False),
+        ("requestTags", "none", False),
+        ("requestTags", "env", True),
+        ("requestTags", "env=a,env=b", True),
+        ("sourceIp", "::ffff:203.0.113.7", False),
+        ("sourceIp", "999.1.1.1", True),
+        ("currentTime", "2026-01-31T12:00:00Z", False),
+        ("currentTime", "2026-01-31T12:00:00", True),
+        ("currentTime", "2026-02-31T12:00:00Z", True),
+        ("currentTime", "tomorrow", True),
+        ("asAuthor", "perhaps", True),
+    ],
+)
+def test_fields_are_checked_as_they_are_typed(name: str, value: str, wrong: bool) -> None:
+    assert bool(request.problem(name, value, frozenset(NAMES))) is wrong
+
+
+def test_unknown_none_and_a_value_are_three_different_facts() -> None:
+    assert "requestTags" not in request.read({"requestTags": ""}).facts
+    assert request.read({"requestTags": "none"}).facts["requestTags"] == {}
+    assert request.read({"requestTags": "a=b=c, d="}).facts["requestTags"] == {"a": "b=c", "d": ""}
+    assert "currentTime" not in request.read({"currentTime": ""}).facts
+    assert request.read({"currentTime": "unknown"}).facts["currentTime"] is None
+
+
+def test_a_request_survives_being_written_into_the_form() -> None:
+    facts = {"region": "se-sto-1", "resourceTags": {}, "requestTags": {"env": "dev"}, "sourceIp": "203.0.113.7"}
+    values = request.write("compute:instances:read", "*", facts)
+    assert request.read(values).facts == {**facts, "currentTime": None}
+
+
+# Narrowing
+
+
+def named(text: str) -> list[set[str]]:
+    """What each rule of a document names of the catalogue."""
+    return [
+        {name for name in NAMES if any(matches(pattern, name) for pattern in one["operations"])}
+        for one in json.loads(text)["rules"]
+    ]
+
+
+def example(operation: str, index: int = 0, **more: object) -> dict[str, object]:
+    return {"operation": operation, "target": "*", "facts": {}, "ruleIndex": index, "ruleName": "", **more}
+
+
+@pytest.mark.parametrize("pattern", ["*", "compute:*", "compute:instances:*", "*:*:delete", "*:instances:*"])
+def test_taking_an_operation_out_of_a_pattern_takes_out_that_one_and_no_other(pattern: str) -> None:
+    before = {name for name in NAMES if matches(pattern, name)}
+    around = narrowing.around(pattern, "compute:instances:delete", NAMES)
+    assert {name for name in NAMES if any(matches(one, name) for one in around)} == before - {
+        "compute:instances:delete"
+    }
+
+
+def test_the_smallest_way_takes_one_operation_out_and_leaves_the_rest_of_the_text_as_typed() -> None:
+    untouched = rule("storage:*", name="as  typed")
+    text = document(rule("compute:*", name="wide"), untouched)
+    way = next(narrowing.ways(text, example("compute:instances:delete"), NAMES, {}))
+    assert untouched in way.text
+    assert named(way.text)[0] == {name for name in NAMES if name.startswith("compute:")} - {"compute:instances:delete"}
+
+
+def test_a_rule_that_grants_nothing_else_is_removed_and_never_the_last_one() -> None:
+    text = document(rule("compute:images:read"), rule("compute:instances:delete"))
+    way = next(narrowing.ways(text, example("compute:instances:delete", 1), NAMES, {}))
+    assert len(json.loads(way.text)["rules"]) == 1
+    first = next(narrowing.ways(text, example("compute:images:read", 0), NAMES, {}))
+    assert named(first.text) == [{"compute:instances:delete"}]
+    assert not list(narrowing.ways(document(rule("compute:images:read")), example("compute:images:read"), NAMES, {}))
+
+
+def test_what_the_author_holds_is_kept_in_few_patterns() -> None:
+    held = {name: [{}] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")}
+    ways = list(narrowing.ways(document(rule("*")), example("compute:instances:delete"), NAMES, held))
+    kept = json.loads(ways[-1].text)["rules"][0]["operations"]
+    assert kept == ["compute:images:*", "compute:instances:read", "storage:buckets:read"]
+
+
+def test_what_is_held_only_somewhere_is_allowed_only_there() -> None:
+    grant = {"targets": ["*"], "constraints": [{"operator": "equals", "key": "frn:region", "values": ["se-sto-1"]}]}
+    held = {name: [grant] for name in NAMES if name.startswith("compute:")}
+    way = next(narrowing.ways(document(rule("compute:*")), example("compute:instances:delete"), NAMES, held))
+    assert json.loads(way.text)["rules"][0]["constraints"] == {"equals": {"frn:region": "se-sto-1"}}
+    assert json.loads(way.text)["rules"][0]["operations"] == ["compute:*"]
+    parted = next(narrowing.ways(document(rule("*")), example("compute:instances:delete"), NAMES, held))
+    rules = json.loads(parted.text)["rules"]
+    assert named(parted.text)[0] == set(NAMES) - {"compute:instances:delete"}
+    assert rules[1]["operations"] == ["compute:instances:delete"]
+    assert rules[1]["constraints"] == {"equals": {"frn:region": "se-sto-1"}}
+
+
+# Drafts and the editor outside
+
+
+def test_a_draft_is_private_and_comes_back_as_it_was(tmp_path: Path) -> None:
+    path = drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "tenant", "policy")
+    kept = drafts.Kept('{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, {"operation": "a:b:c"})
+    assert drafts.keep(path, kept)
+    assert drafts.load(path) == kept
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "other", "policy") != path
+    drafts.drop(path)
+    assert drafts.load(path) is None
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"version": 9, "text": "x"}', '{"version": 1, "text": 5}', '{"version":1}']
+)
+def test_a_damaged_draft_is_no_draft(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "draft.json"
+    path.write_text(damage)
+    assert drafts.load(path) is None
+
+
+def test_the_editor_is_the_one_of_the_environment_else_one_that_is_there(tmp_path: Path) -> None:
+    assert external.command({"EDITOR": "code --wait", "PATH": ""}) == ["code", "--wait"]
+    assert external.command({"VISUAL": "vim", "EDITOR": "ed"}) == ["vim"]
+    assert external.command({"EDITOR": "'", "PATH": str(tmp_path)}) == []
+    vi = tmp_path / "vi"
+    vi.write_text("#!/bin/sh\n")
+    vi.chmod(0o700)
+    assert external.command({"PATH": str(tmp_path)}) == ["vi"]

@@ -1,0 +1,277 @@
+"""Completing, narrowing, saving, leaving and coming back, on the real platform."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import opened as home_of
+from tests.homes import Home
+from tests.tui.editing import document, editing, policies, push, rule, stored
+
+READ = "compute:instances:read"
+
+
+@pytest.fixture
+def viewer(demo_platform: Path) -> Iterator[Home]:
+    """The demo world, signed in as somebody who reads compute and nothing else."""
+    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
+    assert home.frost("login", "--as", "viewer@aurora.example").code == 0
+    yield home
+    home.remove()
+
+
+async def test_operations_are_completed_part_by_part_and_the_keys_of_the_popup_are_its_own(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule("x"))) as it:
+        it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index('"x"') + 2)
+        await it.press("backspace", *"compu")
+        await it.expect("compute: ")
+        await it.press("enter")
+        await it.expect("compute:instances:")
+        await it.press(*"instances")
+        await it.expect("compute:instances: ")
+        await it.press("tab", *"rea")
+        await it.expect("compute:instances:read ")
+        await it.press("tab")
+        assert '"operations": ["compute:instances:read"]' in it.text
+        assert len(it.text.splitlines()) == 6
+        await it.expect("✓ ALLOWED")
+        it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow"))
+        await it.press("f2")
+        await it.expect("forbids it, whatever allows it")
+        await it.press("escape")
+        assert not it.editor.popup.opened
+        assert it.editor.focused is it.editor.pane
+
+
+async def test_fields_are_completed_and_the_request_follows(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with editing(shared, monkeypatch) as it:
+        await it.press("f3", "ctrl+u", *"storage:obj")
+        await it.expect("storage:objects: ")
+        await it.press("enter", *"rea", "enter")
+        await it.until(lambda: it.editor.form.values["operation"] == "storage:objects:read", "the completed operation")
+        await it.press("down", "down", *"api")
+        await it.press("enter")
+        assert it.editor.form.values["principalType"] == "api_key"
+        await it.press("escape")
+        assert it.editor.focused is it.editor.pane
+
+
+async def test_indentation_follows_the_brackets_and_undo_takes_back(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text="{}") as it:
+        it.editor.pane.show_line(0, 1)
+        await it.press("enter")
+        assert it.text == "{\n  \n}"
+        await it.press("left_square_bracket", "enter", "right_square_bracket")
+        assert it.text == "{\n  [\n  ]\n}"
+        for _ in range(4):
+            await it.press("ctrl+z")
+        assert it.text == "{}"
+
+
+async def test_saving_shows_the_difference_in_text_and_effect_and_stores_a_version(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch) as it:
+        await it.press("ctrl+s")
+        assert it.ui.app.screen is it.editor  # nothing was changed
+        await it.write(it.text.replace('"storage:objects:*",', '"storage:objects:read",'))
+        await it.answered()
+        await it.press("ctrl+s")
+        await it.expect(
+            "Save deployments on version 3", "lost", "− storage:objects:", '+         "storage:objects:read"'
+        )
+        await it.press("escape")
+        assert it.ui.app.screen is it.editor
+        assert (await stored(it.ui, "deployments"))["version"] == 3
+        await it.press("ctrl+s")
+        await it.expect("In effect")
+        await it.press("enter")
+        await it.expect("version 4", "saved")
+        policy = await stored(it.ui, "deployments")
+        assert policy["version"] == 4
+        assert "storage:objects:read" in policy["document"]["rules"][0]["operations"]
+        assert policy["description"] == it.editor.draft.description
+        assert not list((demo.path / ".cli" / "drafts").glob("*.json"))
+        await it.expect("the same as v4")
+
+
+async def test_a_new_policy_wants_a_name_and_nothing_else(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with editing(demo, monkeypatch, policy=None) as it:
+        await it.expect("(no name yet)", "new", "✓ ALLOWED")
+        await it.press("ctrl+s")
+        await it.expect("Save a new policy", "+ compute:")
+        await it.press("enter")
+        await it.expect("a policy needs a name")
+        await it.press(*"nightly", "enter")
+        await it.expect("Policy  nightly  version 1")
+        assert any(one["name"] == "nightly" for one in await policies(it.ui))
+        await it.press("ctrl+w")
+        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+        assert it.editor.saved is not None
+
+
+async def test_a_version_stored_meanwhile_is_shown_and_saved_over_only_on_purpose(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch) as it:
+        policy = it.editor.draft.policy
+        assert policy is not None
+        client = await it.ui.app.workspace.client()
+        theirs = document(rule("network:*:read", name="theirs"))
+        await client.policies.update(it.editor.tenant_id, policy["id"], document_text=theirs)
+        mine = document(rule("storage:*:read", name="mine"))
+        await it.write(mine)
+        await it.answered()
+        await it.press("ctrl+s")
+        await it.expect("In effect")
+        await it.press("enter")
+        await it.expect("Version 4 was stored meanwhile", "by ", "document")
+        await it.press("d")
+        await it.expect("What version 4 changed", '"name": "theirs"')
+        await it.press("escape")
+        await it.expect("Save mine on top of theirs")
+        await it.press("escape")
+        assert it.text == mine
+        assert (await stored(it.ui, "deployments"))["version"] == 4
+        await it.press("ctrl+s", "enter")
+        await it.expect("Version 4 was stored meanwhile")
+        await it.press("o")
+        await it.expect("Save deployments on version 4", '−       "name": "theirs"')
+        await it.press("enter")
+        await it.expect("version 5")
+        assert (await stored(it.ui, "deployments"))["document"]["rules"][0]["name"] == "mine"
+
+
+async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_and_narrowed_by_it(
+    viewer: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = document(rule("compute:instances:*", name="all of it"), rule("compute:instances:delete", name="again"))
+    async with editing(viewer, monkeypatch, policy=None, text=text) as it:
+        await it.expect("× beyond what you hold")
+        await it.press("ctrl+s")
+        await it.expect("Save a new policy")
+        await it.press(*"too much", "enter")
+        await it.expect("× The draft would allow", "you do not hold this")
+        assert it.text == text
+        assert not any(one["name"] == "too much" for one in await policies(it.ui))
+        shown = it.editor.example
+        assert shown is not None
+        await it.press("t")
+        await it.until(lambda: it.editor.form.values["operation"] == shown["operation"], "the example in the form")
+        await it.expect("✓ ALLOWED")
+        await it.press("f9")
+        await it.expect("Narrow:", "of rule 1", "Then ")
+        await it.press("1")
+        await it.until(lambda: it.text != text, "the narrowed text")
+        await it.expect("× DENIED")
+        await it.answered()
+        assert all(one["operation"] != shown["operation"] for one in it.editor.found.examples)
+        assert it.editor.found.map["effective"] < 20
+        await it.press("f9")
+        await it.expect("operations you hold")
+        keep = next(line for line in it.ui.text.splitlines() if "operations you hold" in line)
+        await it.press(keep.split("Keep")[0].split()[-1])
+        await it.answered()
+        for _ in range(4):
+            if (it.editor.found.check or {}).get("answer") == "within":
+                break
+            await it.press("f9")
+            await it.expect("Narrow:")
+            await it.press("enter")
+            await it.answered()
+        await it.expect("✓ within what you hold")
+        it.editor.set_focus(it.editor.pane)
+        for _ in range(8):
+            await it.press("ctrl+z")
+        assert it.text == text
+
+
+async def test_the_owner_is_not_refused_the_same_draft(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with editing(demo, monkeypatch, policy=None, text=document(rule("compute:*", name="all of it"))) as it:
+        await it.expect("✓ within what you hold")
+        await it.press("ctrl+s", *"wide", "enter")
+        await it.expect("Policy  wide  version 1")
+
+
+async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_began_with(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch) as it:
+        typed = it.text.replace("roll-out", "roll out slowly")
+        await it.write(typed)
+        await it.press("escape", "escape")
+        await it.expect("Not saved", "Leave and keep the draft")
+        await it.press("escape")
+        assert it.ui.app.screen is it.editor
+        await it.press("escape", "q")
+        await it.expect("Not saved")
+        await it.press("k")
+        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+        policy = await stored(it.ui, "deployments")
+        client = await it.ui.app.workspace.client()
+        await client.policies.update(it.editor.tenant_id, policy["id"], description="changed meanwhile")
+        again = await push(it.ui, await stored(it.ui, "deployments"))
+        await it.ui.expect("An unsaved draft of", "It began with version 3")
+        await it.ui.press("g")
+        await it.ui.until(lambda: again.pane.text == typed, "the draft")
+        await it.ui.until(lambda: again.draft.version == 3, "the version it began with")
+        await it.ui.press("ctrl+s")
+        await it.ui.expect("Save deployments on version 3")
+        await it.ui.press("enter")
+        await it.ui.expect("Version 4 was stored meanwhile", "description")
+
+
+async def test_what_was_typed_outlives_the_end_of_the_program(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with editing(demo, monkeypatch) as it:
+        typed = it.text.replace("roll-out", "outlives")
+        await it.write(typed)
+        drafts = demo.path / ".cli" / "drafts"
+        for _ in range(60):
+            if list(drafts.glob("*.json")):
+                break
+            await asyncio.sleep(0.05)
+        assert "outlives" in next(drafts.glob("*.json")).read_text()
+
+
+async def test_formatting_keeps_the_meaning_and_refuses_what_cannot_be_read_without_doubt(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="a"))) as it:
+        await it.press("f7")
+        assert it.text.splitlines()[3:6] == ["    {", '      "name": "a",', '      "access": "allow",']
+        await it.expect("allowed by rule 1 a")
+        await it.write('{"schemaVersion": "1", "schemaVersion": "1"}')
+        await it.answered()
+        await it.press("f7")
+        assert it.text == '{"schemaVersion": "1", "schemaVersion": "1"}'
+
+
+async def test_help_menu_and_palette_name_every_action_with_its_key_or_the_reason(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, size=(120, 50)) as it:
+        await it.press("f1")
+        await it.expect("Narrow the draft", "the draft stays within what you hold", "Open in $EDITOR", "f4 e")
+        await it.press("escape", "f10")
+        await it.expect("Begin with a template", "Narrow the draft")
+        await it.press("escape", "ctrl+p", *"format")
+        await it.expect("Lays the text out anew")
+        await it.press("escape")
+
+
+async def test_a_context_that_is_read_only_tries_and_does_not_save(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch) as it:
+        it.ui.app.workspace.read_only = "the context local is read-only"
+        await it.write(it.text.replace("roll-out", "changed"))
+        await it.expect("allowed by rule 1 changed")
+        await it.press("ctrl+s")
+        await it.ui.expect_toast("Save: the context local is read-only")
+        assert it.ui.app.screen is it.editor

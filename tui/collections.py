@@ -1,0 +1,236 @@
+"""The lists of a tenant: groups, members, policies and what belongs to them, each read when it is wanted.
+
+A list keeps its rows while newer ones are on their way and when they could not be read. Rows belong to one tenant and
+one subject (the group of a list of members): what is shown after a switch is another list, so that an answer for the
+former tenant has nowhere to appear. Lists looked at lately are kept, so that coming back shows them at once.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from client.errors import FrostError
+from client.records import Record
+from tui.action import kind_and_id
+
+if TYPE_CHECKING:
+    from client.api.client import Client
+    from tui.following import Spawn
+
+KEPT = 60
+"""Lists remembered besides those being read."""
+REST_SECONDS = 0.12
+"""How long the cursor rests on a record before what belongs to it is read."""
+
+
+class Listed(NamedTuple):
+    """Which list: its name, the tenant (empty for what is the platform's), and the subject it hangs on."""
+
+    name: str
+    tenant_id: str
+    subject: str = ""
+
+
+class Rows:
+    """One list as far as it is known."""
+
+    def __init__(self) -> None:
+        self.records: Sequence[Record] = ()
+        self.state: Literal["unread", "reading", "fresh", "failed"] = "unread"
+        self.known = False
+        """Whether it was ever read to its end: then the records are all there were."""
+        self.error: FrostError | None = None
+        self.settled = asyncio.Event()
+        """Set once it was read to its end or could not be."""
+
+    @property
+    def words(self) -> str:
+        """What is to be said about its freshness; empty when it is fresh."""
+        if self.state == "failed":
+            return "not refreshed, r tries again"
+        return "" if self.state == "fresh" else "refreshing"
+
+
+class Model(Protocol):
+    """What the client answers a page with."""
+
+    def wire(self) -> dict[str, Any]: ...
+
+
+Read = Callable[["Client", str, str], AsyncIterator[Sequence[Record]]]
+Ask = Callable[[Callable[["Client"], Awaitable[Any]]], Awaitable[Any]]
+
+
+async def _paged(pages: AsyncIterator[Sequence[Model]]) -> AsyncIterator[Sequence[Record]]:
+    async for page in pages:
+        yield [model.wire() for model in page]
+
+
+async def _keyed(pages: AsyncIterator[Sequence[Model]]) -> AsyncIterator[Sequence[Record]]:
+    """Rows that are told apart by type and id together get both in one member (checklist M07)."""
+    async for page in pages:
+        yield [{**record, "key": ":".join(kind_and_id(record))} for record in (model.wire() for model in page)]
+
+
+async def _catalogue(client: "Client", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield await client.catalogue.operations()
+
+
+async def _principals(client: "Client", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    """Keys and workload identities as one list: what can be a member."""
+    yield [
+        {
+            "key": f"api_key:{key['id']}",
+            "type": "api_key",
+            "id": key["id"],
+            "name": key.get("name", ""),
+            "status": key.get("status", ""),
+            "about": key.get("description") or "",
+        }
+        for key in await client.principals.keys(tenant)
+    ]
+    async for page in client.principals.identity_pages(tenant):
+        yield [
+            {
+                "key": f"workload_identity:{binding['id']}",
+                "type": "workload_identity",
+                "id": binding["id"],
+                "name": f"{binding.get('namespace')}/{binding.get('serviceAccount')}",
+                "status": "inert" if binding.get("inert") else "active",
+                "about": f"cluster {binding.get('clusterId')}",
+            }
+            for binding in (model.wire() for model in page)
+        ]
+
+
+async def _versions(client: "Client", tenant: str, policy: str) -> AsyncIterator[Sequence[Record]]:
+    newest = 0
+    async for page in client.policies.version_pages(tenant, policy):
+        rows = [model.wire() for model in page]
+        newest = newest or max((int(row["version"]) for row in rows), default=0)
+        yield [{**row, "key": str(row["version"]), "newest": row["version"] == newest} for row in rows]
+
+
+async def _access(client: "Client", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
+    answer = await client.trials.access(tenant, *_pair(subject))
+    yield answer["operations"]
+
+
+async def _who(client: "Client", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
+    operation, _, target = subject.partition(" ")
+    answer = await client.trials.who(tenant, operation, target)
+    yield [{**principal, "key": ":".join(kind_and_id(principal))} for principal in answer["principals"]]
+
+
+def _pair(subject: str) -> tuple[str, str]:
+    kind, _, identifier = subject.partition(":")
+    return kind, identifier
+
+
+READ: Mapping[str, Read] = {
+    "catalogue": _catalogue,
+    "principals": _principals,
+    "groups": lambda client, tenant, _: _paged(client.groups.pages(tenant)),
+    "groups of": lambda client, tenant, subject: _paged(client.groups.pages(tenant, member=_pair(subject))),
+    "members": lambda client, tenant, group: _keyed(client.groups.member_pages(tenant, group)),
+    "policies": lambda client, tenant, _: _paged(client.policies.pages(tenant)),
+    "policies of": lambda client, tenant, subject: _paged(client.policies.pages(tenant, attachee=_pair(subject))),
+    "attachments": lambda client, tenant, policy: _keyed(client.policies.attachment_pages(tenant, policy)),
+    "versions": _versions,
+    "access": _access,
+    "who": _who,
+}
+"""How each list is read, in pages: client, tenant id and subject."""
+
+OF_THE_PLATFORM = ("catalogue",)
+"""Lists that are the same whatever the tenant."""
+
+
+class Collections:
+    """Every list of the context in use. `changed` is told a list's name whenever its rows or its state changed."""
+
+    def __init__(self, ask: Ask, spawn: "Spawn", changed: Callable[[str], None]) -> None:
+        self._ask, self._spawn, self._changed = ask, spawn, changed
+        self._lists: dict[Listed, Rows] = {}
+        self._reading: set[Listed] = set()
+
+    def rows(self, name: str, tenant_id: str, subject: str = "") -> Rows:
+        """A list as far as it is known; nothing is asked."""
+        listed = _listed(name, tenant_id, subject)
+        rows = self._lists.pop(listed, None) or Rows()
+        self._lists[listed] = rows  # the one looked at last stands last
+        for old in [key for key in self._lists if key not in self._reading][: max(0, len(self._lists) - KEPT)]:
+            del self._lists[old]
+        return rows
+
+    def read(self, name: str, tenant_id: str, subject: str = "", *, quiet: bool = False, rest: float = 0.0) -> Rows:
+        """Read a list anew in the background; what is known of it stays until then.
+
+        Args:
+            quiet: A list that is fresh counts as fresh while it is read again.
+            rest: Seconds to wait before asking; another call for a list of that name takes this one's place.
+        """
+        rows = self.rows(name, tenant_id, subject)
+        if not quiet or rows.state != "fresh":
+            rows.state = "reading"
+        listed = _listed(name, tenant_id, subject)
+        self._reading.add(listed)
+        task = f"read {name} {subject}" if not rest else f"beside {name}"
+        self._spawn(task, self._read(listed, rows, rest))
+        return rows
+
+    def drop(self) -> None:
+        """Forget everything: it belonged to another context."""
+        for listed in self._reading:
+            self._spawn(f"read {listed.name} {listed.subject}", None)
+            self._spawn(f"beside {listed.name}", None)
+        self._lists.clear()
+        self._reading.clear()
+
+    async def _read(self, listed: Listed, rows: Rows, rest: float) -> None:
+        try:
+            if rest:
+                await asyncio.sleep(rest)
+            found: list[Record] = []
+            pages: AsyncIterator[Sequence[Record]] | None = None
+
+            def next_page(client: "Client") -> Awaitable[Sequence[Record] | None]:
+                nonlocal pages
+                pages = pages or READ[listed.name](client, listed.tenant_id, listed.subject)
+                return anext(pages, None)
+
+            while (page := await self._ask(next_page)) is not None:
+                found += page
+                if not rows.known:  # a first reading shows its rows as they come
+                    self._take(listed, rows, list(found))
+            rows.known, rows.error, rows.state = True, None, "fresh"
+            rows.settled.set()
+            self._take(listed, rows, found)
+        except FrostError as error:
+            rows.state, rows.error = "failed", error
+            rows.settled.set()
+            self._changed(listed.name)
+        finally:
+            self._reading.discard(listed)
+
+    def _take(self, listed: Listed, rows: Rows, found: list[Record]) -> None:
+        if rows.records != found:
+            rows.records = found
+        self._changed(listed.name)
+
+    def put(self, name: str, tenant_id: str, record: Record, key: str = "id") -> None:
+        """Take what a change answered, before the list is read again: it is shown at once."""
+        rows = self.rows(name, tenant_id)
+        others = [old if old[key] != record[key] else record for old in rows.records]
+        rows.records = others if record in others else [*others, record]
+        self._changed(name)
+
+    def remove(self, name: str, tenant_id: str, gone: str, key: str = "id") -> None:
+        """Take a record away that was deleted."""
+        rows = self.rows(name, tenant_id)
+        rows.records = [old for old in rows.records if old[key] != gone]
+        self._changed(name)
+
+
+def _listed(name: str, tenant_id: str, subject: str) -> Listed:
+    return Listed(name, "" if name in OF_THE_PLATFORM else tenant_id, subject)

@@ -1,0 +1,77 @@
+"""The text in the person's own editor: in a private file, and back, whatever becomes of that editor."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from textual.app import App, SuspendNotSupported
+
+FALLBACKS = ("nano", "vi")
+TAKES_LINE = frozenset({"vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "ed"})
+"""Editors that begin at a line given as `+12`."""
+
+
+class Outcome(NamedTuple):
+    """What came back: the text, or None when it is as it was; and what is to be said."""
+
+    text: str | None
+    words: str = ""
+
+
+def command(environ: Mapping[str, str]) -> list[str]:
+    """The words of the command that edits; empty when there is none on this machine."""
+    for name in ("VISUAL", "EDITOR"):
+        try:
+            words = shlex.split(environ.get(name, ""))
+        except ValueError:
+            words = []
+        if words:
+            return words
+    return next(([name] for name in FALLBACKS if shutil.which(name, path=environ.get("PATH"))), [])
+
+
+def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Outcome:
+    """Hand the terminal to the editor and wait for its end; `line` counts from 1. Blocks: the screen is not ours."""
+    words = command(environ)
+    if not words:
+        return Outcome(None, "No editor: set EDITOR to the one you use")
+    folder = Path(tempfile.mkdtemp(prefix="frost-"))  # 0700
+    file = folder / "policy.json"
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+            stream.write(text)
+        at = [f"+{line}"] if Path(words[0]).name in TAKES_LINE else []
+        try:
+            with app.suspend():
+                code = _run([*words, *at, str(file)])
+        except SuspendNotSupported:
+            return Outcome(None, "This terminal cannot be handed to another program")
+        except OSError as error:
+            return Outcome(None, f"{words[0]} cannot be started: {error.strerror}. Set EDITOR to another one")
+        try:
+            back = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            return Outcome(None, f"What {words[0]} left cannot be read ({error}); the text stays as it was")
+        if back == text:
+            return Outcome(None, f"{words[0]} ended with {code}; nothing was changed" if code else "")
+        note = f"{words[0]} ended with {code}; what it had written is here, undo takes it back" if code else ""
+        return Outcome(back, note)
+    except UnicodeEncodeError:
+        return Outcome(None, "The text holds a lone surrogate, which no file can: take it out first")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(words: list[str]) -> int:
+    """Run in the foreground. Ctrl+c is the editor's: a handler here, which no child inherits, keeps us alive."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        return subprocess.call(words)  # noqa: S603  (the person's own choice of editor)
+    finally:
+        signal.signal(signal.SIGINT, before)

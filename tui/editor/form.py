@@ -1,0 +1,192 @@
+"""The form of the request a draft is tried on: nine lines, each checked as it is typed."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from client.text import cut, safe
+from tui.editor import request
+from tui.editor.request import FIELDS, NONE, UNKNOWN, Request
+from tui.widgets.line_input import LineInput
+
+LABEL = 16
+
+
+class FieldInput(LineInput):
+    """One field. What it means when nothing is in it stands there as its placeholder."""
+
+    first: Callable[[str], bool] = staticmethod(lambda _: False)
+    """Asked about each key before it is typed; says whether that was all."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if self.first(event.key):
+            event.stop()
+            event.prevent_default()
+        else:
+            await super()._on_key(event)
+
+
+class _Fields(Vertical):
+    """Labels, signs and fields. The signs: ? unknown, ∅ known to be none, = known."""
+
+    DEFAULT_CSS = f"""
+    _Fields {{
+        height: {len(FIELDS)};
+        & > FieldInput {{ margin: 0 0 0 {LABEL}; }}
+    }}
+    """
+
+    def __init__(self, form: "RequestForm") -> None:
+        super().__init__()
+        self.form = form
+
+    def compose(self) -> ComposeResult:
+        for field in FIELDS:
+            made = FieldInput(placeholder=field.rest, id=f"field-{field.name}")
+            made.value = self.form.values.get(field.name, "")
+            made.first = self.form.first
+            yield made
+
+    def render(self) -> Content:
+        focused = self.screen.focused
+        return Content("\n").join(
+            [self._label(field, focused is not None and focused.id == f"field-{field.name}") for field in FIELDS]
+        )
+
+    def _label(self, field: request.Field, here: bool) -> Content:
+        value = self.form.values.get(field.name, "").strip()
+        if self.form.problems.get(field.name):
+            sign, tone = "!", "bold $text-error"
+        elif field.name in ("operation", "target", "asAuthor") or (field.name == "currentTime" and not value):
+            sign, tone = " ", ""
+        elif value in ("", UNKNOWN):
+            sign, tone = "?", "$text-warning"
+        else:
+            sign, tone = ("∅" if value == NONE else "="), "$text-accent"
+        label = f"{field.label:<{LABEL - 2}}"
+        return Content.assemble((label, "bold $text-accent" if here else "$text-muted"), (sign, tone))
+
+
+class RequestForm(Widget):
+    """Says what the request is whenever it changes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "step(-1)", show=False),
+        Binding("down,enter", "step(1)", show=False),
+    ]
+    DEFAULT_CSS = f"""
+    RequestForm {{
+        height: {len(FIELDS) + 1};
+        padding: 0 1;
+        & > .form--message {{ height: 1; color: $text-muted; }}
+    }}
+    """
+
+    class Changed(Message):
+        """The request is another one, or cannot be tried."""
+
+    class Typed(Message):
+        """A key changed a field: something may be offered."""
+
+        def __init__(self, field: str, entry: Input) -> None:
+            super().__init__()
+            self.field = field
+            self.entry = entry
+
+    def __init__(self, values: Mapping[str, str], *, first: Callable[[str], bool]) -> None:
+        super().__init__(id="request")
+        self.first = first
+        self.values = dict(values)
+        self.problems: dict[str, str] = {}
+        self.touched = False
+        """Whether somebody has typed into it."""
+        self.catalogue: Collection[str] = ()
+
+    def compose(self) -> ComposeResult:
+        yield _Fields(self)
+        yield Static("", classes="form--message", markup=False)
+
+    def on_mount(self) -> None:
+        self._say()
+
+    @property
+    def request(self) -> Request | None:
+        """The request; None while a field is wrong."""
+        return None if self.problems else request.read(self.values)
+
+    def put(self, values: Mapping[str, str]) -> None:
+        """Take another request, as if typed."""
+        for name, value in values.items():
+            self.query_one(f"#field-{name}", FieldInput).value = value
+
+    def know(self, catalogue: Collection[str]) -> None:
+        """Take the names of the catalogue: what is typed is checked against them from now on."""
+        self.catalogue = catalogue
+        self._check("operation")
+
+    def take_focus(self) -> None:
+        """Give the keyboard to the first field with a problem, else to the first one."""
+        name = next(iter(self.problems), FIELDS[0].name)
+        self.screen.set_focus(self.query_one(f"#field-{name}"))
+
+    def action_step(self, by: int) -> None:
+        fields = list(self.query(FieldInput))
+        at = next((at for at, field in enumerate(fields) if field.has_focus), 0)
+        self.screen.set_focus(fields[(at + by) % len(fields)])
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        name = (event.input.id or "").removeprefix("field-")
+        if self.values.get(name, "") == event.value:
+            return
+        self.values[name] = event.value
+        self._check(name)
+        if event.input.has_focus:
+            self.touched = True
+            self.post_message(self.Typed(name, event.input))
+
+    def _check(self, name: str) -> None:
+        problem = request.problem(name, self.values.get(name, ""), self.catalogue)
+        if problem:
+            self.problems[name] = problem
+        else:
+            self.problems.pop(name, None)
+        self._say()
+        self.post_message(self.Changed())
+
+    def on_descendant_focus(self, _: events.DescendantFocus) -> None:
+        self._say()
+
+    def on_descendant_blur(self, _: events.DescendantBlur) -> None:
+        self._say()
+
+    def _say(self) -> None:
+        """What is wrong, else what the field with the keyboard takes."""
+        if not self.is_mounted or not self.query(_Fields):
+            return
+        self.query_one(_Fields).refresh()
+        focused = self.screen.focused
+        here = (focused.id or "").removeprefix("field-") if isinstance(focused, FieldInput) else ""
+        wrong = here if here in self.problems else next(iter(self.problems), "")
+        cells = max(self.content_size.width, 20)
+        if wrong:
+            words = f"! {request.BY_NAME[wrong].label}: {self.problems[wrong]}"
+            said = Content.styled(cut(safe(words), cells), "$text-error")
+        elif here:
+            note = request.state(here, self.values.get(here, ""))
+            takes = request.BY_NAME[here].takes
+            said = Content.styled(
+                cut(f"{note} · {takes}" if note and self.values.get(here) else takes, cells), "$text-muted"
+            )
+        else:
+            said = Content.styled(cut("? unknown · ∅ known to be none · = known", cells), "$text-disabled")
+        self.query_one(".form--message", Static).update(said, layout=False)

@@ -1,0 +1,182 @@
+"""The made-up request a draft is tried on: fields as they are typed, checked, and as the platform wants them.
+
+What is not known, what is known to be absent and what has a value are three different things to a policy
+(policy language: Meaning), so every field says which of them it is. checklist S06, S08, S14 to S26.
+"""
+
+import ipaddress
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tui.editor.patterns import matches
+
+UNKNOWN, NONE, NOW = "unknown", "none", "now"
+PRINCIPAL_TYPES = ("api_key", "workload_identity", "user")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
+class Field(NamedTuple):
+    """One line of the form."""
+
+    name: str
+    label: str
+    takes: str
+    """What may be written, in a few words."""
+    rest: str = UNKNOWN
+    """What an empty field means."""
+
+
+FIELDS = (
+    Field("operation", "Operation", "service:resource:action, one operation of the catalogue", "not tried"),
+    Field("target", "Target", "* for any, or frn:service:region:tenant:type/id", "*"),
+    Field("principalType", "Principal", f"empty unknown · {' · '.join(PRINCIPAL_TYPES)}"),
+    Field("region", "Region", "empty unknown · a region"),
+    Field("requestTags", "Request tags", "empty unknown · none · key=value, key=value"),
+    Field("resourceTags", "Resource tags", "empty unknown · none · key=value, key=value"),
+    Field("sourceIp", "Address", "empty unknown · an IPv4 or IPv6 address"),
+    Field("currentTime", "Time", "empty now · unknown · 2026-01-31T12:00:00Z", NOW),
+    Field("asAuthor", "As author", "empty the draft alone · yes: within what you hold yourself", "no"),
+)
+BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the platform is asked: an operation ("" when none is given), a target, facts."""
+
+    operation: str
+    target: str
+    facts: Mapping[str, Any]
+    as_author: bool = False
+
+
+def problem(name: str, value: str, catalogue: Collection[str] = ()) -> str:
+    """Why a value cannot be used; empty when it can. Without a catalogue any operation name will do."""
+    value = value.strip()
+    if not value:
+        return ""
+    match name:
+        case "operation":
+            return _operation_problem(value, catalogue)
+        case "target":
+            return _target_problem(value)
+        case "principalType":
+            return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else f"one of {', '.join(PRINCIPAL_TYPES)}"
+        case "requestTags" | "resourceTags":
+            return _tags_problem(value)
+        case "sourceIp":
+            try:
+                ipaddress.ip_address(value if value != UNKNOWN else "::")
+            except ValueError:
+                return "this is no IPv4 or IPv6 address"
+        case "currentTime":
+            return _time_problem(value)
+        case "asAuthor":
+            return "" if value in ("yes", "no") else "yes or no"
+    return ""
+
+
+def _operation_problem(value: str, catalogue: Collection[str]) -> str:
+    parts = value.split(":")
+    if "*" in value:
+        return "one operation is tried, without *"
+    if len(parts) != 3 or not all(parts):
+        return "service:resource:action, three parts"
+    return "" if not catalogue or value in catalogue else "the catalogue has no such operation"
+
+
+def _target_problem(value: str) -> str:
+    if value == "*":
+        return ""
+    parts = value.split(":", 4)
+    if len(parts) != 5 or parts[0] != "frn" or not all(parts):
+        return "* or frn:service:region:tenant:type/id"
+    kind, slash, rest = parts[4].partition("/")
+    return "" if parts[4] == "*" or (slash and kind and rest) else "its last part is type/id"
+
+
+def _tags_problem(value: str) -> str:
+    if value in (UNKNOWN, NONE):
+        return ""
+    names = []
+    for pair in value.split(","):
+        key, equals, _ = pair.strip().partition("=")
+        if not equals or not key:
+            return f"{pair.strip() or 'an empty tag'}: key=value is wanted"
+        names.append(key)
+    twice = next((name for name in names if names.count(name) > 1), "")
+    return f"{twice} is given twice" if twice else ""
+
+
+def _time_problem(value: str) -> str:
+    if value in (UNKNOWN, NOW):
+        return ""
+    try:
+        good = _INSTANT.fullmatch(value) is not None and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        good = False
+    return "" if good else "an instant with its zone, as 2026-01-31T12:00:00Z"
+
+
+def state(name: str, value: str) -> str:
+    """What a value means, in a word: `unknown`, `known: none`, `2 tags`; empty where the value says it itself."""
+    value = value.strip()
+    if not value:
+        return BY_NAME[name].rest
+    if name in ("requestTags", "resourceTags"):
+        if value == NONE:
+            return "known: none"
+        if value != UNKNOWN:
+            count = len(value.split(","))
+            return f"{count} tag{'s' if count != 1 else ''}"
+    return ""
+
+
+def read(values: Mapping[str, str]) -> Request:
+    """The request of values without a problem."""
+    facts: dict[str, Any] = {}
+    for name in ("principalType", "region", "sourceIp"):
+        value = values.get(name, "").strip()
+        if value and value != UNKNOWN:
+            facts[name] = value
+    for name in ("requestTags", "resourceTags"):
+        value = values.get(name, "").strip()
+        if value and value != UNKNOWN:
+            pairs = [] if value == NONE else [pair.strip().partition("=") for pair in value.split(",")]
+            facts[name] = {key: content for key, _, content in pairs}
+    time = values.get("currentTime", "").strip()
+    if time == UNKNOWN:
+        facts["currentTime"] = None
+    elif time and time != NOW:
+        facts["currentTime"] = time
+    return Request(
+        values.get("operation", "").strip(),
+        values.get("target", "").strip() or "*",
+        facts,
+        values.get("asAuthor", "").strip() == "yes",
+    )
+
+
+def write(operation: str, target: str, facts: Mapping[str, Any]) -> dict[str, str]:
+    """The values of a request, as a counterexample gives one."""
+    values = {"operation": operation, "target": target, "asAuthor": ""}
+    for name in ("principalType", "region", "sourceIp"):
+        values[name] = str(facts.get(name) or "")
+    for name in ("requestTags", "resourceTags"):
+        tags = facts.get(name)
+        values[name] = "" if tags is None else ", ".join(f"{key}={value}" for key, value in tags.items()) or NONE
+    values["currentTime"] = str(facts.get("currentTime") or UNKNOWN) if "currentTime" in facts else UNKNOWN
+    return values
+
+
+def beginning(text: str, catalogue: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """A request to begin with: the first operation that the text's first pattern names, on anything."""
+    pattern = re.search(r'"operations"\s*:\s*\[\s*"([^"]+)"', text)
+    if pattern is None:
+        return {"target": "*"}
+    named = [str(one["name"]) for one in catalogue if matches(pattern[1], str(one["name"]))]
+    operation = next((name for name in named if name.endswith(":read")), named[0] if named else "")
+    return {"operation": operation, "target": "*"}

@@ -1,0 +1,167 @@
+"""The difference of two documents before one is stored: in effect, then in text; with the name it is stored under."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from client.text import cut, safe
+from tui.editor.lines import Line, LineList
+from tui.widgets.dialog import Dialog, hint
+from tui.widgets.line_input import LineInput
+
+CONTEXT = 3
+FEW = 8
+"""Operations that are named on each side before the text comes; the rest is a number."""
+
+
+class Review(Dialog[Mapping[str, str] | None]):
+    """Gives name and description to store under, or None. Without `names` it only shows.
+
+    `effect` is the answer of `iam/coverage` for one target with what `after` gains and loses.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "save", show=False, priority=True),
+        Binding("tab", "hop(1)", show=False, priority=True),
+        Binding("shift+tab", "hop(-1)", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    Review {
+        & > .dialog { width: 100; height: 90%; padding: 0 2; }
+        .review--field { height: 1; }
+        .review--label { width: 14; color: $text-muted; }
+        .review--problem { color: $text-error; height: auto; }
+        LineList { height: 1fr; margin-top: 1; background: $surface; }
+        .dialog--hint { margin-top: 0; }
+    }
+    """
+    LISTENS_AT_ONCE = True
+
+    def __init__(
+        self,
+        title: str,
+        before: str,
+        after: str,
+        effect: Mapping[str, Any],
+        names: Mapping[str, str] | None,
+        *,
+        problem: str = "",
+        most: int = FEW,
+    ) -> None:
+        """`problem` is why it is there again; `most` operations are named on each side."""
+        super().__init__()
+        self._title = title
+        self.before, self.after = before, after
+        self.effect = effect
+        self.names = names
+        self._problem = problem
+        self.most = most
+
+    def title_text(self) -> str:
+        return self._title
+
+    def content(self) -> ComposeResult:
+        if self.names is not None:
+            for name, placeholder in (("name", "what it is called"), ("description", "what it is for")):
+                entry = LineInput(placeholder=placeholder, id=f"review-{name}")
+                entry.value = self.names.get(name, "")
+                yield Horizontal(
+                    Static(name.capitalize(), classes="review--label", markup=False), entry, classes="review--field"
+                )
+            problem = Static(Content(safe(self._problem)), classes="review--problem", markup=False)
+            problem.display = bool(self._problem)
+            yield problem
+        yield LineList(id="review-lines")
+        save = "Enter saves · Tab name, difference · ↑ ↓ scroll · Esc goes on editing"
+        yield hint("↑ ↓ scroll · Esc leaves" if self.names is None else save)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(LineList).show(
+            [Line(content) for content in lines(self.before, self.after, self.effect, self.most)]
+        )
+
+    def first_focus(self) -> Widget:
+        if self.names is not None and (self._problem or not self.names.get("name")):
+            return self.query_one("#review-name")
+        return self.query_one(LineList)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.names is not None if action == "save" else super().check_action(action, parameters)
+
+    def action_hop(self, by: int) -> None:
+        stops = [*self.query(LineInput), self.query_one(LineList)]
+        at = next((place for place, stop in enumerate(stops) if stop.has_focus), 0)
+        self.set_focus(stops[(at + by) % len(stops)])
+
+    @on(Input.Submitted)
+    def action_save(self) -> None:
+        if self.names is None:
+            return
+        given = {name: self.query_one(f"#review-{name}", LineInput).value.strip() for name in self.names}
+        if not given["name"]:
+            self._say("a policy needs a name")
+            self.set_focus(self.query_one("#review-name"))
+            return
+        self.dismiss(given)
+
+    def on_key(self, event: Any) -> None:
+        # Enter in the list, which has nothing to choose, saves as it does in the fields.
+        if event.key == "enter" and self.names is not None and self.query_one(LineList).has_focus:
+            event.stop()
+            self.action_save()
+
+    def _say(self, words: str) -> None:
+        problem = self.query_one(".review--problem", Static)
+        problem.display = True
+        problem.update(Content(safe(words)))
+
+
+def lines(before: str, after: str, effect: Mapping[str, Any], most: int) -> Iterator[Content]:
+    """The difference as lines: operations lost and gained, then the text."""
+    gained: Sequence[str] = effect.get("gained") or ()
+    lost: Sequence[str] = effect.get("lost") or ()
+    yield Content.styled(f"In effect, on {safe(effect.get('target', '*'))}", "bold $text-accent")
+    if not gained and not lost:
+        yield Content.styled("  the same operations as before", "$text-muted")
+    else:
+        yield Content.assemble(
+            "  ", (f"+{len(gained):,} gained", "$text-success"), ", ", (f"−{len(lost):,} lost", "$text-error")
+        )
+    yield from _named(lost, "−", "$text-error", most)
+    yield from _named(gained, "+", "$text-success", most)
+    yield Content("")
+    yield Content.styled("In text", "bold $text-accent")
+    yield from difference(before, after)
+
+
+def _named(operations: Sequence[str], sign: str, tone: str, most: int) -> Iterator[Content]:
+    for operation in operations[:most]:
+        yield Content.assemble((f"  {sign} ", f"bold {tone}"), safe(operation))
+    if len(operations) > most:
+        yield Content.styled(f"  {sign} and {len(operations) - most:,} more", tone)
+
+
+def difference(before: str, after: str) -> Iterator[Content]:
+    """The text as a unified difference, with signs as well as colours."""
+    import difflib
+
+    found = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT))[2:]
+    if not found:
+        yield Content.styled("  the same text", "$text-muted")
+    for line in found:
+        sign, text = line[:1], safe(cut(line[1:], 400))
+        if sign == "@":
+            yield Content.styled(f"  … line {line.split('+')[-1].split(',')[0].rstrip(' @')}", "$text-muted")
+        elif sign in "+-":
+            tone = "$text-success" if sign == "+" else "$text-error"
+            yield Content.styled(f"  {'−' if sign == '-' else sign} {text}", tone)
+        else:
+            yield Content.styled(f"    {text}", "$text-muted")

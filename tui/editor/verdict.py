@@ -1,0 +1,140 @@
+"""The verdict on the draft in sign, word and colour, its reason, the author check, and what changes."""
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from textual.content import Content
+from textual.widget import Widget
+
+from client.errors import Exit
+from client.text import cut, safe
+from tui.editor import findings
+from tui.editor.findings import Findings
+
+AUTHOR = {
+    "within": ("✓", "$text-success", "within what you hold"),
+    "beyond": ("×", "$text-error", "beyond what you hold"),
+    "undecided": ("?", "$text-warning", "undecided, so it would be refused"),
+}
+ROOM = 5
+
+
+class Verdict(Widget):
+    """Five lines beside the text, the first two of them below it on a narrow screen."""
+
+    DEFAULT_CSS = """
+    Verdict { height: 5; padding: 0 1; color: $foreground; background: $panel; }
+    """
+
+    def __init__(self, found: Findings, *, lines: int = ROOM, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.found = found
+        self.lines = lines
+        self.asking = False
+        """Whether an answer has been waited for long enough to say so."""
+        self.version = 0
+        """Of the stored policy the draft is compared with; 0 for a new one."""
+
+    def render(self) -> Content:
+        cells = self.content_size.width
+        told = [self._decision(cells), *self._second(cells)]
+        if self.lines > 2:
+            told += [self.author(cells), self.change(cells)][: self.lines - len(told)]
+        return Content("\n").join(told)
+
+    def _decision(self, cells: int) -> Content:
+        found = self.found
+        if found.stale:
+            note = found.stale if found.verdict is not None else ""
+        elif found.request_problem and not found.fresh.get("verdict"):
+            note = "of an earlier request"
+        else:
+            note = "asking …" if self.asking else ""
+        dim = bool(note) and note != "asking …"
+        verdict = found.verdict
+        if verdict is None:
+            head = Content.styled("○ NOT TRIED", "bold $text-muted")
+        elif verdict.get("decision") == "allowed":
+            head = Content.styled("✓ ALLOWED", "bold " + ("$text-disabled" if dim else "$text-success"))
+        else:
+            head = Content.styled("× DENIED", "bold " + ("$text-disabled" if dim else "$text-error"))
+        if verdict is not None and verdict.get("asAuthor"):
+            head += Content.styled("  as author", "$text-disabled" if dim else "$text-muted")
+        if self.lines <= 2 and not dim:
+            side = self._short_author()
+            return head + Content("  ") + side if head.cell_length + side.cell_length + 2 <= cells else head
+        return head + Content.styled("  " + note, "$text-muted")
+
+    def _second(self, cells: int) -> list[Content]:
+        """The problem, the loss or the reason: the one thing to know besides the word."""
+        found = self.found
+        if found.lost is not None:
+            return self._told(f"! {_lost(found)}", "$text-error", cells)
+        if found.problems:
+            first = found.problems[0]
+            return self._told(f"! {findings.place(first)}: {findings.words(first)}", "$text-error", cells)
+        if found.request_problem:
+            return self._told(f"! {found.request_problem}", "$text-error", cells)
+        if found.verdict is None:
+            return self._told("Give the request an operation to try the draft on.", "$text-muted", cells)
+        words = findings.why(found.verdict)
+        if found.verdict.get("someTarget") and found.verdict.get("decision") == "denied":
+            words = f"some targets would be allowed; {words}"
+        return self._told(words, "$foreground", cells)
+
+    def _told(self, words: str, tone: str, cells: int) -> list[Content]:
+        """Foreign words in as many lines as there are for them, the last one cut."""
+        lines = textwrap.wrap(safe(words), max(cells, 20), break_on_hyphens=False) or [""]
+        room = 1 if self.lines <= 2 else 2
+        if len(lines) > room:
+            lines = [*lines[: room - 1], cut(" ".join(lines[room - 1 :]), cells)]
+        return [Content.styled(line, tone) for line in lines]
+
+    def _short_author(self) -> Content:
+        check = self.found.check
+        if check is None:
+            return Content("")
+        sign, tone, words = AUTHOR.get(str(check.get("answer")), ("?", "$text-warning", str(check.get("answer"))))
+        return Content.styled(f"author {sign} {words.partition(',')[0]}", tone)
+
+    def author(self, cells: int) -> Content:
+        """The author check in a line."""
+        check = self.found.check
+        if check is None:
+            return Content.styled("Author check: not answered yet", "$text-muted")
+        sign, tone, words = AUTHOR.get(str(check.get("answer")), ("?", "$text-warning", str(check.get("answer"))))
+        if self.found.stale:
+            tone = "$text-disabled"
+        return Content.styled(cut(f"{sign} {words}{_counted(check)}", cells), tone)
+
+    def change(self, cells: int) -> Content:
+        """What the draft gives, and what that changes."""
+        covered = self.found.map
+        if not covered:
+            return Content("")
+        tone = "$text-disabled" if self.found.stale else "$text-muted"
+        words = f"gives {covered.get('effective', 0)} of {(self.found.coverage or {}).get('total', 0)} operations"
+        line = Content.styled(words, tone)
+        if "gained" in covered:
+            gained, lost = len(covered["gained"]), len(covered["lost"])
+            words = f"+{gained} −{lost} against" if gained or lost else "the same as"
+            louder = "$foreground" if (gained or lost) and not self.found.stale else tone
+            line += Content.styled(f" · {words} v{self.version}", louder)
+        return line.truncate(cells, ellipsis=True)
+
+
+def _counted(check: Mapping[str, Any]) -> str:
+    count = len(check.get("counterexamples") or ())
+    return f": {count} counterexample{'s' if count != 1 else ''}" if count else ""
+
+
+def _lost(found: Findings) -> str:
+    """What was lost, and how to go on: nothing typed is."""
+    error = found.lost
+    assert error is not None
+    if error.exit_code is Exit.UNREACHABLE:
+        return "no answer from the platform; your text stays, it is tried again by itself"
+    if error.exit_code is Exit.NOT_SIGNED_IN:
+        return "not signed in any more; your text stays: sign in and it goes on"
+    return safe(f"{error.message}" + (f": {error.hint}" if error.hint else ""))

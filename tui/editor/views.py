@@ -1,0 +1,234 @@
+"""What the panel beside the text shows, as lines: rules, coverage, author check, problems."""
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from textual.content import Content
+
+from client.text import cut, safe, width
+from tui.editor import findings
+from tui.editor.findings import Findings
+from tui.editor.lines import Line
+
+VIEWS = ("rules", "coverage", "author", "problems")
+SOURCE = {"rules": "verdict", "coverage": "coverage", "author": "check", "problems": "problems"}
+"""The kind of answer a view is made from."""
+TITLES = {"text": "Text", "request": "Request", "rules": "Rules", "coverage": "Coverage", "author": "Author"}
+TRUTH = {"true": ("✓", "$text-success"), "false": ("×", "$text-error"), "unknown": ("?", "$text-warning")}
+BAR = 12
+EMPTY = '""'
+
+
+def title(view: str, found: Findings) -> str:
+    """The title of a view with what is most worth knowing of it."""
+    if view == "author":
+        sign = {"within": " ✓", "beyond": " ×", "undecided": " ?"}.get(str((found.check or {}).get("answer")), "")
+        return "Author" + sign
+    if view == "problems":
+        count = len(found.problems) or len(found.warnings)
+        return f"Problems {count}" if found.problems or not count else f"Warnings {count}"
+    return TITLES[view]
+
+
+def lines(view: str, found: Findings, cells: int) -> list[Line]:
+    """The lines of a view that is so many cells wide."""
+    made = {"rules": _rules, "coverage": _coverage, "author": _author, "problems": _problems}[view]
+    return list(made(found, cells))
+
+
+def _plain(words: str, tone: str = "$text-muted") -> Line:
+    return Line(Content.styled(safe(words), tone))
+
+
+def _wrapped(words: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
+    """Words in as many lines as they take, all indented."""
+    for part in textwrap.wrap(safe(words), max(16, cells - len(indent) - 1), break_on_hyphens=False) or [""]:
+        yield Line(Content.styled(indent + part, tone))
+
+
+def _lazy(make: Callable[..., Content], *arguments: Any, ref: Any = None) -> Line:
+    return Line(partial(make, *arguments), ref)
+
+
+# Rules
+
+
+def _rules(found: Findings, cells: int) -> Iterator[Line]:
+    verdict = found.verdict
+    if verdict is None:
+        yield from _wrapped("Nothing was tried yet: give the request an operation.", cells)
+        return
+    old = bool(found.stale)
+    deciding = verdict.get("decidingRule") or {}
+    nearest = verdict.get("nearestRule") or {}
+    for rule in verdict.get("rules", ()):
+        index = rule["index"]
+        role = "decides" if index == deciding.get("index") else "nearest" if index == nearest.get("index") else ""
+        yield _lazy(_rule, rule, role, old, ref=("rule", index))
+        if rule.get("operation") == "true" or role:
+            yield from _parts(rule, old)
+    if missing := verdict.get("missing"):
+        yield Line(Content(""))
+        yield _plain("Knowing these could turn it:")
+        for one in missing:
+            yield _plain(f"  {one.get('key')}  ({one.get('flag')})")
+
+
+def _rule(rule: Mapping[str, Any], role: str, old: bool) -> Content:
+    access = str(rule.get("access", ""))
+    number = f"{int(rule['index']) + 1:>3} "
+    fires = bool(rule.get("fires"))
+    tone = ("$text-success" if access == "allow" else "$text-error") if fires and not old else "$text-muted"
+    sign = {("allow", True): "✓", ("deny", True): "×"}.get((access, fires), "·")
+    name = safe(rule.get("name") or "(no name)")
+    loud = "$text-muted" if old else "$text-accent"
+    return Content.assemble(
+        (number, "$text-muted"),
+        (f"{sign} {access:<5} ", "bold " + tone),
+        (f"{role}  " if role else "", "bold " + loud),
+        (name, "$text-muted" if old else "$foreground"),
+    )
+
+
+def _parts(rule: Mapping[str, Any], old: bool) -> Iterator[Line]:
+    for label in ("operation", "target"):
+        yield _lazy(_part, label, "", str(rule.get(label)), old)
+    for one in rule.get("constraints") or ():
+        values = ", ".join(map(str, one.get("values") or ()))
+        yield _lazy(_part, f"{one.get('operator')} {one.get('key')}", values, str(one.get("result")), old)
+    if rule.get("withinAuthor") is not None:
+        yield _lazy(_part, "you hold it", "", "true" if rule["withinAuthor"] else "false", old)
+
+
+def _part(label: str, values: str, truth: str, old: bool) -> Content:
+    sign, tone = TRUTH.get(truth, ("?", "$text-warning"))
+    tone = "$text-muted" if old else tone
+    words = safe(label) + (f" {safe(values)}" if values else "")
+    return Content.assemble(("        ", ""), (f"{sign} {truth:<8}", tone), (words, "$text-muted"))
+
+
+# Coverage
+
+
+def _coverage(found: Findings, cells: int) -> Iterator[Line]:
+    covered = found.map
+    if not covered:
+        yield _plain("Not answered yet.")
+        return
+    against = "; + gained, − lost against what is stored" if "gained" in covered else ""
+    yield from _wrapped(f"On {covered.get('target')}{against}. Enter: by name", cells)
+    gained, lost = _by_service(covered.get("gained")), _by_service(covered.get("lost"))
+    services = covered.get("services", ())
+    shown = [one for one in services if one.get("effective") or one["service"] in gained or one["service"] in lost]
+    name = max((width(safe(one["service"])) for one in shown), default=0)
+    for one in shown:
+        service = one["service"]
+        plus, minus = len(gained.get(service, ())), len(lost.get(service, ()))
+        yield _lazy(_service, one, name, plus, minus, bool(found.stale), ref=("service", service))
+    if not shown:
+        yield _plain("The draft gives nothing there.")
+    rest = len(services) - len(shown)
+    if rest and shown:
+        yield _plain(f"{rest} other services: nothing")
+
+
+def _by_service(operations: Sequence[str] | None) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for operation in operations or ():
+        found.setdefault(operation.partition(":")[0], []).append(operation)
+    return found
+
+
+def _service(one: Mapping[str, Any], name: int, plus: int, minus: int, old: bool) -> Content:
+    total, effective, denied = (int(one.get(key) or 0) for key in ("total", "effective", "denied"))
+    filled = round(BAR * effective / total) if total else 0
+    filled = max(filled, 1) if effective else 0
+    tone = "$text-muted" if old else "$text-accent"
+    parts: list[Content | tuple[str, str]] = [
+        (f"{safe(one['service']):<{name}}  ", "$foreground"),
+        ("━" * filled, tone),
+        ("─" * (BAR - filled), "$text-disabled"),
+        (f" {effective:>3} of {total:<3}", "$text-muted"),
+    ]
+    if plus:
+        parts.append((f"  +{plus}", "bold $text-success"))
+    if minus:
+        parts.append((f"  −{minus}", "bold $text-error"))
+    if denied:
+        parts.append((f"  {denied} denied", "$text-muted"))
+    return Content.assemble(*parts)
+
+
+# Author
+
+
+def _author(found: Findings, cells: int) -> Iterator[Line]:
+    check = found.check
+    if check is None:
+        yield _plain("The author check has not answered yet.")
+        return
+    answer = str(check.get("answer"))
+    if answer == "within":
+        yield from _wrapped("✓ The draft gives nothing that you do not hold yourself.", cells, "$text-success")
+        yield from _wrapped("It can be saved by you, and gives what it says.", cells)
+        return
+    examples = found.examples
+    if answer == "undecided":
+        yield from _wrapped("? Too much to decide: what cannot be proved is refused.", cells, "$text-warning")
+        yield from _wrapped("Fewer rules, patterns or constraints make it decidable.", cells)
+    else:
+        yield from _wrapped("× The draft would allow what you may not do yourself:", cells, "$text-error")
+    for at, example in enumerate(examples):
+        yield Line(Content(""))
+        yield _lazy(_example, example, ref=("example", at))
+        rule = {"index": example.get("ruleIndex", 0), "name": example.get("ruleName")}
+        known = _facts(example.get("facts") or {})
+        said = (f"on {example.get('target')}", f"with {known}" if known else "", f"by {findings.rule_name(rule)}")
+        for words in (*said, str(example.get("why", ""))):
+            yield from _wrapped(words, cells, indent="    ") if words else ()
+
+
+def _example(example: Mapping[str, Any]) -> Content:
+    return Content.assemble(("  × ", "bold $text-error"), (safe(example.get("operation")), "$foreground"))
+
+
+def _facts(facts: Mapping[str, Any]) -> str:
+    said = []
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            tags = ", ".join(f"{key}={content or EMPTY}" for key, content in value.items()) or "none"
+            said.append(f"{'request' if name == 'requestTags' else 'resource'} tags {tags}")
+        else:
+            said.append(f"{name} {value}")
+    return "; ".join(said)
+
+
+# Problems
+
+
+def _problems(found: Findings, cells: int) -> Iterator[Line]:
+    problems, kind = found.problems, "problem"
+    if not problems:
+        problems, kind = found.warnings, "warning"
+    if not problems:
+        yield _plain("Nothing is wrong with the text.")
+        return
+    if kind == "warning":
+        yield from _wrapped("It can be read; this is seldom meant:", cells)
+    for at, one in enumerate(problems):
+        if at or kind == "warning":
+            yield Line(Content(""))
+        yield _lazy(_place, one, kind, ref=(kind, at))
+        yield from _wrapped(str(one.get("reason", "")), cells, "$foreground", "    ")
+        if meant := one.get("suggestions"):
+            yield from _wrapped(f"did you mean {' or '.join(map(str, meant))}?", cells, indent="    ")
+
+
+def _place(one: Mapping[str, Any], kind: str) -> Content:
+    tone = "$text-error" if kind == "problem" else "$text-warning"
+    path = cut(safe(one.get("path", "")), 40)
+    return Content.assemble(
+        ("  ! ", "bold " + tone), (findings.place(one), "$foreground"), (f"  {path}", "$text-muted")
+    )

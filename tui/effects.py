@@ -1,0 +1,86 @@
+"""What a change of groups or policies gives and takes, asked of the platform before it is made."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from client.errors import FrostError
+from client.records import Record
+
+if TYPE_CHECKING:
+    from client.api.client import Client
+
+Ask = Callable[[Callable[["Client"], Awaitable[Any]]], Awaitable[Any]]
+Change = Mapping[str, str]
+"""A change in the words of `iam/preview`: `change` and the ids it is about."""
+
+
+class Effect(NamedTuple):
+    """What happens to each key and identity a change touches."""
+
+    principals: Sequence[Record] = ()
+    problem: str = ""
+    """Why the effect is not known; empty when it is."""
+
+    @property
+    def gained(self) -> int:
+        """Operations gained, over all principals."""
+        return sum(int(one.get("gainedCount", 0)) for one in self.principals)
+
+    @property
+    def lost(self) -> int:
+        """Operations lost, over all principals."""
+        return sum(int(one.get("lostCount", 0)) for one in self.principals)
+
+    @property
+    def inert(self) -> int:
+        """Identities that nothing gives anything afterwards."""
+        return sum(bool(one.get("inert")) for one in self.principals)
+
+    @property
+    def words(self) -> str:
+        """The counts in one line."""
+        if self.problem:
+            return f"not known: {self.problem}"
+        if not self.principals:
+            return "no key and no identity is touched"
+        touched = counted(len(self.principals), "key or identity", "keys and identities")
+        change = [f"+{self.gained:,} gained"] if self.gained else []
+        change += [f"−{self.lost:,} lost"] if self.lost else []
+        inert = f"; {counted(self.inert, 'is', 'are')} inert afterwards" if self.inert else ""
+        return f"{touched}: {', '.join(change) or 'nothing gained, nothing lost'}{inert}"
+
+
+async def effect(ask: Ask, tenant_id: str, changes: Sequence[Change]) -> Effect:
+    """The effect of changes that are made together; a failure is part of the answer, the question is asked anyway."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    try:
+        for change in changes:
+            names = {name: value for name, value in change.items() if name != "change"}
+            kind = change["change"]
+            answer = await ask(lambda client, kind=kind, names=names: client.trials.preview(tenant_id, kind, **names))  # type: ignore[misc]
+            for principal in answer["principals"]:
+                key = (str(principal["type"]), str(principal["id"]))
+                found[key] = _both(found[key], principal) if key in found else dict(principal)
+    except FrostError as error:
+        return Effect(problem=error.message)
+    return Effect(sorted(found.values(), key=_weight))
+
+
+def _both(one: dict[str, Any], other: Record) -> dict[str, Any]:
+    """A principal touched by two changes: each is worked out by itself, so what either gives or takes counts once."""
+    merged = dict(one)
+    for side in ("gained", "lost"):
+        merged[side] = sorted({*one.get(side, ()), *other.get(side, ())})
+        merged[f"{side}Count"] = max(len(merged[side]), int(one[f"{side}Count"]), int(other[f"{side}Count"]))
+    merged["inert"] = bool(one.get("inert")) and bool(other.get("inert"))
+    return merged
+
+
+def _weight(principal: Record) -> tuple[int, str]:
+    """Those who lose or gain most first."""
+    return -int(principal.get("gainedCount", 0)) - int(principal.get("lostCount", 0)), str(principal.get("name", ""))
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """`1 key`, `3 keys`."""
+    return f"{number:,} {one if number == 1 else many}"

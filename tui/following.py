@@ -1,0 +1,60 @@
+"""Listening to the tenant worked in: its signals, gathered, cause everything shown to be read again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
+
+from client.errors import FrostError
+from tui.watching import COALESCE_SECONDS
+
+if TYPE_CHECKING:
+    from client.api.client import Client
+
+
+class Spawn(Protocol):
+    """Runs a coroutine in the background in place of the one of the same name; None only ends that one."""
+
+    def __call__(self, name: str, work: Coroutine[Any, Any, None] | None) -> None: ...
+
+
+class Following:
+    """One stream of signals at a time."""
+
+    def __init__(
+        self,
+        client: Callable[[], Awaitable["Client"]],
+        spawn: Spawn,
+        refresh: Callable[[], None],
+        failed: Callable[[FrostError], None],
+    ) -> None:
+        self._client, self._spawn, self._refresh, self._failed = client, spawn, refresh, failed
+        self._tenant_id = ""
+        self._due = False
+
+    def begin(self, tenant_id: str) -> None:
+        """Listen to a tenant; listening to it already, go on with that."""
+        if self._tenant_id != tenant_id:
+            self._tenant_id = tenant_id
+            self._spawn("follow", self._follow(tenant_id))
+
+    def stop(self) -> None:
+        """Listen to nothing, and forget what was heard last: it was about somewhere else."""
+        self._tenant_id, self._due = "", False
+        self._spawn("follow", None)
+        self._spawn("reload", None)
+
+    async def _follow(self, tenant_id: str) -> None:
+        client = await self._client()
+        try:
+            async for _ in client.events(tenant_id):
+                if not self._due:
+                    self._due = True
+                    self._spawn("reload", self._reload())
+        except FrostError as error:
+            self._tenant_id = ""
+            self._failed(error)
+
+    async def _reload(self) -> None:
+        await asyncio.sleep(COALESCE_SECONDS)
+        self._due = False
+        self._refresh()

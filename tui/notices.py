@@ -1,0 +1,29 @@
+"""What is told at the edge, so that it never piles up: at most three messages, and the same words once."""
+
+from typing import Literal, NamedTuple
+
+MOST = 3
+
+Severity = Literal["information", "warning", "error"]
+
+
+class Notice(NamedTuple):
+    """A message and when it goes, on the clock its teller uses."""
+
+    words: str
+    severity: Severity
+    until: float
+
+
+class Notices:
+    """The messages that are still shown."""
+
+    def __init__(self) -> None:
+        self._shown: list[Notice] = []
+
+    def add(self, notice: Notice, now: float) -> list[Notice] | None:
+        """Take a message; what is to be shown then, oldest first, or None where it only comes on top of the others."""
+        before = [one for one in self._shown if one.until > now]
+        kept = [one for one in before if one.words != notice.words][-(MOST - 1) :]
+        self._shown = [*kept, notice]
+        return None if kept == before else self._shown

@@ -1,0 +1,247 @@
+"""Changes of groups and policies from the screens: the effect is shown before, what was typed survives a refusal."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from client.errors import FrostError
+from client.records import Record, time_text
+from tui.action import kind_and_id
+from tui.effects import Change, counted, effect
+from tui.messages import Undoable
+from tui.policy_text import kind_text
+from tui.screens.picking import pick_members
+from tui.screens.tenants import check_name
+from tui.widgets.effect import EffectConfirm
+from tui.widgets.form import Field, Form
+
+if TYPE_CHECKING:
+    from tui.screens.collected import Collected
+
+BACK_TO_SCOPES = "A key that no policy reaches any more may do what its scopes and its maker's role give it."
+AT_ONCE = ("GROUP_NAME_TAKEN", "INVALID_INPUT", "STALE_VERSION")
+"""Refusals after which the form comes back with what was typed."""
+
+
+async def agreed(
+    place: "Collected",
+    question: str,
+    facts: list[tuple[str, str]],
+    changes: Sequence[Change],
+    *,
+    yes: str,
+    destructive: bool = False,
+    note: str = "",
+) -> bool:
+    """Show what changes give and take, and ask."""
+    found = await effect(place.workspace.ask, place.tenant_id, changes)
+    tenant = place.workspace.find(place.tenant_id)
+    facts = [*facts, ("Tenant", str((tenant or {}).get("displayName", place.tenant_id)))]
+    dialog = EffectConfirm(
+        question, facts, found, yes=yes, destructive=destructive or bool(found.lost or found.inert), note=note
+    )
+    return await place.app.push_screen_wait(dialog)
+
+
+async def each(
+    place: "Collected", records: Sequence[Record], change: Callable[[Record], Awaitable[object]]
+) -> list[Record]:
+    """Change record after record; the first refusal ends it and is told with what was done before. The done ones."""
+    done: list[Record] = []
+    for record in records:
+        try:
+            await change(record)
+        except FrostError as error:
+            before = f"{len(done)} of {len(records)} done, then: " if len(records) > 1 else ""
+            place.tell(error, before)
+            break
+        done.append(record)
+    return done
+
+
+async def fill_in(
+    place: "Collected",
+    title: str,
+    before: Mapping[str, str],
+    save: Callable[[Mapping[str, str]], Awaitable[None]],
+    *,
+    button: str = "Save",
+    again: Callable[[], Awaitable[Record]] | None = None,
+) -> None:
+    """A form for name and description that comes back with what was typed until it is saved or left.
+
+    Args:
+        again: Reads the record anew that somebody else has changed meanwhile.
+    """
+    values, problem = dict(before), ""
+    known: Record = before
+    while True:
+        fields = [
+            Field("name", "Name", values.get("name", ""), check=check_name),
+            Field("description", "Description", values.get("description", ""), "none"),
+        ]
+        answer = await place.app.push_screen_wait(Form(title, fields, save=button, problem=problem))
+        if answer is None:
+            return
+        values = {name: value.strip() for name, value in answer.items()}
+        try:
+            await save(values)
+            return
+        except FrostError as error:
+            if error.code not in AT_ONCE:
+                raise
+            problem = error.message
+            if error.code == "STALE_VERSION" and again is not None:
+                newer = await again()
+                problem = f"{stale_words(error, known, newer)} What you typed is kept; saving writes it."
+                # What was not touched is what it is now, so that saving takes nothing of the other change back.
+                touched = {name: value for name, value in values.items() if value != known.get(name)}
+                values = {name: str(newer.get(name, "")) for name in values} | touched
+                known = newer
+
+
+MEMBERS = ("name", "description", "document")
+
+
+def stale_words(error: FrostError, before: Record | None = None, newer: Record | None = None) -> str:
+    """What changed meanwhile, and by whom as far as the platform says."""
+    details = error.details or {}
+    newest = (details.get("versions") or [{}])[0]
+    told = details.get("changed") or newest.get("changed") or ()
+    if before is not None and newer is not None:
+        told = [name for name in MEMBERS if name in newer and name in before and before[name] != newer[name]]
+    members = ", ".join(map(str, told)) or "something"
+    who = f" by {newest['changedByName']}" if newest.get("changedByName") else ""
+    when = newest.get("changedAt") or (details.get("resource") or {}).get("updatedAt")
+    at = f" at {time_text(when)}" if when else ""
+    return f"Meanwhile {members} changed{who}{at}; this is version {details.get('current', '?')} now."
+
+
+# --- members ---------------------------------------------------------------------------------------------------------
+
+
+async def add_members(place: "Collected", group: Record) -> None:
+    """Choose keys and identities, show what they gain and lose, add them."""
+    tenant_id, group_id = place.tenant_id, str(group["id"])
+    chosen = await pick_members(place, f"Add members to {group['name']}", group_id)
+    if not chosen:
+        return
+    changes = [_member_change("addMember", group_id, one) for one in chosen]
+    facts = [("Group", str(group["name"])), ("Members", _names(chosen))]
+    words = counted(len(chosen), "member", "members")
+    if not await agreed(place, f"Add {words}?", facts, changes, yes="Add"):
+        return
+    ask = place.workspace.ask
+    done = await each(
+        place, chosen, lambda one: ask(lambda client: client.groups.add_member(tenant_id, group_id, *kind_and_id(one)))
+    )
+
+    async def undo() -> None:
+        for one in done:
+            await ask(lambda client, one=one: client.groups.remove_member(tenant_id, group_id, *kind_and_id(one)))  # type: ignore[misc]
+        place.workspace.refresh()
+
+    _say(place, done, f"Added {_names(done)} to {group['name']}", undo)
+
+
+async def remove_members(place: "Collected", group: Record, members: Sequence[Record]) -> None:
+    """Show what members lose, and take them out of the group."""
+    tenant_id, group_id = place.tenant_id, str(group["id"])
+    changes = [_member_change("removeMember", group_id, one) for one in members]
+    facts = [("Group", str(group["name"])), ("Members", _names(members))]
+    words = counted(len(members), "member", "members")
+    if not await agreed(place, f"Remove {words}?", facts, changes, yes="Remove", note=BACK_TO_SCOPES):
+        return
+    ask = place.workspace.ask
+    done = await each(
+        place,
+        members,
+        lambda one: ask(lambda client: client.groups.remove_member(tenant_id, group_id, *kind_and_id(one))),
+    )
+
+    async def undo() -> None:
+        for one in done:
+            await ask(lambda client, one=one: client.groups.add_member(tenant_id, group_id, *kind_and_id(one)))  # type: ignore[misc]
+        place.workspace.refresh()
+
+    _say(place, done, f"Removed {_names(done)} from {group['name']}", undo)
+
+
+def _member_change(change: str, group_id: str, member: Record) -> Change:
+    kind, identifier = kind_and_id(member)
+    return {"change": change, "groupId": group_id, "principalType": kind, "principalId": identifier}
+
+
+# --- attachments -----------------------------------------------------------------------------------------------------
+
+
+async def attach(place: "Collected", policy: Record, attachees: Sequence[Record]) -> None:
+    """Show what a policy gives and takes, and attach it."""
+    tenant_id, policy_id = place.tenant_id, str(policy["id"])
+    changes = [_attachment_change("attach", policy_id, one) for one in attachees]
+    facts = [("Policy", str(policy["name"])), ("To", _names(attachees))]
+    if not await agreed(place, "Attach policy?", facts, changes, yes="Attach"):
+        return
+    ask = place.workspace.ask
+    done = await each(
+        place,
+        attachees,
+        lambda one: ask(lambda client: client.policies.attach(tenant_id, policy_id, *kind_and_id(one))),
+    )
+
+    async def undo() -> None:
+        for one in done:
+            await ask(lambda client, one=one: client.policies.detach(tenant_id, policy_id, *kind_and_id(one)))  # type: ignore[misc]
+        place.workspace.refresh()
+
+    _say(place, done, f"Attached {policy['name']} to {_names(done)}", undo)
+
+
+async def detach(place: "Collected", policy: Record, attachees: Sequence[Record]) -> None:
+    """Show what is lost without a policy, and detach it."""
+    tenant_id, policy_id = place.tenant_id, str(policy["id"])
+    changes = [_attachment_change("detach", policy_id, one) for one in attachees]
+    facts = [("Policy", str(policy["name"])), ("From", _names(attachees))]
+    if not await agreed(place, "Detach policy?", facts, changes, yes="Detach", note=BACK_TO_SCOPES):
+        return
+    ask = place.workspace.ask
+    done = await each(
+        place,
+        attachees,
+        lambda one: ask(lambda client: client.policies.detach(tenant_id, policy_id, *kind_and_id(one))),
+    )
+
+    async def undo() -> None:
+        for one in done:
+            await ask(lambda client, one=one: client.policies.attach(tenant_id, policy_id, *kind_and_id(one)))  # type: ignore[misc]
+        place.workspace.refresh()
+
+    _say(place, done, f"Detached {policy['name']} from {_names(done)}", undo)
+
+
+def _attachment_change(change: str, policy_id: str, attachee: Record) -> Change:
+    kind, identifier = kind_and_id(attachee)
+    return {"change": change, "policyId": policy_id, "principalType": kind, "principalId": identifier}
+
+
+# --- what both say ---------------------------------------------------------------------------------------------------
+
+NAMED = 3
+
+
+def _names(records: Sequence[Record]) -> str:
+    """The names, or the first ones and how many more."""
+    found = [_name(record) for record in records]
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return ", ".join(found[:NAMED]) + more
+
+
+def _name(record: Record) -> str:
+    name = record.get("name") or record.get("memberName") or record.get("attacheeName") or kind_and_id(record)[1]
+    return f"{name} ({kind_text(record)})"
+
+
+def _say(place: "Collected", done: Sequence[Record], words: str, undo: Callable[[], Awaitable[None]]) -> None:
+    if done:
+        place.table.clear_marks()
+        place.post_message(Undoable(words, undo))
+        place.workspace.refresh()

@@ -1,0 +1,180 @@
+"""The policies place: every access policy of the tenant, its rules, and the ways to attachments, versions, editor."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from client.errors import FrostError
+from client.records import Column, Record, time_text
+from client.records_iam import POLICY
+from tui import keymaps
+from tui.effects import counted
+from tui.history import Subject
+from tui.messages import Travel
+from tui.policy_text import names, rules
+from tui.screens import changing
+from tui.screens.collected import Collected
+from tui.screens.picking import pick_attachees
+from tui.widgets.detail import Section
+from tui.widgets.record_table import Tones
+
+
+class Policies(Collected):
+    """Enter opens the editor, which tries a document before anything is saved."""
+
+    NAME = "policies"
+    TITLE = "Policies"
+    KIND = POLICY
+    PRIMARY = "policies.edit"
+    ROWS = "policies"
+    BESIDE = ("attachments",)
+    NOTHING = "There is no policy yet; n writes one."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings("policies")]
+    folded: bool | None = None
+    """Whether the rules stand folded in the details; None while nobody has chosen."""
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in POLICY.columns}
+        author = by_key["author"]._replace(cell=_author, sort=lambda record: _author(record).casefold())
+        wide = [by_key[key]._replace(wide=True) for key in ("rules", "updatedAt")]
+        return (by_key["name"], author, by_key["version"], by_key["attachmentCount"], *wide)
+
+    def tones(self) -> Tones:
+        return {
+            "attachmentCount": lambda record: None if record.get("attachmentCount") else "dim",
+            "author": lambda record: "warning" if record.get("orphaned") else None,
+            "updatedAt": lambda record: "dim",
+        }
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        attached = self.beside("attachments", str(record["id"]))
+        facts = [("Version", str(record.get("version", ""))), ("Author", _person(record))]
+        if record.get("orphaned"):
+            facts.append(("Orphaned", "its author holds nothing here any more: what it allows gives nothing"))
+        facts.append(("Updated", time_text(record.get("updatedAt"))))
+        sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
+        return str(record["name"]), [
+            *sections,
+            ("", facts),
+            *rules(record.get("document"), self.folded),
+            ("Attached to", names(attached.records, "attacheeName", attached.known, "nothing, so it gives nothing")),
+            ("Id", [("", str(record["id"]))]),
+        ]
+
+    # Actions
+
+    async def do_edit(self, argument: str = "") -> None:
+        policy = await self.named(argument)
+        if policy is not None:
+            await self._open_editor(policy)
+
+    async def do_create(self, argument: str = "") -> None:
+        await self._open_editor(None, argument)
+
+    async def _open_editor(self, policy: Record | None, name: str = "") -> None:
+        """The editor stands over everything; what it saved is under the cursor afterwards."""
+        from tui.editor.screen import PolicyEditor
+
+        tenant_id = self.tenant_id
+        collections = self.workspace.collections
+        if collections.rows("catalogue", tenant_id).state == "unread":
+            collections.read("catalogue", tenant_id)
+        catalogue = collections.rows("catalogue", tenant_id).records
+        editor = PolicyEditor(self.workspace, self.frame.keys, policy=policy, name=name, catalogue=catalogue)
+        saved = await self.app.push_screen_wait(editor)
+        if saved is not None:
+            self.workspace.collections.put("policies", tenant_id, saved)
+            self.select(str(saved["id"]))
+        self.workspace.refresh()
+
+    def do_fold(self) -> None:
+        if self.record is not None:
+            folded = rules(self.record.get("document"), self.folded)[0][0].endswith("folded")
+            self.folded = not folded
+            self.show_detail()
+
+    async def do_attachments(self, argument: str = "") -> None:
+        await self._inside("attachments", argument)
+
+    async def do_versions(self, argument: str = "") -> None:
+        await self._inside("versions", argument)
+
+    async def _inside(self, place: str, argument: str) -> None:
+        policy = await self.named(argument)
+        if policy is not None:
+            self.post_message(Travel(place, Subject(self.tenant_id, str(policy["id"]), str(policy["name"]))))
+
+    async def do_attach(self) -> None:
+        policy = self.record
+        if policy is not None:
+            chosen = await pick_attachees(self, policy)
+            if chosen:
+                await changing.attach(self, policy, chosen)
+
+    async def do_rename(self) -> None:
+        policy, tenant_id = self.record, self.tenant_id
+        if policy is None:
+            return
+
+        async def save(values: Mapping[str, str]) -> None:
+            assert policy is not None
+            changed = {name: value for name, value in values.items() if value != policy[name]}
+            if changed:
+                identifier, version = str(policy["id"]), int(policy["version"])
+                made = await self.workspace.ask(
+                    lambda client: client.policies.update(tenant_id, identifier, version=version, **changed)
+                )
+                self.workspace.collections.put("policies", tenant_id, made.wire())
+
+        async def again() -> Record:
+            nonlocal policy
+            assert policy is not None
+            identifier = str(policy["id"])
+            policy = (await self.workspace.ask(lambda client: client.policies.get(tenant_id, identifier))).wire()
+            self.workspace.collections.put("policies", tenant_id, policy)
+            return policy
+
+        await changing.fill_in(self, "Rename or describe policy", _texts(policy), save, again=again)
+
+    async def do_delete(self) -> None:
+        policy, tenant_id = self.record, self.tenant_id
+        if policy is None:
+            return
+        attachments = counted(int(policy.get("attachmentCount", 0)), "attachment", "attachments")
+        versions = counted(int(policy.get("version", 1)), "version", "versions")
+        facts = [
+            ("Policy", f"{policy['name']}  {policy['id']}"),
+            ("Goes with it", f"{attachments}, {versions}; for good"),
+        ]
+        change = {"change": "deletePolicy", "policyId": str(policy["id"])}
+        if not await changing.agreed(
+            self, "Delete policy?", facts, [change], yes="Delete", destructive=True, note=changing.BACK_TO_SCOPES
+        ):
+            return
+        identifier, version = str(policy["id"]), int(policy["version"])
+        try:
+            await self.workspace.ask(lambda client: client.policies.delete(tenant_id, identifier, version))
+        except FrostError as error:
+            if error.code != "STALE_VERSION":
+                raise
+            self.tell(error, f"{changing.stale_words(error)} Nothing was deleted. ")
+            self.read()
+            return
+        self.workspace.collections.remove("policies", tenant_id, identifier)
+        self.app.notify(f"Deleted policy {policy['name']}", markup=False)
+        self.workspace.refresh()
+
+
+def _person(record: Record) -> str:
+    author = record.get("author") or {}
+    return str(author.get("name") or author.get("email") or record.get("authoredBy", ""))
+
+
+def _author(record: Record) -> str:
+    """The word first: it is what must stay when the column is cut."""
+    return f"orphaned: {_person(record)}" if record.get("orphaned") else _person(record)
+
+
+def _texts(policy: Record) -> dict[str, str]:
+    return {name: str(policy.get(name) or "") for name in ("name", "description")}

@@ -1,0 +1,54 @@
+"""Who may do an operation on a target, with what gives it to them."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from client.records import Column, Record
+from client.records_iam import WHO
+from tui import keymaps
+from tui.action import kind_and_id
+from tui.history import Subject
+from tui.messages import Travel
+from tui.policy_text import grants, kind_text, path_text
+from tui.screens.collected import Inner
+from tui.widgets.detail import Section
+from tui.widgets.record_table import Tones
+
+
+class Who(Inner):
+    """People, API keys and workload identities; entered from the catalogue."""
+
+    NAME = "who"
+    TITLE = "Who may"
+    KIND = WHO._replace(id_key="key")
+    PRIMARY = "who.access"
+    ROWS = "who"
+    NOTHING = "Nobody may do this."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings("who")]
+
+    def headline(self, name: str) -> str:
+        return f"Who may {name}"
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in WHO.columns}
+        path = by_key["by"]._replace(title="By", cell=lambda record: path_text(record.get("by") or ()))
+        return (by_key["name"], by_key["type"]._replace(cell=kind_text), path)
+
+    def tones(self) -> Tones:
+        return {"type": lambda record: "dim"}
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        facts = [("Type", kind_text(record))]
+        return str(record.get("name", "")), [
+            ("", facts),
+            *grants("Because of", record.get("by") or ()),
+            ("Id", [("", str(record["id"]))]),
+        ]
+
+    def do_access(self, argument: str = "") -> None:
+        record = next((row for row in self.records() if row["key"] == argument), self.record)
+        if record is not None:
+            subject = Subject(self.tenant_id, ":".join(kind_and_id(record)), str(record.get("name", "")))
+            self.post_message(Travel("access", subject))

@@ -1,0 +1,126 @@
+"""A question that shows what a change gives and takes: counts first, each key and identity, and its operations."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from client.records import Column, Kind, Record, fields, number_column
+from client.text import safe
+from tui.effects import Effect
+from tui.policy_text import kind_text
+from tui.widgets.confirm import Confirm
+from tui.widgets.dialog import hint
+from tui.widgets.record_table import RecordTable
+
+
+def _signed(key: str, sign: str) -> Column:
+    number = number_column(key, "")
+    return number._replace(cell=lambda record: f"{sign}{record.get(key):,}" if record.get(key) else "0")
+
+
+_COLUMNS = (
+    Column("name", "Key or identity"),
+    Column("type", "Type", cell=kind_text),
+    _signed("gainedCount", "+")._replace(title="Gains"),
+    _signed("lostCount", "−")._replace(title="Loses"),
+    Column("inert", "Then", cell=lambda record: "inert" if record.get("inert") else ""),
+)
+EFFECT = Kind("principal", "principals", "id", _COLUMNS, fields(_COLUMNS, name="name"), "name")
+
+
+class EffectConfirm(Confirm):
+    """Like Confirm, with the effect to look through: ↑ ↓ choose whose, PgUp and PgDn scroll the operations."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "whose(-1)", show=False, priority=True),
+        Binding("down,j", "whose(1)", show=False, priority=True),
+        Binding("pageup", "operations(-1)", show=False, priority=True),
+        Binding("pagedown", "operations(1)", show=False, priority=True),
+    ]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]  # noqa: RUF012  (declared on the base class)
+    DEFAULT_CSS = """
+    EffectConfirm {
+        & > .dialog { width: 84; overflow-y: auto; }
+        RecordTable { margin-top: 1; max-height: 7; }
+        .effect--operations { height: auto; max-height: 8; margin-top: 1; scrollbar-size-vertical: 1; }
+        .effect--operations > Static { height: auto; }
+        &.-short > .dialog { padding: 0 2; }
+        &.-short RecordTable { max-height: 4; }
+        &.-short .effect--operations { max-height: 4; }
+        &.-short .dialog--hint { margin-top: 0; }
+        &.-short Button { border: none !important; height: 1; }
+        &.-short .dialog--buttons { height: 1; }
+    }
+    """
+    KEYS = " · ↑ ↓ whose · PgDn its operations"
+
+    def __init__(
+        self,
+        question: str,
+        facts: list[tuple[str, str]],
+        effect: Effect,
+        *,
+        yes: str,
+        destructive: bool = False,
+        note: str = "",
+    ) -> None:
+        super().__init__(question, [*facts, ("Effect", effect.words)], yes=yes, destructive=destructive)
+        self.effect = effect
+        self.note = note
+
+    def particulars(self) -> ComposeResult:
+        if self.effect.principals:
+            table = RecordTable(EFFECT, EFFECT.columns if self.effect.inert else EFFECT.columns[:-1])
+            table.can_focus = False
+            table.styles.height = len(self.effect.principals) + 1
+            yield table
+            scroll = VerticalScroll(Static("", markup=False), classes="effect--operations")
+            scroll.can_focus = False
+            yield scroll
+        if self.note:
+            yield hint(self.note)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        if self.effect.principals:
+            self.query_one(RecordTable).show(self.effect.principals)
+
+    @on(RecordTable.Highlighted)
+    def _whose(self, event: RecordTable.Highlighted) -> None:
+        event.stop()
+        scroll = self.query_one(".effect--operations", VerticalScroll)
+        scroll.query_one(Static).update(_operations(event.record or {}))
+        scroll.scroll_home(animate=False)
+
+    def action_whose(self, lines: int) -> None:
+        if self.effect.principals:
+            self.query_one(RecordTable).action_move(lines)
+
+    def action_operations(self, pages: int) -> None:
+        if self.effect.principals:
+            scroll = self.query_one(".effect--operations", VerticalScroll)
+            scroll.scroll_relative(y=pages * max(1, scroll.size.height - 1), animate=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action in ("whose", "operations") or super().check_action(action, parameters)
+
+
+def _operations(principal: Record) -> Content:
+    lines = [
+        *_side(principal, "lost", "−", "$text-error"),
+        *_side(principal, "gained", "+", "$text-success"),
+    ]
+    return Content("\n").join(lines or [Content.styled("The same as before.", "$text-muted")])
+
+
+def _side(principal: Record, side: str, sign: str, tone: str) -> list[Content]:
+    found: Sequence[object] = principal.get(side) or ()
+    lines = [Content.assemble((f"{sign} ", f"bold {tone}"), safe(operation)) for operation in found]
+    more = int(principal.get(f"{side}Count", 0)) - len(found)
+    return lines + ([Content.styled(f"{sign} {more:,} more", tone)] if more > 0 else [])
