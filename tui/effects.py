@@ -46,8 +46,25 @@ class Effect(NamedTuple):
         touched = counted(len(self.principals), "key or identity", "keys and identities")
         change = [f"+{self.gained:,} gained"] if self.gained else []
         change += [f"−{self.lost:,} lost"] if self.lost else []
-        inert = f"; {counted(self.inert, 'is', 'are')} inert afterwards" if self.inert else ""
+        inert = f"; {self.inert:,} left inert" if self.inert else ""
         return f"{touched}: {', '.join(change) or 'nothing gained, nothing lost'}{inert}"
+
+    @property
+    def note(self) -> str:
+        """Why a key gains or loses more than the change says: its first policy binds it, its last one frees it."""
+        keys = [one for one in self.principals if one.get("type") == "api_key"]
+        freed = [one for one in keys if one.get("policiesBefore") and not one.get("policiesAfter")]
+        bound = [one for one in keys if not one.get("policiesBefore") and one.get("policiesAfter")]
+        notes = (
+            [f"No policy is left for {_named(freed)}: scopes and the maker's role alone decide then."] if freed else []
+        )
+        notes += [f"The first policy for {_named(bound)}: scopes and role are not enough any more."] if bound else []
+        return " ".join(notes)
+
+
+def _named(principals: Sequence[Record]) -> str:
+    more = f" and {len(principals) - 1:,} more" if len(principals) > 1 else ""
+    return f"{principals[0].get('name', '')}{more}"
 
 
 async def effect(ask: Ask, tenant_id: str, changes: Sequence[Change]) -> Effect:

@@ -9,7 +9,8 @@ from client import records_iam
 from client.api import trials
 from client.commands import request_facts
 from client.commands.frame import leaf
-from client.commands.iam_input import PRINCIPAL_TYPES, an_id, missing
+from client.commands.iam_input import PRINCIPAL_TYPES, an_id
+from client.commands.iam_missing import missing
 from client.commands.invocation import Invocation
 from client.commands.names import operation_names, principal_ids
 
@@ -28,7 +29,7 @@ def access(run: Invocation, kind: str, identifier: str) -> None:
     facts of the request; -o wide shows on which. `denied` ones are given by some rule and always taken by another.
     What nothing gives is left out.
     """
-    with missing(f"{kind} {identifier}"):
+    with missing(run, (kind, identifier)):
         found = run.call_for_tenant(lambda tenant: trials.access(tenant, kind, identifier))
     if run.output.structured:
         run.output.document(found)

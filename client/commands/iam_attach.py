@@ -4,7 +4,8 @@ from client import records_iam
 from client.api import policies
 from client.commands import paging
 from client.commands.frame import leaf
-from client.commands.iam_input import ATTACHEE_TYPES, missing, pair
+from client.commands.iam_input import ATTACHEE_TYPES, pair
+from client.commands.iam_missing import missing
 from client.commands.iam_policy import ID
 from client.commands.invocation import Invocation
 from client.errors import usage
@@ -22,7 +23,7 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
     It counts from their next request on. A key with a policy may do only what its scopes, its creator and its
     policies all allow.
     """
-    with missing(f"policy {policy_id}, or no {kind} {identifier},"):
+    with missing(run, ("policy", policy_id), (kind, identifier)):
         made = run.change_for_tenant(lambda tenant: policies.attach(tenant, policy_id, kind, identifier))
     run.output.done(
         f"policy {policy_id} is attached to {kind} {identifier} now" if made.changed else "already attached",
@@ -41,7 +42,9 @@ def detach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
 
     It no longer counts from their next request on.
     """
-    with missing(f"policy {policy_id}, or no attachment of it to {kind} {identifier},"):
+    unrelated = f"policy {policy_id} is not attached to {kind} {identifier}"
+    see = f"frost iam policy attachments {policy_id}"
+    with missing(run, ("policy", policy_id), (kind, identifier), unrelated=unrelated, see=see):
         run.change_for_tenant(lambda tenant: policies.detach(tenant, policy_id, kind, identifier))
     run.output.done(
         f"policy {policy_id} is no longer attached to {kind} {identifier}",
@@ -75,7 +78,7 @@ def attachments(
     elif kind is not None or identifier is not None:
         given, needed = ("--type", "--id") if identifier is None else ("--id", "--type")
         raise usage(f"{given} is used together with {needed} (frost iam policy attachments)", f"add {needed}")
-    with missing(f"policy {policy_id}"):
+    with missing(run, ("policy", policy_id)):
         paging.listed(
             run,
             records_iam.ATTACHMENT,

@@ -6,8 +6,9 @@ from client import records_iam
 from client.api import groups, trials
 from client.commands import asking, effects, paging
 from client.commands.frame import Group, Lazy
-from client.commands.iam_input import FORCE, VERSION_HELP, an_id, missing
+from client.commands.iam_input import FORCE, VERSION_HELP, an_id
 from client.commands.iam_input import name as checked
+from client.commands.iam_missing import missing
 from client.commands.invocation import Invocation
 from client.commands.names import group_ids
 from client.errors import usage
@@ -44,7 +45,7 @@ def create(run: Invocation, name: str, description: str | None) -> None:
 @group.leaf("get", ID, examples=("frost iam group get GROUP_ID -o json",))
 def get(run: Invocation, group_id: str) -> None:
     """Show one group."""
-    with missing(f"group {group_id}"):
+    with missing(run, ("group", group_id)):
         found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
     run.output.record(records_iam.GROUP, found)
 
@@ -75,7 +76,7 @@ def update(run: Invocation, group_id: str, name: str | None, description: str | 
     if name is None and description is None:
         raise usage("nothing to change (frost iam group update)", "give --name or --description")
     name = None if name is None else checked(name)
-    with missing(f"group {group_id}"):
+    with missing(run, ("group", group_id)):
         made = run.change_for_tenant(
             lambda tenant: groups.update(tenant, group_id, name=name, description=description, version=if_version)
         )
@@ -91,7 +92,7 @@ def delete(run: Invocation, group_id: str, force: bool) -> None:
     Its members and the policies stay. What the members gain and lose by it is said before you are asked.
     """
     version = None
-    with missing(f"group {group_id}"):
+    with missing(run, ("group", group_id)):
         if not force:
             version = _confirmed(run, group_id)
         run.change_for_tenant(lambda tenant: groups.delete(tenant, group_id, version))

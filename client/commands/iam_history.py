@@ -9,7 +9,7 @@ from client.api import policies, trials
 from client.commands import paging
 from client.commands.formats import json_text
 from client.commands.frame import leaf
-from client.commands.iam_input import missing
+from client.commands.iam_missing import missing, missing_version
 from client.commands.iam_policy import ID
 from client.commands.invocation import Invocation
 from client.errors import usage
@@ -24,7 +24,7 @@ def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | No
 
     Each version says who changed what, and when.
     """
-    with missing(f"policy {policy_id}"):
+    with missing(run, ("policy", policy_id)):
         paging.listed(
             run,
             records_iam.VERSION,
@@ -49,7 +49,7 @@ def rollback(run: Invocation, policy_id: str, number: int) -> None:
 
     You become its author: it must stay within what you hold. Nothing is lost, so there is no question.
     """
-    with missing(f"policy {policy_id}, or no version {number} of it,"):
+    with missing_version(run, policy_id, number):
         made = run.change_for_tenant(lambda tenant: policies.roll_back(tenant, policy_id, number))
     run.output.record(records_iam.POLICY, made.record)
     if not made.changed:
@@ -71,13 +71,13 @@ def diff(run: Invocation, policy_id: str, first: int | None, second: int | None)
     constraint decides counts as not given.
     """
     if second is None:
-        with missing(f"policy {policy_id}"):
+        with missing(run, ("policy", policy_id)):
             second = int(run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))["version"])
     if first is None:
         first = second - 1
     if first < 1:
         raise usage(f"version {second} of policy {policy_id} is its first; there is none before it to compare with")
-    older, newer = _version(run, policy_id, first), _version(run, policy_id, second)
+    newer, older = _version(run, policy_id, second), _version(run, policy_id, first)
     compared = run.call_for_tenant(
         lambda tenant: trials.coverage(
             tenant, json_text(newer["document"]), compare={"policyId": policy_id, "version": first}
@@ -94,7 +94,7 @@ def diff(run: Invocation, policy_id: str, first: int | None, second: int | None)
 
 
 def _version(run: Invocation, policy_id: str, number: int) -> dict[str, Any]:
-    with missing(f"policy {policy_id}, or no version {number} of it,"):
+    with missing_version(run, policy_id, number):
         found: dict[str, Any] = run.call_for_tenant(lambda tenant: policies.version(tenant, policy_id, number))
     return found
 

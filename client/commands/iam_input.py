@@ -1,7 +1,6 @@
-"""What the commands of groups and policies take alike: ids, types, names, and how what is missing is called."""
+"""What the commands of groups and policies take alike: ids, types, names."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import click
 
@@ -9,7 +8,6 @@ from client.commands.names import principal_ids
 from client.core import path
 from client.errors import FrostError, usage
 from client.tenancy import check_display_name
-from client.text import safe
 
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
@@ -63,14 +61,3 @@ def text_of(value: str | None, flag: str) -> str | None:
     if value is not None and not value.strip():
         raise usage(f"{flag} needs a value, an empty one was given")
     return value
-
-
-@contextmanager
-def missing(what: str) -> Iterator[None]:
-    """Names what is not there; the platform only says that something is not."""
-    try:
-        yield
-    except FrostError as error:
-        if error.gone:
-            error.message = f"there is no {safe(what, 200)} in this tenant"
-        raise

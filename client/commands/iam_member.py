@@ -5,7 +5,8 @@ from client.api import groups
 from client.commands import paging
 from client.commands.frame import Group
 from client.commands.iam_group import ID
-from client.commands.iam_input import MEMBER_TYPES, missing, pair
+from client.commands.iam_input import MEMBER_TYPES, pair
+from client.commands.iam_missing import missing
 from client.commands.invocation import Invocation
 
 member = Group("member", help="The members of a group.")
@@ -19,7 +20,7 @@ member = Group("member", help="The members of a group.")
 )
 def add(run: Invocation, group_id: str, kind: str, identifier: str) -> None:
     """Add a key or an identity; the group's policies count from its next request on."""
-    with missing(f"group {group_id}, or no {kind} {identifier},"):
+    with missing(run, ("group", group_id), (kind, identifier)):
         made = run.change_for_tenant(lambda tenant: groups.add_member(tenant, group_id, kind, identifier))
     run.output.done(
         f"{kind} {identifier} is a member of group {group_id} now" if made.changed else "already a member",
@@ -30,7 +31,7 @@ def add(run: Invocation, group_id: str, kind: str, identifier: str) -> None:
 @member.leaf("list", ID, *paging.FLAGS, examples=("frost iam group member list GROUP_ID",))
 def list_(run: Invocation, group_id: str, limit: int | None, cursor: str | None, everything: bool) -> None:
     """List a group's members, in the order they were added."""
-    with missing(f"group {group_id}"):
+    with missing(run, ("group", group_id)):
         paging.listed(
             run,
             records_iam.MEMBER,
@@ -49,7 +50,9 @@ def list_(run: Invocation, group_id: str, limit: int | None, cursor: str | None,
 )
 def remove(run: Invocation, group_id: str, kind: str, identifier: str) -> None:
     """Remove a key or an identity; from its next request on, the group's policies no longer count for it."""
-    with missing(f"group {group_id}, or no member {kind} {identifier} of it,"):
+    unrelated = f"{kind} {identifier} is no member of group {group_id}"
+    see = f"frost iam group member list {group_id}"
+    with missing(run, ("group", group_id), (kind, identifier), unrelated=unrelated, see=see):
         run.change_for_tenant(lambda tenant: groups.remove_member(tenant, group_id, kind, identifier))
     run.output.done(
         f"{kind} {identifier} is no longer a member of group {group_id}",

@@ -9,8 +9,9 @@ from client.api import policies, trials
 from client.commands import asking, document, effects, paging
 from client.commands.formats import json_text
 from client.commands.frame import Group, Lazy
-from client.commands.iam_input import FORCE, VERSION_HELP, an_id, missing
+from client.commands.iam_input import FORCE, VERSION_HELP, an_id
 from client.commands.iam_input import name as checked
+from client.commands.iam_missing import missing, missing_version
 from client.commands.invocation import Invocation
 from client.commands.names import policy_ids
 from client.errors import usage
@@ -79,10 +80,10 @@ def create(run: Invocation, name: str, document_: str, description: str | None) 
 def get(run: Invocation, policy_id: str, number: int | None) -> None:
     """Show one policy with its document."""
     if number is None:
-        with missing(f"policy {policy_id}"):
+        with missing(run, ("policy", policy_id)):
             shown(run, records_iam.POLICY, run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id)))
         return
-    with missing(f"policy {policy_id}, or no version {number} of it,"):
+    with missing_version(run, policy_id, number):
         found = run.call_for_tenant(lambda tenant: policies.version(tenant, policy_id, number))
     shown(run, records_iam.VERSION, found)
 
@@ -129,7 +130,7 @@ def update(
     name = None if name is None else checked(name)
     draft = None if document_ is None else document.given(run, document_)
     text = None if draft is None else draft.text
-    with missing(f"policy {policy_id}"), document.named(draft):
+    with missing(run, ("policy", policy_id)), document.named(draft):
         made = run.change_for_tenant(
             lambda tenant: policies.update(
                 tenant, policy_id, name=name, description=description, document_text=text, version=if_version
@@ -147,7 +148,7 @@ def delete(run: Invocation, policy_id: str, force: bool) -> None:
     What keys and identities gain and lose by it is said before you are asked.
     """
     version = None
-    with missing(f"policy {policy_id}"):
+    with missing(run, ("policy", policy_id)):
         if not force:
             version = _confirmed(run, policy_id)
         run.change_for_tenant(lambda tenant: policies.delete(tenant, policy_id, version))

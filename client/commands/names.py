@@ -5,7 +5,7 @@ Tab starts nothing and signs in nowhere.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,36 +69,44 @@ def operation_names(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def group_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Group ids, with the names."""
-    from client.api import groups
-    from client.pages import MOST
-
-    found = _asked(ctx, groups.page(_tenant(ctx), limit=MOST))["groups"]
-    return _items(((one["id"], one["name"]) for one in found), incomplete)
+    return _ids_of(ctx, "group", incomplete)
 
 
 def policy_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Policy ids, with the names."""
-    from client.api import policies
-    from client.pages import MOST
-
-    found = _asked(ctx, policies.page(_tenant(ctx), limit=MOST))["policies"]
-    return _items(((one["id"], one["name"]) for one in found), incomplete)
+    return _ids_of(ctx, "policy", incomplete)
 
 
 def principal_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Ids of the type that was given before: keys, identities or groups, with the names."""
-    from client.api import principals
+    return _ids_of(ctx, str(ctx.params.get("kind")), incomplete)
+
+
+def _ids_of(ctx: click.Context, kind: str, incomplete: str) -> "list[CompletionItem[str]]":
+    return _items(ids_and_names(lambda call: _asked(ctx, call), lambda: _tenant(ctx), kind), incomplete)
+
+
+def ids_and_names(ask: "Callable[[Call], Any]", tenant: Callable[[], str], kind: str) -> list[tuple[str, str]]:
+    """Ids and names of a tenant's things of a kind, as far as one page goes; of kinds that are not listed, none.
+
+    Args:
+        ask: Sends the request.
+        tenant: The tenant's id, asked for when it is needed.
+        kind: policy, group, api_key or workload_identity.
+    """
+    from client.api import groups, policies, principals
     from client.pages import MOST
 
-    match ctx.params.get("kind"):
+    match kind:
+        case "policy":
+            return [(one["id"], one["name"]) for one in ask(policies.page(tenant(), limit=MOST))["policies"]]
         case "group":
-            return group_ids(ctx, param, incomplete)
+            return [(one["id"], one["name"]) for one in ask(groups.page(tenant(), limit=MOST))["groups"]]
         case "api_key":
-            found = _asked(ctx, principals.keys(_tenant(ctx)))["apiKeys"]
-            return _items(((one["id"], one["name"]) for one in found), incomplete)
+            return [(one["id"], one["name"]) for one in ask(principals.keys(tenant()))["apiKeys"]]
         case "workload_identity":
-            found = _asked(ctx, principals.identity_page(_tenant(ctx), limit=MOST))["bindings"]
-            return _items(((one["id"], f"{one['namespace']}/{one['serviceAccount']}") for one in found), incomplete)
+            found = ask(principals.identity_page(tenant(), limit=MOST))["bindings"]
+            return [(one["id"], f"{one['namespace']}/{one['serviceAccount']}") for one in found]
     return []
 
 

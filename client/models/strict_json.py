@@ -67,7 +67,7 @@ def loads(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX
         value = json.loads(
             text, object_pairs_hook=_object, parse_constant=_refuse, parse_int=_integer, parse_float=_float
         )
-        if _SURROGATE.search(text) is None:
+        if _SURROGATE.search(text) is None or not _holds_surrogate(value):
             return value
     except (_Refused, json.JSONDecodeError, RecursionError) as error:
         _locate(text, max_depth)
@@ -234,6 +234,11 @@ def _decoded(data: bytes | str, max_bytes: int) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode().removeprefix("\ufeff")
         raise _error("not UTF-8", before, len(before), []) from None
+
+
+def _holds_surrogate(value: Any) -> bool:
+    """Whether half a pair is anywhere in a value: a pair that was escaped has become one character."""
+    return _has_surrogate(json.dumps(value, ensure_ascii=False))
 
 
 def _has_surrogate(text: str) -> bool:

@@ -150,7 +150,7 @@ async def read_body(request: Request) -> None:
     """
     require_json(request)
     try:
-        request._json = strict_json.loads(await request.body())
+        request._json = await run_in_threadpool(strict_json.loads, await request.body())
     except ValueError as error:
         raise errors.invalid_input(f"invalid request body: {error}", reason="invalid_json") from None
 

@@ -124,6 +124,8 @@ def held_by_all(connection: Connection, tenant_id: str) -> Mapping[tuple[str, st
 
 def documents(connection: Connection, tenant_id: str, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Name and canonical text of some policies, by id."""
+    if not ids:
+        return {}
     rows = connection.execute(
         select(policies.c.id, policies.c.name, policies.c.document).where(
             policies.c.tenant_id == tenant_id, policies.c.id.in_(ids)

@@ -74,11 +74,17 @@ class Database:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
         self._writer = threading.RLock()
         self._immediate = self.engine.execution_options(frost_immediate=True)
+        # A transaction of SQLite is a snapshot by itself; PostgreSQL's usual one sees what others commit in between.
+        self._snapshot = (
+            self.engine.execution_options(isolation_level="REPEATABLE READ")
+            if self.kind == "postgresql"
+            else self.engine
+        )
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """One consistent view; nothing written in it is kept."""
-        with self.engine.connect() as connection:
+        """One consistent view, of the moment of its first statement; nothing written in it is kept."""
+        with self._snapshot.connect() as connection:
             yield connection
 
     @contextmanager

@@ -12,9 +12,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from service import errors
 from service.access import standing as stored
 from service.access.authority import Access
 from service.access.decisions import Known, covers, role_document, role_rules
+from service.access.table import AUTHORS
 from service.errors import Refusal
 from service.iam import policy_store, principal_store, wire
 from service.platform import Platform
@@ -26,7 +28,10 @@ from service.policy.rules import Document, Rule
 from service.world.roles import roles
 
 REMEMBERED = 512
+# Of whole documents: a quarter of a megabyte each at most.
+REMEMBERED_TEXTS = 64
 WITHIN = Check(Answer.WITHIN)
+EVERYTHING = Document((Rule("", "allow", (read_operation_pattern("*"),), ("*",), (ANYTHING,), ("*",), ()),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +45,18 @@ class Author:
 
 
 def author_of(connection: Connection, platform: Platform, access: Access) -> Author:
-    """The caller as an author; the role is read on this connection."""
+    """The caller as an author; the role is read on this connection.
+
+    Raises:
+        Refusal: 403 for somebody whose membership ended, or whose role, since the request was let in.
+    """
     tenant_id, user_id = str(access.tenant_id), str(access.caller.user_id)
-    return Author(
-        user_id, tenant_id, stored.role_in(connection, tenant_id, user_id), platform.decisions.known(connection)
-    )
+    role = stored.role_in(connection, tenant_id, user_id)
+    if role is None:
+        raise errors.tenant_access_denied()
+    if role not in AUTHORS:
+        raise errors.permission_denied("tenant")
+    return Author(user_id, tenant_id, role, platform.decisions.known(connection))
 
 
 def examine(author: Author, text: str) -> Check:
@@ -52,7 +64,7 @@ def examine(author: Author, text: str) -> Check:
     return _examined(text, author.role, author.tenant_id, author.known)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=REMEMBERED_TEXTS)
 def _examined(text: str, role: str | None, tenant_id: str, known: Known) -> Check:
     try:
         document = read(text, known.catalogue).document
@@ -60,6 +72,14 @@ def _examined(text: str, role: str | None, tenant_id: str, known: Known) -> Chec
         # A stored document that is not understood any more gives nothing, so it may be anything.
         return Check(Answer.UNDECIDED)
     return _contained(document, role, tenant_id, known)
+
+
+def understood(text: str, known: Known) -> Document:
+    """A stored document; one that is not understood any more is taken for the most it could mean."""
+    try:
+        return read(text, known.catalogue).document
+    except DocumentRefused:
+        return EVERYTHING
 
 
 def _contained(document: Document, role: str | None, tenant_id: str, known: Known) -> Check:
@@ -75,7 +95,7 @@ def require_within(author: Author, text: str, **named: Any) -> None:
     check = examine(author, text)
     if check.answer is Answer.WITHIN:
         return
-    document = read(text, author.known.catalogue).document
+    document = understood(text, author.known)
     raise Refusal(
         403,
         "POLICY_EXCEEDS_AUTHOR",
@@ -139,7 +159,7 @@ def _rights(
         if not identity.scopes:
             held = stored.policies_of(connection, author.tenant_id, "workload_identity", identity.id)
             texts = stored.documents(connection, author.tenant_id, [one.policy_id for one in held])
-            documents = [read(text, author.known.catalogue).document for _, text in texts.values()]
+            documents = [understood(text, author.known) for _, text in texts.values()]
         yield "workload_identity", identity.id, documents
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from client.models import strict_json
@@ -40,7 +41,7 @@ async def policy_body(request: Request) -> PolicyBody:
     require_json(request)
     try:
         text = (await request.body()).decode("utf-8-sig")
-        members, document = split(text)
+        members, document = await run_in_threadpool(split, text)
     except UnicodeDecodeError:
         raise errors.invalid_input("invalid request body: not UTF-8", reason="invalid_json") from None
     except StrictJsonError as error:

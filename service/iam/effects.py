@@ -1,7 +1,7 @@
 """What a principal may do at all, from where it has each operation, and what a change would give or take."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from service.access.decisions import Compiled, Known, covers
@@ -12,6 +12,9 @@ from service.policy.engine import GrantedRule
 from service.policy.facts import Facts
 from service.policy.reach import Reach, everything, only, reach, spans
 from service.world.roles import roles
+
+MOST_SHOWN = 20
+"""Of what may be very many (rules for one operation, targets and values of one rule): the first, and how many."""
 
 Paths = Mapping[str, list[Record | None]]
 """By policy id: how it reaches the principal; None is directly, a record the group with `id` and `name`."""
@@ -67,24 +70,52 @@ def operations(compiled: Compiled, paths: Paths) -> list[dict[str, Any]]:
     masks = known.catalogue.masks
     parts = parts_of(compiled)
     found = parts.reach(known, tenant)
-    giving: dict[int, list[dict[str, Any]]] = {}
-    taking: dict[int, list[dict[str, Any]]] = {}
+    giving: dict[int, _Grants] = {}
+    taking: dict[int, _Grants] = {}
     for rules in (parts.role, parts.policies):
         for granted in rules or ():
             mask, _ = spans(masks, granted.rule, tenant)
             shown = grant(granted, paths)
             for place in _places(mask & found.named):
-                (taking if granted.rule.denies else giving).setdefault(place, []).append(shown)
+                (taking if granted.rule.denies else giving).setdefault(place, _Grants()).add(shown)
     listed = []
     for place in _places(found.named):
         name = masks.operations[place]
-        by = giving.get(place, [])
-        if parts.scopes is not None:
-            by = [*({"kind": "scope", "scope": scope} for scope in _scopes_for(parts.scopes, name, known)), *by]
+        by = _Grants()
+        for scope in _scopes_for(parts.scopes or (), name, known):
+            by.add({"kind": "scope", "scope": scope})
+        by.join(giving.get(place, _Grants()))
+        denied = taking.get(place, _Grants())
         bit = 1 << place
         access = "allowed" if found.sure & bit else "conditional" if found.possible & bit else "denied"
-        listed.append({"operation": name, "access": access, "by": by, "deniedBy": taking.get(place, [])})
+        listed.append(
+            {
+                "operation": name,
+                "access": access,
+                "by": by.first,
+                "byTotal": by.total,
+                "deniedBy": denied.first,
+                "deniedByTotal": denied.total,
+            }
+        )
     return sorted(listed, key=lambda entry: str(entry["operation"]))
+
+
+@dataclass(slots=True)
+class _Grants:
+    """The first of some grants, and how many there are."""
+
+    first: list[dict[str, Any]] = field(default_factory=list)
+    total: int = 0
+
+    def add(self, grant: dict[str, Any]) -> None:
+        self.total += 1
+        if len(self.first) < MOST_SHOWN:
+            self.first.append(grant)
+
+    def join(self, others: "_Grants") -> None:
+        self.first = (self.first + others.first)[:MOST_SHOWN]
+        self.total += others.total
 
 
 def _scopes_for(scopes: Iterable[str], operation: str, known: Known) -> list[str]:
@@ -108,12 +139,18 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
         shown |= {
             "policyId": source.policy_id,
             "policyName": source.policy_name,
-            "paths": [path(one) for one in paths.get(source.policy_id, [])],
+            "paths": [path(one) for one in paths.get(source.policy_id, [])[:MOST_SHOWN]],
         }
     if rule.target_texts != ("*",):
-        shown["targets"] = list(rule.target_texts)
+        shown |= {"targets": list(rule.target_texts[:MOST_SHOWN]), "targetsTotal": len(rule.target_texts)}
     if rule.constraints:
-        shown["constraints"] = [wire.constraint(one) for one in rule.constraints]
+        shown |= {
+            "constraints": [
+                wire.constraint(one._replace(values=one.values[:MOST_SHOWN])) | {"valuesTotal": len(one.values)}
+                for one in rule.constraints[:MOST_SHOWN]
+            ],
+            "constraintsTotal": len(rule.constraints),
+        }
     return shown
 
 

@@ -153,13 +153,20 @@ def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMe
     """Add a key or an identity. The group's policies count for it from its next request on."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     kind, member_id = rules.one_of("memberType", body.member_type, rules.MEMBER_TYPES), body.member_id
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
+
+    def require_authority(connection: Connection) -> None:
         the_group(connection, access, group_id)
         require_principal(connection, tenant_id, kind, member_id)
         author = authorship.author_of(connection, platform, access)
         authorship.require_attached_within(connection, author, "group", group_id)
         authorship.require_over(connection, author, [(kind, member_id)])
+
+    # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
+    with platform.database.read() as connection:
+        require_authority(connection)
+    with platform.database.write() as connection:
+        principal_store.lock_tenant(connection, tenant_id)
+        require_authority(connection)
         values = {"group_id": group_id, "member_type": kind, "member_id": member_id}
         added = group_store.add_member(
             connection, values | {"tenant_id": tenant_id, "added_by": access.caller.user_id, "added_at": now}

@@ -91,7 +91,11 @@ def behind(columns: Sequence[Column[Any]], key: Key) -> ColumnElement[bool]:
 def _cursor(signing: bytes, key: Key) -> str:
     values = [[(value - EPOCH) // MICROSECOND] if isinstance(value, datetime) else value for value in key]
     text = json.dumps(values, separators=(",", ":")).encode()
-    return urlsafe_b64encode(_signature(signing, text) + text).decode().rstrip("=")
+    return _text(_signature(signing, text) + text)
+
+
+def _text(data: bytes) -> str:
+    return urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def _key(signing: bytes, cursor: str) -> Key:
@@ -103,7 +107,8 @@ def _key(signing: bytes, cursor: str) -> Key:
     except (NotBase64, ValueError):
         raise refused from None
     signature, text = data[:_SIGNATURE_BYTES], data[_SIGNATURE_BYTES:]
-    if not hmac.compare_digest(signature, _signature(signing, text)):
+    # The decoder overlooks what is not of its alphabet.
+    if _text(data) != cursor or not hmac.compare_digest(signature, _signature(signing, text)):
         raise refused
     # Only what we signed ourselves is read.
     values = json.loads(text)

@@ -1,6 +1,5 @@
 """Policies, their history and their attachments over HTTP. contract: Access policies; checklist O, H"""
 
-import json
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -169,6 +168,12 @@ def roll_back_policy(
     access: Granted, platform: Here, policy_id: str, body: Rollback, if_match: IfMatch = None
 ) -> JSONResponse:
     """Take the document of an earlier version back, as a new version by the caller and within what they hold."""
+    with platform.database.read() as connection:
+        the_policy(connection, access, policy_id)
+        earlier = the_version(connection, access, policy_id, str(body.version))
+        author = authorship.author_of(connection, platform, access)
+    # Examined before the writer's turn, and remembered.
+    authorship.examine(author, earlier.document)
     with platform.database.write() as connection:
         before = locked(connection, access, policy_id, if_match)
         earlier = the_version(connection, access, policy_id, str(body.version))
@@ -181,12 +186,20 @@ def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAtta
     """Attach a policy to a key, an identity or a group. It counts from their next request on."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     kind, attachee_id = rules.one_of("attacheeType", body.attachee_type, rules.ATTACHEE_TYPES), body.attachee_id
-    with platform.database.write() as connection:
-        policy = locked(connection, access, policy_id)
+
+    def require_authority(connection: Connection) -> None:
+        policy = the_policy(connection, access, policy_id)
         require_principal(connection, tenant_id, kind, attachee_id)
         author = authorship.author_of(connection, platform, access)
         authorship.require_within(author, policy.document, policyId=policy_id, policyName=policy.name)
         authorship.require_over(connection, author, concerned(connection, kind, attachee_id))
+
+    # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
+    with platform.database.read() as connection:
+        require_authority(connection)
+    with platform.database.write() as connection:
+        locked(connection, access, policy_id)
+        require_authority(connection)
         if policy_store.attached(connection, tenant_id, policy_id, kind, attachee_id):
             return nothing(changed=False)
         policy_store.attach(
@@ -238,7 +251,9 @@ def detach_policy(
     kind = rules.one_of("attacheeType", attachee_type, rules.ATTACHEE_TYPES)
     with platform.database.write() as connection:
         locked(connection, access, policy_id)
-        if not policy_store.attached(connection, tenant_id, policy_id, kind, attachee_id):
+        if not rules.is_id(attachee_id) or not policy_store.attached(
+            connection, tenant_id, policy_id, kind, attachee_id
+        ):
             raise errors.not_found()
         principals = concerned(connection, kind, attachee_id)
         authorship.require_over(connection, authorship.author_of(connection, platform, access), principals)
@@ -279,8 +294,8 @@ def write(
     if "document" in changes:
         author = authorship.author_of(connection, platform, access)
         authorship.require_within(author, changes["document"])
-        if _has_denies(before.document):
-            # Whoever takes a deny away opens what it kept shut.
+        if _has_denies(before.document) or _has_denies(changes["document"]):
+            # Whoever takes a deny away opens what it kept shut; whoever writes one shuts out all that it reaches.
             require_over_reached(connection, author, before.id)
         author_id = author.user_id
     shown = {name: getattr(before, name) for name in ("name", "description", "document")} | changes
@@ -308,7 +323,9 @@ def _entry(access: Access, at: Any, change: str, changed: list[str]) -> dict[str
 
 
 def _has_denies(text: str) -> bool:
-    return any(rule["access"] == "deny" for rule in json.loads(text)["rules"])
+    """Whether a stored document takes anything away; one that is not understood takes away everything."""
+    rules = wire.document(text).get("rules", [])
+    return not rules or any(rule.get("access") != "allow" for rule in rules)
 
 
 def locked(connection: Connection, access: Access, policy_id: str, if_match: str | None = None) -> Record:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Column, Connection, Select, delete, insert, select, update
 
 from service.access.standing import entitled_membership
 from service.db.engine import Record
@@ -24,7 +24,7 @@ from service.db.tables import (
 from service.iam.paging import Key, behind
 
 CLUSTER = "kubernetes_cluster"
-# In one statement; databases bound the number of its parameters.
+# In one statement. Databases bound the number of its parameters, and of very many ids the whole table is as near.
 MOST_NAMED = 500
 
 
@@ -40,27 +40,23 @@ def key(connection: Connection, tenant_id: str, key_id: str) -> Record | None:
 
 def keys_among(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
     """The keys of the tenant with one of these ids."""
-    return [
-        row
-        for start in range(0, len(ids), MOST_NAMED)
-        for row in connection.execute(
-            _KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.id.in_(ids[start : start + MOST_NAMED]))
-        )
-    ]
+    return _among(connection, _KEY.where(api_keys.c.tenant_id == tenant_id), api_keys.c.id, ids)
 
 
 def identities_among(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
     """The workload identities of the tenant with one of these ids."""
-    return [
-        row
-        for start in range(0, len(ids), MOST_NAMED)
-        for row in connection.execute(
-            select(workload_identities).where(
-                workload_identities.c.tenant_id == tenant_id,
-                workload_identities.c.id.in_(ids[start : start + MOST_NAMED]),
-            )
-        )
-    ]
+    mine = select(workload_identities).where(workload_identities.c.tenant_id == tenant_id)
+    return _among(connection, mine, workload_identities.c.id, ids)
+
+
+def _among(connection: Connection, query: Select[Any], column: Column[str], ids: Sequence[str]) -> list[Record]:
+    """The rows of a query that have one of these ids, however many these are."""
+    if not ids:
+        return []
+    if len(ids) <= MOST_NAMED:
+        return list(connection.execute(query.where(column.in_(ids))))
+    wanted = set(ids)
+    return [row for row in connection.execute(query) if row.id in wanted]
 
 
 def keys(connection: Connection, tenant_id: str, at: datetime) -> Sequence[Record]:
@@ -181,22 +177,21 @@ def people(connection: Connection, tenant_id: str) -> Sequence[Record]:
 
 def granted_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[str]) -> set[str]:
     """Which of some identities have a policy, directly or through a group."""
-    direct = select(policy_attachments.c.attachee_id).where(
-        policy_attachments.c.tenant_id == tenant_id,
-        policy_attachments.c.attachee_type == "workload_identity",
-        policy_attachments.c.attachee_id.in_(binding_ids),
+    direct = select(policy_attachments.c.attachee_id.label("id")).where(
+        policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "workload_identity"
     )
-    through = (
-        select(group_members.c.member_id)
-        .join(policy_attachments, policy_attachments.c.attachee_id == group_members.c.group_id)
-        .where(
-            policy_attachments.c.attachee_type == "group",
-            group_members.c.tenant_id == tenant_id,
-            group_members.c.member_type == "workload_identity",
-            group_members.c.member_id.in_(binding_ids),
-        )
+    attached = select(policy_attachments.c.attachee_id).where(
+        policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "group"
     )
-    return set(connection.scalars(direct.union(through)))
+    through = select(group_members.c.member_id.label("id")).where(
+        group_members.c.tenant_id == tenant_id,
+        group_members.c.member_type == "workload_identity",
+        group_members.c.group_id.in_(attached),
+    )
+    found: set[str] = set()
+    for query, column in ((direct, policy_attachments.c.attachee_id), (through, group_members.c.member_id)):
+        found.update(row.id for row in _among(connection, query, column, binding_ids))
+    return found
 
 
 def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> dict[str, list[Record | None]]:

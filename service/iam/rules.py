@@ -56,7 +56,7 @@ def one_of(member: str, value: str, known: Sequence[str]) -> str:
 def together(
     first: tuple[str, str | None], second: tuple[str, str | None], known: Sequence[str]
 ) -> tuple[str, str] | None:
-    """A filter of two members that are used together, or not at all.
+    """A filter of two members that are used together, or not at all. An id that is none is "", which nobody has.
 
     Raises:
         Refusal: 400 INVALID_INPUT.
@@ -67,7 +67,8 @@ def together(
     if kind is None or identifier is None:
         missing = kind_name if kind is None else id_name
         raise errors.invalid_input(f"{kind_name} and {id_name} are used together", member=missing, reason="missing")
-    return one_of(kind_name, kind, known), identifier
+    # A database need not take every text there is.
+    return one_of(kind_name, kind, known), identifier if is_id(identifier) else ""
 
 
 def expected_version(header: str | None) -> int | None:

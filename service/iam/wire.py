@@ -36,13 +36,22 @@ def member(row: Record) -> dict[str, Any]:
     }
 
 
+def document(text: str) -> dict[str, Any]:
+    """A stored document; empty where something else than this service has made it unreadable."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def policy(row: Record) -> dict[str, Any]:
     return {
         "id": row.id,
         "tenantId": row.tenant_id,
         "name": row.name,
         "description": row.description,
-        "document": json.loads(row.document),
+        "document": document(row.document),
         "authoredBy": row.authored_by,
         "author": {"id": row.authored_by, "name": row.author_name, "email": row.author_email},
         "orphaned": row.author_role is None,
@@ -59,7 +68,7 @@ def version(row: Record) -> dict[str, Any]:
         "version": row.version,
         "name": row.name,
         "description": row.description,
-        "document": json.loads(row.document),
+        "document": document(row.document),
         "authoredBy": row.authored_by,
         "changedBy": row.changed_by,
         "changedByName": row.changed_by_name,

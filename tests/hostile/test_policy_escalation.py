@@ -109,6 +109,25 @@ def test_a03_a_deny_that_protects_a_stronger_key_is_not_edited_away(iam: Iam) ->
         assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
 
 
+def test_a18_a_deny_does_not_reach_a_stronger_key_by_an_edit_or_a_step_back(iam: Iam) -> None:
+    """Attaching a deny to it is refused; so is writing one into what is attached to it already."""
+    harmless, other = iam.policy("harmless", allow("compute:instances:read")), iam.policy("all", allow("*"))
+    for policy in (harmless, other):
+        assert iam.attach(policy, "api_key", KEYS["tenant-reader"]).status == 204
+    viewer = iam.as_(VIEWER)
+    path = f"/api/v1/tenants/{WEB_SHOP}"
+    answer = viewer.edit(harmless, allow("compute:instances:read"), deny("*"))
+    assert code(answer) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
+    assert iam.platform.get(path, key="tenant-reader").status == 200
+    assert iam.edit(harmless, allow("compute:instances:read"), deny("organizations:*")).status == 200
+    assert iam.edit(harmless, allow("compute:instances:read")).status == 200
+    answer = viewer.ask("POST", f"/iam/policies/{harmless}/rollback", {"version": 2})
+    assert code(answer) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
+    assert iam.platform.get(path, key="tenant-reader").status == 200
+    for policy in (harmless, other):
+        assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
+
+
 def test_a04_nobody_rolls_back_to_what_exceeds_them(iam: Iam) -> None:
     policy = iam.policy("p", allow("*"))
     iam.edit(policy, allow("compute:instances:read"))

@@ -17,16 +17,20 @@ from textual.widgets.option_list import Option
 
 from client.records import TENANT
 from tui.display_filter import VisibleControls
+from tui.effects import Effect
 from tui.screens.help import Help, Line
 from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Detail
 from tui.widgets.device_code import DeviceCode
+from tui.widgets.difference import Difference
+from tui.widgets.effect import EffectConfirm
 from tui.widgets.footer import Footer, Key
 from tui.widgets.form import Field, Form
 from tui.widgets.header import Facts, Header
 from tui.widgets.heading import Heading
 from tui.widgets.menu import Entry, Menu
 from tui.widgets.navigation import Navigation
+from tui.widgets.picker import Picker
 from tui.widgets.record_table import RecordTable
 from tui.widgets.steps import Steps
 from tui.widgets.tenant_switcher import TenantSwitcher
@@ -40,6 +44,11 @@ def rows() -> list[dict[str, Any]]:
         {"id": f"id {number} {text}", "displayName": text, "slug": text, "status": text, "organizationName": text}
         for number, text in enumerate(STRINGS)
     ]
+
+
+def principal(text: str) -> dict[str, Any]:
+    changes = {"gained": [text], "lost": [text], "gainedCount": 1, "lostCount": 1, "inert": True}
+    return {"id": text, "type": text, "name": text, "policiesBefore": 1, "policiesAfter": 0, **changes}
 
 
 class Hostile(App[None]):
@@ -91,6 +100,9 @@ class Hostile(App[None]):
                 DeviceCode(text, text, text, "https://example.com"),
                 Help([Line(text, text, text, text)]),
                 TenantSwitcher(rows(), recent=[]),
+                Picker(text, TENANT, rows, empty=lambda text=text: text, verb=text),  # type: ignore[misc]
+                EffectConfirm(text, [(text, text)], Effect([principal(text)], text), yes="Yes"),
+                Difference(text, text, f"{text} ", {"target": text, "gained": [text], "lost": [text]}),
             ):
                 yield lambda dialog=dialog: self.push_screen(dialog)
                 yield self.pop_screen

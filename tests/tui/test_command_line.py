@@ -5,6 +5,7 @@ import pytest
 from tui.command_line import Go, History, Mistake, Run, complete, parse
 
 PLACES = ("tenants", "contexts")
+EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")
 
 
 @pytest.mark.parametrize(
@@ -78,3 +79,26 @@ def test_a_line_stands_in_the_history_once() -> None:
     history = History(["one", "two"])
     history.add("one")
     assert history.lines == ["two", "one"]
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("iam catalog --filter key-pairs", Go("catalogue", "key-pairs")),
+        ("frost iam group list", Go("groups")),
+        ("iam group member list g-1", Run("groups.open", "g-1")),
+        ("iam policy history p-1", Run("policies.versions", "p-1")),
+        ("iam policy update p-1 --name x", Run("policies.edit", "p-1")),
+        ("iam who --operation a:b:c", Run("catalogue.who", "a:b:c *")),
+        ("iam who --operation a:b:c --target frn:x", Run("catalogue.who", "a:b:c frn:x")),
+        ("groups.open on call", Run("groups.open", "on call")),
+        ("catalog", Go("catalogue")),
+    ],
+)
+def test_commands_about_policies_mean_here_what_shows_the_same(line: str, meant: object) -> None:
+    assert parse(line, EVERY) == meant
+
+
+@pytest.mark.parametrize("line", ["iam policy delete p-1", "iam group get", "iam 'x"])
+def test_a_command_that_shows_nothing_here_is_not_taken_for_a_filter(line: str) -> None:
+    assert isinstance(parse(line, EVERY), Mistake)

@@ -32,10 +32,17 @@ class Access(Inner):
     PRIMARY = "access.policy"
     ROWS = "access"
     NOTHING = "Nothing gives it any operation."
+    STATES = True
     BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings("access")]
 
     def headline(self, name: str) -> str:
         return f"What {name} may do"
+
+    def state_words(self) -> str:
+        """A key that is over keeps what it is given, and can do none of it."""
+        state = self.state_of(self.subject.id) if self.subject else ""
+        over = f"{state}: does nothing" if state in ("revoked", "expired") else ""
+        return " · ".join(part for part in (over, super().state_words()) if part)
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ACCESS.columns}

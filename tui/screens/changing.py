@@ -17,7 +17,6 @@ from tui.widgets.form import Field, Form
 if TYPE_CHECKING:
     from tui.screens.collected import Collected
 
-BACK_TO_SCOPES = "A key that no policy reaches any more may do what its scopes and its maker's role give it."
 AT_ONCE = ("GROUP_NAME_TAKEN", "INVALID_INPUT", "STALE_VERSION")
 """Refusals after which the form comes back with what was typed."""
 
@@ -30,15 +29,12 @@ async def agreed(
     *,
     yes: str,
     destructive: bool = False,
-    note: str = "",
 ) -> bool:
     """Show what changes give and take, and ask."""
     found = await effect(place.workspace.ask, place.tenant_id, changes)
     tenant = place.workspace.find(place.tenant_id)
     facts = [*facts, ("Tenant", str((tenant or {}).get("displayName", place.tenant_id)))]
-    dialog = EffectConfirm(
-        question, facts, found, yes=yes, destructive=destructive or bool(found.lost or found.inert), note=note
-    )
+    dialog = EffectConfirm(question, facts, found, yes=yes, destructive=destructive or bool(found.lost or found.inert))
     return await place.app.push_screen_wait(dialog)
 
 
@@ -149,7 +145,7 @@ async def remove_members(place: "Collected", group: Record, members: Sequence[Re
     changes = [_member_change("removeMember", group_id, one) for one in members]
     facts = [("Group", str(group["name"])), ("Members", _names(members))]
     words = counted(len(members), "member", "members")
-    if not await agreed(place, f"Remove {words}?", facts, changes, yes="Remove", note=BACK_TO_SCOPES):
+    if not await agreed(place, f"Remove {words}?", facts, changes, yes="Remove"):
         return
     ask = place.workspace.ask
     done = await each(
@@ -201,7 +197,7 @@ async def detach(place: "Collected", policy: Record, attachees: Sequence[Record]
     tenant_id, policy_id = place.tenant_id, str(policy["id"])
     changes = [_attachment_change("detach", policy_id, one) for one in attachees]
     facts = [("Policy", str(policy["name"])), ("From", _names(attachees))]
-    if not await agreed(place, "Detach policy?", facts, changes, yes="Detach", note=BACK_TO_SCOPES):
+    if not await agreed(place, "Detach policy?", facts, changes, yes="Detach"):
         return
     ask = place.workspace.ask
     done = await each(

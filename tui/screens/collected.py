@@ -192,6 +192,24 @@ class Collected(Place):
 class Inner(Collected):
     """A place that shows the inside of a record of another one; Esc leads back there."""
 
+    STATES: ClassVar[bool] = False
+    """Whether it shows the state of keys and identities: they are read as well then."""
+
+    def in_sight(self) -> None:
+        super().in_sight()
+        if self.STATES and not self.hindrance():
+            self.workspace.collections.read("principals", self.tenant_id, quiet=True)
+
+    def changed(self, topic: str) -> None:
+        super().changed(topic)
+        if self.STATES and topic == "principals" and self.display:
+            self.show()
+
+    def state_of(self, key: str) -> str:
+        """The state of a key or identity, told by type and id: active, revoked, expired, inert; empty when unknown."""
+        principals = self.workspace.collections.rows("principals", self.tenant_id).records
+        return str(next((one["status"] for one in principals if one["key"] == key), ""))
+
     def headline(self, name: str) -> str:
         """The title, with the name of what is shown."""
         return f"{self.TITLE} of {name}"

@@ -130,9 +130,7 @@ class Groups(Collected):
             return
         facts = [("Group", f"{group['name']}  {group['id']}"), ("Goes with it", _goes(group))]
         change = {"change": "deleteGroup", "groupId": str(group["id"])}
-        if not await changing.agreed(
-            self, "Delete group?", facts, [change], yes="Delete", destructive=True, note=changing.BACK_TO_SCOPES
-        ):
+        if not await changing.agreed(self, "Delete group?", facts, [change], yes="Delete", destructive=True):
             return
         identifier, version = str(group["id"]), int(group["version"])
         try:

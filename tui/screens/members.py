@@ -26,6 +26,7 @@ class Members(Inner):
     PRIMARY = "members.access"
     ROWS = "members"
     BESIDE = ("groups of", "policies of")
+    STATES = True
     NOTHING = "The group has no member; n adds some."
     BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings("members")]
 
@@ -42,18 +43,7 @@ class Members(Inner):
         }
 
     def _status(self, record: Record) -> str:
-        principals = self.workspace.collections.rows("principals", self.tenant_id).records
-        return str(next((one["status"] for one in principals if one["key"] == record["key"]), ""))
-
-    def in_sight(self) -> None:
-        super().in_sight()
-        if not self.hindrance():
-            self.workspace.collections.read("principals", self.tenant_id, quiet=True)
-
-    def changed(self, topic: str) -> None:
-        super().changed(topic)
-        if topic == "principals" and self.display:
-            self.show()
+        return self.state_of(str(record["key"]))
 
     def beside_of(self, name: str, record: Record) -> str:
         return str(record["key"])

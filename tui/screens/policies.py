@@ -38,7 +38,8 @@ class Policies(Collected):
         by_key = {column.key: column for column in POLICY.columns}
         author = by_key["author"]._replace(cell=_author, sort=lambda record: _author(record).casefold())
         wide = [by_key[key]._replace(wide=True) for key in ("rules", "updatedAt")]
-        return (by_key["name"], author, by_key["version"], by_key["attachmentCount"], *wide)
+        attached = by_key["attachmentCount"]._replace(title="Uses")
+        return (by_key["name"], author, by_key["version"], attached, *wide)
 
     def tones(self) -> Tones:
         return {
@@ -148,9 +149,7 @@ class Policies(Collected):
             ("Goes with it", f"{attachments}, {versions}; for good"),
         ]
         change = {"change": "deletePolicy", "policyId": str(policy["id"])}
-        if not await changing.agreed(
-            self, "Delete policy?", facts, [change], yes="Delete", destructive=True, note=changing.BACK_TO_SCOPES
-        ):
+        if not await changing.agreed(self, "Delete policy?", facts, [change], yes="Delete", destructive=True):
             return
         identifier, version = str(policy["id"]), int(policy["version"])
         try:

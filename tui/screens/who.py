@@ -34,7 +34,7 @@ class Who(Inner):
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in WHO.columns}
         path = by_key["by"]._replace(title="By", cell=lambda record: path_text(record.get("by") or ()))
-        return (by_key["name"], by_key["type"]._replace(cell=kind_text), path)
+        return (by_key["name"]._replace(cell=_short), by_key["type"]._replace(cell=kind_text), path)
 
     def tones(self) -> Tones:
         return {"type": lambda record: "dim"}
@@ -52,3 +52,9 @@ class Who(Inner):
         if record is not None:
             subject = Subject(self.tenant_id, ":".join(kind_and_id(record)), str(record.get("name", "")))
             self.post_message(Travel("access", subject))
+
+
+def _short(record: Record) -> str:
+    """A person by the name alone; the address stands in the details."""
+    name = str(record.get("name", ""))
+    return name.partition(" <")[0] if record.get("type") == "user" else name

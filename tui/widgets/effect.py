@@ -68,11 +68,9 @@ class EffectConfirm(Confirm):
         *,
         yes: str,
         destructive: bool = False,
-        note: str = "",
     ) -> None:
         super().__init__(question, [*facts, ("Effect", effect.words)], yes=yes, destructive=destructive)
         self.effect = effect
-        self.note = note
 
     def particulars(self) -> ComposeResult:
         if self.effect.principals:
@@ -83,8 +81,8 @@ class EffectConfirm(Confirm):
             scroll = VerticalScroll(Static("", markup=False), classes="effect--operations")
             scroll.can_focus = False
             yield scroll
-        if self.note:
-            yield hint(self.note)
+        if self.effect.note:
+            yield hint(safe(self.effect.note))
 
     def on_mount(self) -> None:
         super().on_mount()

@@ -221,8 +221,8 @@ class RecordTable(ScrollView, can_focus=True):
     def _fit(self) -> None:
         self._strips.clear()
         self._fitted = self.size
-        scrollbar = 1 if len(self.view) + 1 > self.size.height else 0
-        self._columns = fitted(self.view, self.size.width - GUTTER - scrollbar)
+        # A cell stays free at the right, as beside the count above; where it is needed the scrollbar stands there.
+        self._columns = fitted(self.view, self.size.width - GUTTER - 1)
 
     def on_resize(self, event: events.Resize) -> None:
         self.reveal(self.cursor)

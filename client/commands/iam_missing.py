@@ -1,0 +1,104 @@
+"""What is not there, and the next step; the platform only says that something is not (checklist G41)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from client.commands.invocation import Invocation
+from client.commands.names import ids_and_names
+from client.errors import FrostError
+from client.text import safe
+
+Thing = tuple[str, str]
+"""A kind (policy, group, api_key, workload_identity, user) and the id that was given for it."""
+
+_WHERE = {
+    "policy": "see the policies: frost iam policy list --all",
+    "group": "see the groups: frost iam group list --all",
+    "user": "your own id is told by: frost whoami -o json",
+}
+_BY_TAB = "Tab completes the ids of this tenant, once set up: frost completion --help"
+
+
+@contextmanager
+def missing(
+    run: Invocation, thing: Thing, other: Thing | None = None, *, unrelated: str = "", see: str = ""
+) -> Iterator[None]:
+    """Says which of the things that a command names is not in the tenant, with its id where its name was given.
+
+    Args:
+        thing: What the command is about; a policy or a group where there is another.
+        other: What it was to be brought together with.
+        unrelated: What is wrong when `thing` is there, for commands that part the two.
+        see: The command that shows what is together with `thing`.
+    """
+    try:
+        yield
+    except FrostError as error:
+        if error.gone and other is not None and _found(run, thing):
+            _not_here(run, error, other)
+            if unrelated:
+                error.message = safe(unrelated, 300)
+                error.hint = error.hint if _names_id(error) else f"see them: {see}"
+        elif error.gone:
+            _not_here(run, error, thing)
+        raise
+
+
+@contextmanager
+def missing_version(run: Invocation, policy_id: str, number: int) -> Iterator[None]:
+    """The same for a version of a policy: says which versions it has."""
+    try:
+        yield
+    except FrostError as error:
+        if error.gone and (policy := _found(run, ("policy", policy_id))):
+            has = f"versions 1 to {policy['version']}" if policy["version"] > 1 else "version 1 only"
+            error.message = f"policy {safe(policy_id, 80)} has no version {number}: it has {has}"
+            error.hint = f"see them: frost iam policy history {safe(policy_id, 80)}"
+        elif error.gone:
+            _not_here(run, error, ("policy", policy_id))
+        raise
+
+
+def _found(run: Invocation, thing: Thing) -> dict[str, Any] | None:
+    """A policy or a group; None when it is not there."""
+    from client.api import groups, policies
+
+    kind, identifier = thing
+    get = policies.get if kind == "policy" else groups.get
+    try:
+        found: dict[str, Any] = run.call(get(run.tenant.tenant_id, identifier))
+    except FrostError as error:
+        if error.gone:
+            return None
+        raise
+    return found
+
+
+def _not_here(run: Invocation, error: FrostError, thing: Thing) -> None:
+    """One thing is not in the tenant: the id of the only one that has this name, or where ids are shown."""
+    kind, given = thing
+    error.message = f"there is no {kind} {safe(given, 130)} in this tenant"
+    ids = ids_named(run, kind, given)
+    if len(ids) == 1:
+        error.hint = f"the id of {kind} {safe(given, 130)} is {safe(ids[0], 80)}"
+    else:
+        error.hint = _WHERE.get(kind, _BY_TAB)
+        if "list" in error.hint and run.tenant.source == "flag":
+            error.hint += f" --tenant {run.tenant.tenant_id}"
+
+
+def _names_id(error: FrostError) -> bool:
+    return error.hint.startswith("the id of ")
+
+
+def ids_named(run: Invocation, kind: str, name: str) -> list[str]:
+    """The ids of a tenant's things that have a name, on the first page; none where that cannot be known."""
+    from client.tenancy import folded
+
+    try:
+        found = ids_and_names(run.call, lambda: run.tenant.tenant_id, kind)
+    except FrostError:
+        return []
+    wanted = folded(name)
+    return [identifier for identifier, held in found if folded(held) == wanted]

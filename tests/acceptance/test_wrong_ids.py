@@ -1,0 +1,80 @@
+"""checklist G41, O09, H09: an id that is none here says which one it is, and what to do next."""
+
+import pytest
+
+from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, text
+from tests.acceptance.people import DATA_LAKE, WEB_SHOP
+
+PAIR = ("--type", "api_key", "--id")
+
+
+def test_a_name_in_place_of_an_id_is_answered_with_the_id(desk: Desk) -> None:
+    policy, group = desk.policy(READ_TENANTS, name="only one"), desk.group("only one group")
+    (compute,) = (one["id"] for one in desk.items("policy", "list") if one["name"] == "look at compute")
+    for words, kind, identifier in (
+        (("policy", "get", "look at compute"), "policy", compute),
+        (("policy", "delete", "Only One", "--force"), "policy", policy),
+        (("group", "member", "list", "only one group"), "group", group),
+        (("access", "api_key", "terraform"), "api_key", KEYS["terraform"]),
+        (("policy", "attach", policy, *PAIR, "terraform"), "api_key", KEYS["terraform"]),
+        (("policy", "detach", policy, *PAIR, "terraform"), "api_key", KEYS["terraform"]),
+    ):
+        said = desk.refused(5, *words)
+        assert f"The id of {kind} " in said
+        assert said.endswith(f" is {identifier}\n")
+        assert "tenant use" not in said
+
+
+def test_an_id_that_nothing_has_leads_to_the_list(desk: Desk) -> None:
+    for kind in ("policy", "group"):
+        said = desk.refused(5, kind, "get", "nope")
+        assert f"there is no {kind} nope in this tenant. See the " in said
+        assert said.endswith(f": frost iam {kind} list --all\n")
+    there = desk.refused(5, "policy", "get", "look at compute", "--tenant", DATA_LAKE)
+    assert there.endswith(f": frost iam policy list --all --tenant {DATA_LAKE}\n")
+    assert WEB_SHOP not in there
+    assert "frost completion --help" in desk.refused(5, "access", "api_key", "status-page-2")
+
+
+def test_a_name_that_two_have_leads_to_the_list(desk: Desk) -> None:
+    for _ in range(2):
+        desk.policy(READ_TENANTS, name="twice")
+    assert "frost iam policy list --all" in desk.refused(5, "policy", "get", "twice")
+
+
+@pytest.mark.parametrize("command", [("policy", "attach"), ("policy", "detach")])
+def test_which_of_the_two_is_missing_is_said(desk: Desk, command: tuple[str, ...]) -> None:
+    policy = desk.policy(READ_TENANTS)
+    for words in ((NO_ID, *PAIR, KEYS["terraform"]), (NO_ID, *PAIR, "nope")):
+        said = desk.refused(5, *command, *words)
+        assert f"there is no policy {NO_ID} in this tenant" in said
+        assert "api_key" not in said
+    said = desk.refused(5, *command, policy, *PAIR, "nope")
+    assert "there is no policy" not in said
+    assert "api_key nope" in said
+
+
+def test_what_was_not_together_cannot_be_parted(desk: Desk) -> None:
+    policy, group = desk.policy(READ_TENANTS), desk.group()
+    pair = (*PAIR, KEYS["terraform"])
+    said = desk.refused(5, "policy", "detach", policy, *pair)
+    assert f"policy {policy} is not attached to api_key {KEYS['terraform']}" in said
+    assert f"frost iam policy attachments {policy}" in said
+    said = desk.refused(5, "group", "member", "remove", group, *pair)
+    assert f"api_key {KEYS['terraform']} is no member of group {group}" in said
+    assert f"frost iam group member list {group}" in said
+    assert "there is no api_key nope" in desk.refused(5, "group", "member", "add", group, *PAIR, "nope")
+
+
+def test_O42_a_version_that_is_none_says_which_there_are(desk: Desk) -> None:
+    policy = desk.policy(READ_TENANTS)
+    asked = (("get", policy, "--version", "9"), ("rollback", policy, "--version", "9"), ("diff", policy, "--to", "9"))
+    for words in asked:
+        assert "has no version 9: it has version 1 only" in desk.refused(5, "policy", *words)
+    for operation in ("compute:instances:read", "compute:instances:list"):
+        desk.done("policy", "update", policy, "--document", text(allow(operation)))
+    for words in asked:
+        said = desk.refused(5, "policy", *words)
+        assert "it has versions 1 to 3. See them: frost iam policy history" in said
+        assert " or " not in said
+    assert f"there is no policy {NO_ID}" in desk.refused(5, "policy", "rollback", NO_ID, "--version", "9")

@@ -1,0 +1,180 @@
+"""What is stored but not understood any more, very many or very large, and ids that are none."""
+
+import json
+import time
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import insert, select
+
+from service.db import tables
+from service.db.engine import Database
+from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, details, document
+from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
+
+NOT_JSON, NOT_KNOWN = "{", json.dumps(document(allow("*"))).replace('"allow"', '"permit"')
+
+
+@pytest.fixture
+def iam(demo: Running) -> Iam:
+    return Iam(demo)
+
+
+def store(platform: Running, policy: str, text: str) -> None:
+    """Put a document in the database that the service would not have taken."""
+    database = Database(platform.database_url)
+    with database.write() as connection:
+        for table, column in ((tables.policies, "id"), (tables.policy_versions, "policy_id")):
+            connection.execute(table.update().where(table.c[column] == policy).values(document=text))
+    database.close()
+
+
+@pytest.mark.parametrize("text", [NOT_JSON, NOT_KNOWN])
+def test_a_stored_document_that_is_not_understood_can_be_seen_mended_and_taken_away_but_not_given(
+    own: Running, text: str
+) -> None:
+    iam = Iam(own)
+    policy, identity, group = iam.policy("p", allow("compute:*")), iam.binding("b"), iam.group("g")
+    assert iam.attach(policy, "workload_identity", identity).status == 204
+    store(own, policy, text)
+    assert [one["id"] for one in iam.get("/iam/policies?limit=200")["policies"] if one["id"] == policy] == [policy]
+    assert iam.get(f"/iam/policies/{policy}/versions/1")["version"] == 1
+    assert iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"}).status == 200
+    for answer in (
+        iam.attach(policy, "group", group),
+        iam.ask("POST", f"/iam/policies/{policy}/rollback", {"version": 1}),
+    ):
+        if answer.status != 200:  # Rolling back to what is there already changes nothing.
+            assert code(answer) == (403, "POLICY_EXCEEDS_AUTHOR")
+            assert details(answer)["answer"] == "undecided"
+    # Whoever did not make the identity has no say over it, whatever its policy means.
+    assert code(iam.as_(VIEWER).detach(policy, "workload_identity", identity)) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
+    preview = iam.ask("POST", "/iam/preview", {"change": "deletePolicy", "policyId": policy})
+    assert preview.status == 200
+    assert iam.edit(policy, allow("compute:instances:read")).status == 200
+    assert iam.decision("workload_identity", identity, "compute:instances:read")
+    store(own, policy, text)
+    assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/iam/policies?attacheeType=api_key&attacheeId=%00",
+        "/iam/groups?memberType=api_key&memberId=%00",
+        "/iam/policies/{policy}/attachments?attacheeType=api_key&attacheeId=a%00",
+    ],
+)
+def test_a_filter_by_an_id_that_is_none_finds_nothing(iam: Iam, path: str) -> None:
+    policy = iam.policy("p", allow("compute:*"))
+    found = iam.get(path.replace("{policy}", policy))
+    assert next(value for name, value in found.items() if name != "nextCursor") == []
+
+
+def test_taking_away_what_an_id_that_is_none_has_is_not_found(iam: Iam) -> None:
+    policy, group = iam.policy("p", allow("compute:*")), iam.group(str(uuid4()))
+    for path in (
+        f"/iam/policies/{policy}/attachments?attacheeType=api_key&attacheeId=%00",
+        f"/iam/groups/{group}/members?memberType=api_key&memberId=%00",
+    ):
+        assert iam.ask("DELETE", path).status == 404
+
+
+def test_a_cursor_with_anything_added_is_damaged(iam: Iam) -> None:
+    for _ in range(2):
+        iam.group(str(uuid4()))
+    cursor = iam.get("/iam/groups?limit=1")["nextCursor"]
+    assert iam.ask("GET", f"/iam/groups?limit=1&cursor={cursor}").status == 200
+    for damaged in (f"{cursor}!", f"{cursor[:9]}.{cursor[9:]}", f"{cursor}====", cursor + "AAAA"):
+        assert code(iam.ask("GET", f"/iam/groups?limit=1&cursor={damaged}")) == (400, "INVALID_CURSOR")
+
+
+def test_a_group_of_very_many_identities_is_attached_detached_and_deleted(
+    demo: Running, demo_database: Database
+) -> None:
+    iam, many = Iam(demo), 40_000
+    group, policy = iam.group(str(uuid4())), iam.policy("p", allow("compute:*"))
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    with demo_database.write() as connection:
+        owner = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == OWNER))
+        ids = [str(uuid4()) for _ in range(many)]
+        mine = {"tenant_id": WEB_SHOP, "created_by": owner, "created_at": at, "updated_at": at}
+        identity = mine | {"cluster_id": STOREFRONT, "namespace": "many", "scopes": []}
+        connection.execute(
+            insert(tables.workload_identities),
+            [identity | {"id": one, "service_account": one} for one in ids],
+        )
+        member = {"group_id": group, "tenant_id": WEB_SHOP, "added_by": owner, "added_at": at}
+        connection.execute(
+            insert(tables.group_members),
+            [member | {"member_type": "workload_identity", "member_id": one} for one in ids],
+        )
+    assert iam.attach(policy, "group", group).status == 204
+    assert code(iam.detach(policy, "group", group)) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
+    assert iam.ask("DELETE", f"/iam/groups/{group}").status == 204
+    with demo_database.write() as connection:
+        connection.execute(tables.workload_identities.delete().where(tables.workload_identities.c.namespace == "many"))
+
+
+def test_everything_a_key_may_do_is_told_in_bounded_space(own: Running) -> None:
+    iam = Iam(own)
+    targets = tuple(f"frn:*:*:*:t{number}/i{number}" for number in range(8_000))
+    policies = {
+        "terraform": iam.policy("targets", allow("*", targets=targets)),
+        "tenant-writer": iam.policy(
+            "rules", *(allow("*", targets=(f"frn:*:*:*:t/{number}",)) for number in range(500))
+        ),
+    }
+    found = {}
+    for key, policy in policies.items():
+        assert iam.attach(policy, "api_key", KEYS[key]).status == 204
+        answer = iam.ask("GET", f"/iam/access?principalType=api_key&principalId={KEYS[key]}")
+        assert len(answer.body) < 8 * 1024 * 1024
+        found[key] = next(
+            one for one in answer.json()["operations"] if one["operation"] == "organizations:tenants:update"
+        )
+    (wide,) = [grant for grant in found["terraform"]["by"] if grant.get("policyName") == "targets"]
+    assert (len(wide["targets"]), wide["targetsTotal"]) == (20, 8_000)
+    assert (len(found["tenant-writer"]["by"]), found["tenant-writer"]["byTotal"]) == (20, 502)
+
+
+def test_what_is_read_is_one_moment_whoever_writes_meanwhile(database: Database) -> None:
+    """A decision reads versions, then documents: of two moments it would mix a text with another's author."""
+    with database.read() as reading:
+        assert reading.execute(select(tables.platform_state)).all() is not None
+        before = reading.execute(select(tables.organizations.c.id)).all()
+        with database.write() as connection:
+            row = {"id": str(uuid4()), "name": "O", "slug": "o", "created_at": datetime(2026, 1, 1, tzinfo=UTC)}
+            known = {column.name for column in tables.organizations.columns}
+            connection.execute(
+                insert(tables.organizations), {name: value for name, value in row.items() if name in known}
+            )
+        assert reading.execute(select(tables.organizations.c.id)).all() == before
+    with database.read() as reading:
+        assert len(reading.execute(select(tables.organizations.c.id)).all()) == len(before) + 1
+
+
+def test_a_heavy_body_holds_nobody_else_up(own: Running) -> None:
+    """Half a megabyte that the strict reader has to walk: others are answered meanwhile."""
+    import threading
+
+    iam = Iam(own)
+    iam.get("/iam/groups")
+    body = b'{"name":"\\ud83d\\ude00","x":[' + b"1," * 480_000 + b"1]}"
+    slow: list[float] = []
+
+    def heavy() -> None:
+        iam.raw("POST", "/iam/groups", body)
+
+    workers = [threading.Thread(target=heavy) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    while any(worker.is_alive() for worker in workers):
+        start = time.perf_counter()
+        own.get("/healthz")
+        slow.append(time.perf_counter() - start)
+    for worker in workers:
+        worker.join()
+    assert len(slow) > 5
+    assert max(slow) < 0.5

@@ -1,0 +1,88 @@
+"""The catalogue place on the real platform: filter, who may do something, what a key sees."""
+
+import asyncio
+import time
+
+import pytest
+
+from client.records_iam import CATALOGUE
+from tests.homes import Home
+from tests.tui.screens import opened
+from tui.record_view import RecordView
+
+ENTER = "enter"
+FRAME_MS = 16
+
+
+async def test_C01_C02_the_catalogue_is_the_platforms_and_is_filtered_while_typing(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("4")
+        await ui.expect("528 operations", "audit:events:list", "Export audit events")
+        await ui.press("slash")
+        await ui.type("key-pairs")
+        await ui.expect("5 of 528", "compute:key-pairs:import")
+        ui.absent("audit:events:list")
+
+
+async def test_who_may_do_something_is_shown_with_the_path_and_leads_to_what_one_of_them_may(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("colon")
+        await ui.type("catalogue.who compute:launch-templates:create")
+        await ui.press(ENTER)
+        await ui.expect("Who may compute:launch-templates:create?", "Target")
+        await ui.press(ENTER)
+        await ui.expect("Who may compute:launch-templates:create on *", "deploy-pipeline", "Astrid Lindqvist")
+        await ui.cursor_on("deploy-pipeline")
+        await ui.expect("deployments", "via group deployers")
+        await ui.press(ENTER)
+        await ui.expect("What deploy-pipeline may do", "compute:launch-templates:create")
+        await ui.press("escape")
+        await ui.expect("Who may compute:launch-templates:create on *")
+        await ui.press("escape")
+        await ui.expect("528 operations")
+
+
+async def test_C07_an_api_key_reads_the_catalogue_and_elsewhere_is_told_that_a_person_is_needed(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.start()
+    secret = demo.world_key("tenant-reader")
+    result = await asyncio.to_thread(demo.frost, "config", "set", "api_key", "-", stdin=f"{secret}\n")
+    assert result.code == 0, result
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect_head("API key")
+        await ui.press("4")
+        await ui.expect("528 operations")
+        for place in "23":
+            await ui.press(place)
+            await ui.expect("groups and policies need a", "person who is signed in.")
+        await ui.press("n")
+        await ui.expect_toast("New group: this context works with an API key")
+
+
+def test_C09_twenty_thousand_operations_filter_within_a_frame() -> None:
+    rows = [
+        {"name": f"svc{n % 97}:res{n % 1313}:act{n}", "accessLevel": "read", "description": f"Do thing {n} on a res"}
+        for n in range(20_000)
+    ]
+    view = RecordView(CATALOGUE, [column._replace(wide=False) for column in CATALOGUE.columns])
+    view.replace(rows)
+    while view.prepare(1_000):
+        pass
+    best: dict[str, float] = {}
+    for _ in range(5):
+        for end in range(1, len("res131:act13") + 1):
+            line = "res131:act13"[:end]
+            began = time.process_time()
+            view.set_filter(line)
+            best[line] = min(best.get(line, 1e9), (time.process_time() - began) * 1000)
+        view.set_filter("")
+    assert max(best.values()) < FRAME_MS, best
+    view.set_filter("res131:act13")
+    assert [view[place]["name"] for place in range(len(view))] == [
+        row["name"] for row in rows if "res131:act13" in str(row["name"])
+    ]

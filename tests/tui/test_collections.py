@@ -1,0 +1,135 @@
+"""The lists of a tenant apart from any screen: pages, late answers, failures, what is kept.
+
+The platform here is a clock one can turn: pages come when the test lets them (a fake for time only).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any
+
+import pytest
+
+from client.errors import Exit, FrostError
+from tui import collections
+from tui.collections import KEPT, Collections
+
+ONE, OTHER = "tenant-1", "tenant-2"
+LOST = FrostError("no answer", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
+
+
+class Slow:
+    """Pages by tenant, each handed over when `let` is called for its tenant."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, list[Sequence[dict[str, Any]] | FrostError]] = {}
+        self.gates: dict[str, asyncio.Semaphore] = {}
+        self.told: list[str] = []
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self.lists = Collections(self.ask, self.spawn, self.told.append)
+
+    async def ask(self, question: Any) -> Any:
+        return await question(self)
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, None] | None) -> None:
+        if name in self.tasks:
+            self.tasks.pop(name).cancel()
+        if work is not None:
+            self.tasks[name] = asyncio.ensure_future(work)
+
+    async def read(self, _client: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[dict[str, Any]]]:
+        for page in self.pages[tenant]:
+            await self.gates.setdefault(tenant, asyncio.Semaphore(0)).acquire()
+            if isinstance(page, FrostError):
+                raise page
+            yield page
+
+    async def let(self, tenant: str, pages: int = 1) -> None:
+        for _ in range(pages):
+            self.gates.setdefault(tenant, asyncio.Semaphore(0)).release()
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
+    slow = Slow()
+    monkeypatch.setitem(collections.READ, "groups", slow.read)  # type: ignore[arg-type]
+    return slow
+
+
+def names(slow: Slow, tenant: str) -> list[str]:
+    return [str(row["id"]) for row in slow.lists.rows("groups", tenant).records]
+
+
+async def test_a_first_reading_shows_its_rows_as_the_pages_come(slow: Slow) -> None:
+    slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}]]
+    rows = slow.lists.read("groups", ONE)
+    assert rows.words == "refreshing"
+    await slow.let(ONE)
+    assert names(slow, ONE) == ["a"]
+    assert (rows.known, rows.words) == (False, "refreshing")
+    await slow.let(ONE, 2)
+    assert names(slow, ONE) == ["a", "b"]
+    assert (rows.known, rows.words) == (True, "")
+
+
+async def test_a_later_reading_keeps_the_old_rows_until_the_last_page(slow: Slow) -> None:
+    slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}]]
+    slow.lists.read("groups", ONE)
+    await slow.let(ONE, 2)
+    slow.pages[ONE] = [[{"id": "c"}], [{"id": "d"}]]
+    slow.lists.read("groups", ONE)
+    await slow.let(ONE)
+    assert names(slow, ONE) == ["a", "b"]
+    await slow.let(ONE, 2)
+    assert names(slow, ONE) == ["c", "d"]
+
+
+async def test_a_late_answer_for_another_tenant_is_not_among_the_rows_of_this_one(slow: Slow) -> None:
+    slow.pages[ONE], slow.pages[OTHER] = [[{"id": "theirs"}]], [[{"id": "ours"}]]
+    slow.lists.read("groups", ONE)
+    slow.lists.read("groups", OTHER)
+    await slow.let(OTHER, 2)
+    await slow.let(ONE, 2)
+    assert names(slow, OTHER) == ["ours"]
+
+
+async def test_of_two_readings_of_a_list_the_later_one_counts(slow: Slow) -> None:
+    slow.pages[ONE] = [[{"id": "old"}]]
+    slow.lists.read("groups", ONE)
+    await slow.let(ONE, 0)
+    slow.pages[ONE] = [[{"id": "new"}]]
+    slow.lists.read("groups", ONE)
+    await slow.let(ONE, 3)
+    assert names(slow, ONE) == ["new"]
+
+
+async def test_a_failure_keeps_the_rows_says_so_and_the_next_reading_mends_it(slow: Slow) -> None:
+    slow.pages[ONE] = [[{"id": "a"}]]
+    slow.lists.read("groups", ONE)
+    await slow.let(ONE, 2)
+    slow.pages[ONE] = [LOST]
+    rows = slow.lists.read("groups", ONE, quiet=True)
+    await slow.let(ONE, 2)
+    assert names(slow, ONE) == ["a"]
+    assert (rows.words, rows.error) == ("not refreshed, r tries again", LOST)
+    slow.pages[ONE] = [[{"id": "b"}]]
+    slow.lists.read("groups", ONE, quiet=True)
+    await slow.let(ONE, 2)
+    assert (names(slow, ONE), rows.words, rows.error) == (["b"], "", None)
+
+
+async def test_leaving_the_context_forgets_everything_and_ends_what_is_read(slow: Slow) -> None:
+    slow.pages[ONE] = [[{"id": "a"}]]
+    slow.lists.read("groups", ONE)
+    await slow.let(ONE, 0)
+    slow.lists.drop()
+    await slow.let(ONE, 2)
+    assert names(slow, ONE) == []
+
+
+async def test_only_the_lists_looked_at_lately_are_kept(slow: Slow) -> None:
+    for number in range(KEPT + 20):
+        slow.lists.put("groups", f"tenant {number}", {"id": "a"})
+    assert names(slow, "tenant 0") == []
+    assert names(slow, f"tenant {KEPT + 19}") == ["a"]

@@ -1,0 +1,246 @@
+"""The policies place on the real platform: rules, attachments, versions, the way back, and deleting."""
+
+import asyncio
+
+import pytest
+
+from tests.acceptance.iam import Desk, text
+from tests.acceptance.people import VIEWER
+from tests.homes import Home
+from tests.tui.screens import opened
+from tui.launch import Launch
+
+ENTER = "enter"
+DEPLOYMENTS = "de1b1471-320a-48ea-b7a7-88d106762832"
+LOOK = "43f2f193-6e85-4f08-b592-7b0fe339d309"
+EVERYTHING = {"name": "all", "access": "allow", "operations": ["compute:*"], "targets": ["*"]}
+
+
+async def test_the_rules_of_a_policy_are_readable_and_an_orphaned_one_says_so(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("2")
+        await ui.expect("7 policies", "orphaned: Sam")
+        await ui.cursor_on("deployments")
+        await ui.expect("3 rules", "1  roll-out · allow", "may  compute:instances:*", "frn:region equals se-sto-1")
+        await ui.press("f")
+        await ui.expect("3 rules, folded", "compute:instances:* and 6 more")
+        await ui.press("f")
+        await ui.expect("compute:launch-templates:*")
+        await ui.cursor_on("contractor access")
+        await ui.expect("Orphaned", "its author holds nothing", "contractors  (group)")
+
+
+async def test_a_policy_is_attached_to_several_at_once_and_detached_by_marks(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("2")
+        await ui.expect("look at compute")
+        await ui.cursor_on("look at compute")
+        await ui.press("t")
+        await ui.expect("Attachments of look at compute", "attached to nothing")
+        await ui.press("n")
+        await ui.expect("Attach look at compute to", "deployers", "backup-runner")
+        await ui.type("tenant-")
+        await ui.press("tab", "tab")
+        await ui.expect("2 marked")
+        await ui.press(ENTER)
+        await ui.expect("Attach policy?", "2 keys and identities")
+        await ui.pilot.pause(0.3)
+        await ui.press("y")
+        await ui.expect("2 attachments", "tenant-reader", "tenant-writer")
+        assert len(Desk(demo).attached(LOOK)) == 2
+        await ui.press("g", "space", "space", "delete")
+        await ui.expect("Detach policy?", "tenant-reader (API key), tenant-writer (API key)")
+        await ui.pilot.pause(0.3)
+        await ui.press("y")
+        await ui.expect("attached to nothing")
+        await ui.press("z")
+        await ui.expect("2 attachments")
+        await ui.press("escape")
+        await ui.expect("7 policies")
+        assert ui.under_cursor == "look at compute"
+
+
+async def test_O42_a_version_differs_in_text_and_in_effect_and_is_rolled_back_to(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("2")
+        await ui.expect("deployments")
+        await ui.cursor_on("deployments")
+        await ui.press("v")
+        await ui.expect("Versions of deployments", "3 versions", "► 3", "Jonas Berg")
+        await ui.press("b")
+        await ui.expect_toast("Roll back to this version: this is the version in force")
+        await ui.press("G", ENTER)
+        await ui.expect("Version 1 to 3", "32 gained, 64 lost", "− compute:instances:delete")
+        await ui.press("end")
+        await ui.expect('"keep-production"')
+        await ui.press("escape", "b")
+        await ui.expect("Roll back to version 1?", "as version 4", "3 keys and identities", "lost")
+        assert ui.app.focused is not None
+        assert ui.app.focused.id == "no"
+        await ui.pilot.pause(0.3)
+        await ui.press("y")
+        await ui.expect("4 versions", "► 4", "rollback to 1")
+    assert len(Desk(demo).done("policy", "get", DEPLOYMENTS)["document"]["rules"]) == 1
+
+
+async def test_a_policy_changed_meanwhile_is_said_with_who_did_it_and_what_was_typed_stays(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("2")
+        await ui.expect("look at compute")
+        await ui.cursor_on("look at compute")
+        await ui.press("N")
+        await ui.expect("Rename or describe policy")
+        done = await asyncio.to_thread(Desk(demo).iam, "policy", "update", LOOK, "--description", "For nobody")
+        assert done.code == 0, done
+        await ui.press("ctrl+a", "ctrl+k")
+        await ui.type("watch compute")
+        await ui.press(ENTER)
+        await ui.expect("Meanwhile description changed by Astrid Lindqvist", "watch compute", "version 2 now")
+        await ui.press(ENTER)
+        await ui.until(lambda: ui.under_cursor == "watch compute", "the new name")
+
+
+async def test_deleting_a_policy_names_what_goes_and_what_is_lost(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("2")
+        await ui.expect("checkout service")
+        await ui.cursor_on("checkout service")
+        await ui.press("delete")
+        await ui.expect("Delete policy?", "1 attachment, 1 version; for good", "Web Shop", "shop/checkout")
+        await ui.pilot.pause(0.3)
+        await ui.press(ENTER)
+        await ui.until(lambda: "Delete policy?" not in ui.text, "the question gone")
+        await ui.press("delete")
+        await ui.expect("Delete policy?")
+        await ui.pilot.pause(0.3)
+        await ui.press("y")
+        await ui.expect_toast("Deleted policy checkout service")
+        await ui.expect("6 policies")
+
+
+async def test_what_becomes_inert_is_said_before(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo.start()
+    desk = Desk(demo)
+    checkout = ("--type", "workload_identity", "--id", "47eaa099-2cb6-416d-86dc-283cf0480ff9")
+    detached = desk.iam("policy", "detach", "627bf322-5fac-4cb6-a34a-cb115ee347dd", *checkout)
+    assert detached.code == 0, detached
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("2")
+        await ui.expect("deployments")
+        await ui.cursor_on("deployments")
+        await ui.press("delete")
+        await ui.expect("1 left inert", "−83  inert")
+
+
+async def test_O31_a_viewer_is_refused_with_a_counterexample(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo.start()
+    desk = Desk(demo)
+    policy = desk.policy(EVERYTHING, name="a lot")
+    demo.sign_in(VIEWER)
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("2")
+        await ui.expect("a lot")
+        await ui.cursor_on("a lot")
+        await ui.press("a")
+        await ui.expect("Attach a lot to", "deployers")
+        await ui.type("deployers")
+        await ui.press(ENTER)
+        await ui.expect("Attach policy?")
+        await ui.pilot.pause(0.3)
+        await ui.press("y")
+        await ui.expect_toast("for example compute:")
+        assert policy
+
+
+async def test_enter_opens_the_editor_and_leaving_it_comes_back_to_the_policy(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("2")
+        await ui.expect("look at compute")
+        await ui.cursor_on("look at compute")
+        await ui.press(ENTER)
+        await ui.expect('"schemaVersion": "1"', "compute:instances:read")
+        await ui.press("escape", "q")
+        await ui.expect("7 policies")
+        assert ui.under_cursor == "look at compute"
+
+
+async def test_the_line_and_the_palette_reach_a_policy_by_name_from_anywhere(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("1")
+        await ui.expect("Data Lake")
+        await ui.press("colon")
+        await ui.type("policies.versions deployments")
+        await ui.press(ENTER)
+        await ui.expect("Versions of deployments")
+        await ui.press("1", "colon")
+        await ui.type(f"iam policy attachments {DEPLOYMENTS}")
+        await ui.press(ENTER)
+        await ui.expect("Attachments of deployments", "deployers")
+        await ui.press("1", "colon")
+        await ui.type("members.add")
+        await ui.press(ENTER)
+        await ui.expect_toast("works inside of one of the groups")
+        await ui.press("3")
+        await ui.expect("on call")
+        await ui.press("1", "ctrl+p")
+        await ui.type("on call")
+        await ui.expect("Open group on call")
+        await ui.press(ENTER)
+        await ui.expect("Members of on call")
+
+
+async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
+        await ui.press("2")
+        await ui.expect("deployments")
+        for key, title in (("n", "New policy"), ("a", "Attach policy"), ("delete", "Delete policy")):
+            await ui.press(key)
+            await ui.expect_toast(f"{title}: frost was started with --read-only")
+        await ui.press("v")
+        await ui.expect("Versions of deployments")
+        await ui.press("G", "b")
+        await ui.expect_toast("Roll back to this version: frost was started with --read-only")
+
+
+async def test_a_policy_written_elsewhere_appears_and_the_cursor_stays(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("2")
+        await ui.expect("deployments")
+        await ui.cursor_on("from the office")
+        made = await asyncio.to_thread(
+            Desk(demo).iam, "policy", "create", "--name", "from elsewhere", "--document", text(EVERYTHING)
+        )
+        assert made.code == 0, made
+        await ui.press("r")
+        await ui.expect("from elsewhere", "8 policies")
+        assert ui.under_cursor == "from the office"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_I03_policies_versions_and_the_difference_fit(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with opened(shared, monkeypatch, size=size) as ui:
+        await ui.press("2")
+        await ui.expect("deployments", "orphaned: Sam Okafor", "Version", "Uses", "e edit")
+        await ui.cursor_on("deployments")
+        await ui.press("v")
+        await ui.expect("Versions of deployments", "► 3", "2026-", "update")
+        await ui.press("G", ENTER)
+        await ui.expect("Version 1 to 3", "32 gained, 64 lost", "↑ ↓ scroll · Esc leaves")
+        await ui.press("escape", "b")
+        await ui.expect("Roll back to version 1?", "y Roll back", "Roll back  ")
