@@ -32,6 +32,8 @@ class Situation(NamedTuple):
     identity_known: bool = False
     undo: str = ""
     """What the last reversible action was, as long as it can be taken back."""
+    lasting: str = ""
+    """What was done last where that stays, as `rolling back a version`."""
     earlier: bool = False
     later: bool = False
     """Whether there is a view before and after this one in the history."""

@@ -68,6 +68,12 @@ def _key_in_the_way(situation: Situation) -> str:
     return "this context has an API key; it needs no sign-in" if api_key else ""
 
 
+def _nothing_to_undo(situation: Situation) -> str:
+    if situation.undo:
+        return ""
+    return f"nothing to take back: {situation.lasting} stays" if situation.lasting else "there is nothing to take back"
+
+
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
@@ -128,7 +134,7 @@ ACTIONS: tuple[Action, ...] = (
         "app.undo",
         "Undo",
         ("z",),
-        reason=lambda s: "" if s.undo else "there is nothing to take back",
+        reason=_nothing_to_undo,
         help="Take back the last reversible change",
     ),
     Action("app.earlier", "The view before", ("[",), reason=lambda s: "" if s.earlier else "this is the first view"),

@@ -40,12 +40,21 @@ class Travel(Message):
 
 
 class Undoable(Message):
-    """Something was done that can be taken back; `words` say what."""
+    """Something was done that can be taken back; `words` say what, `back` what taking it back does."""
 
-    def __init__(self, words: str, undo: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, words: str, undo: Callable[[], Awaitable[None]], back: str) -> None:
         super().__init__()
         self.words = words
         self.undo = undo
+        self.back = back
+
+
+class Lasting(Message):
+    """Something was done that stays; `words` name it. What was done before can no longer be taken back by itself."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words
 
 
 class SignInWanted(Message):

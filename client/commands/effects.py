@@ -3,14 +3,21 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import click
+
+from client.api import trials
 from client.commands import asking
 from client.commands.invocation import Invocation
 from client.core import Call
 from client.errors import FrostError
 from client.text import safe
 
+DRY_RUN = click.Option(
+    ["--dry-run"], is_flag=True, help="Say what keys and identities would gain and lose; change nothing (frost)."
+)
 WIDE = 5
 """From so many keys and identities on, a change is confirmed by typing the name (design: Screens)."""
+_NOBODY = "no key and no identity gains or loses anything by it"
 
 
 def preview(run: Invocation, calls: Callable[[str], Call]) -> Mapping[str, Any] | FrostError:
@@ -41,21 +48,45 @@ def confirm_deletion(
         run.talk.say(f"its effect is not shown: {preview.message}")
         wide = True
     else:
-        found = [one for one in preview["principals"] if _matters(one)]
+        found = _concerned(preview)
         wide = len(found) >= WIDE
         for line in lines(found):
             run.talk.more(line)
         if not found:
-            run.talk.say("no key and no identity gains or loses anything by it")
+            run.talk.say(_NOBODY)
     asking.confirm(run.talk, "Delete it? It cannot be undone.", refused="", hint="", typed=name if wide else "")
 
 
-def lines(principals: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def dry_run(run: Invocation, change: str, **names: str) -> None:
+    """What a change would give and take, in place of making it; whether it would be refused is not told.
+
+    Args:
+        change: As `client.api.trials.preview` calls it.
+        names: What it is about, by member of the wire.
+    """
+    told(run, run.call_for_tenant(lambda tenant: trials.preview(tenant, change, **names)))
+
+
+def told(run: Invocation, preview: Mapping[str, Any]) -> None:
+    """Print an effect as the data of a dry run."""
+    if run.output.structured:
+        run.output.document({"dryRun": True, **preview})
+        return
+    run.output.lines(lines(_concerned(preview)) or [_NOBODY])
+    run.output.note("nothing was changed: this is a dry run")
+
+
+def lines(principals: Sequence[Mapping[str, Any]]) -> list[str]:
     """Each key and identity that a change gives something or takes something from, and what, a line each."""
+    shown = []
     for one in principals:
-        yield f"  {one.get('type')} {safe(one.get('name') or one.get('id'), 60)}"
-        for effect in _effects(one):
-            yield f"    {effect}"
+        shown.append(f"  {one.get('type')} {safe(one.get('name') or one.get('id'), 60)}")
+        shown += [f"    {effect}" for effect in _effects(one)]
+    return shown
+
+
+def _concerned(preview: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in preview["principals"] if _matters(one)]
 
 
 def _matters(one: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from client import records_iam
 from client.api import policies
-from client.commands import paging
+from client.commands import effects, paging
 from client.commands.frame import leaf
 from client.commands.iam_input import ATTACHEE_TYPES, pair
 from client.commands.iam_missing import missing
@@ -15,15 +15,19 @@ from client.errors import usage
     "attach",
     ID,
     *pair(ATTACHEE_TYPES, required=True, verb="it is attached to"),
+    effects.DRY_RUN,
     examples=("frost iam policy attach POLICY_ID --type group --id GROUP_ID",),
 )
-def attach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
+def attach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run: bool) -> None:
     """Attach a policy to a key, an identity or a group.
 
     It counts from their next request on. A key with a policy may do only what its scopes, its creator and its
     policies all allow.
     """
     with missing(run, ("policy", policy_id), (kind, identifier)):
+        if dry_run:
+            effects.dry_run(run, "attach", policyId=policy_id, principalType=kind, principalId=identifier)
+            return
         made = run.change_for_tenant(lambda tenant: policies.attach(tenant, policy_id, kind, identifier))
     run.output.done(
         f"policy {policy_id} is attached to {kind} {identifier} now" if made.changed else "already attached",
@@ -35,9 +39,10 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
     "detach",
     ID,
     *pair(ATTACHEE_TYPES, required=True, verb="it is detached from"),
+    effects.DRY_RUN,
     examples=("frost iam policy detach POLICY_ID --type api_key --id KEY_ID",),
 )
-def detach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
+def detach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run: bool) -> None:
     """Detach a policy from a key, an identity or a group.
 
     It no longer counts from their next request on.
@@ -45,6 +50,9 @@ def detach(run: Invocation, policy_id: str, kind: str, identifier: str) -> None:
     unrelated = f"policy {policy_id} is not attached to {kind} {identifier}"
     see = f"frost iam policy attachments {policy_id}"
     with missing(run, ("policy", policy_id), (kind, identifier), unrelated=unrelated, see=see):
+        if dry_run:
+            effects.dry_run(run, "detach", policyId=policy_id, principalType=kind, principalId=identifier)
+            return
         run.change_for_tenant(lambda tenant: policies.detach(tenant, policy_id, kind, identifier))
     run.output.done(
         f"policy {policy_id} is no longer attached to {kind} {identifier}",

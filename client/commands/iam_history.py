@@ -6,7 +6,7 @@ import click
 
 from client import records_iam
 from client.api import policies, trials
-from client.commands import paging
+from client.commands import effects, paging
 from client.commands.formats import json_text
 from client.commands.frame import leaf
 from client.commands.iam_missing import missing, missing_version
@@ -39,16 +39,21 @@ def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | No
     "rollback",
     ID,
     click.Option(["--version", "number"], required=True, type=_NUMBER, metavar="N", help="The version to take back."),
+    effects.DRY_RUN,
     ours=True,
     examples=("frost iam policy rollback POLICY_ID --version 3",),
 )
-def rollback(run: Invocation, policy_id: str, number: int) -> None:
+def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> None:
     """Take the document of an earlier version back.
 
     It becomes the newest version; name and description stay.
 
     You become its author: it must stay within what you hold. Nothing is lost, so there is no question.
     """
+    if dry_run:
+        document = _version(run, policy_id, number)["document"]
+        effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=json_text(document))
+        return
     with missing_version(run, policy_id, number):
         made = run.change_for_tenant(lambda tenant: policies.roll_back(tenant, policy_id, number))
     run.output.record(records_iam.POLICY, made.record)

@@ -2,7 +2,7 @@
 
 from client import records_iam
 from client.api import groups
-from client.commands import paging
+from client.commands import effects, paging
 from client.commands.frame import Group
 from client.commands.iam_group import ID
 from client.commands.iam_input import MEMBER_TYPES, pair
@@ -16,11 +16,15 @@ member = Group("member", help="The members of a group.")
     "add",
     ID,
     *pair(MEMBER_TYPES, required=True, verb="is added"),
+    effects.DRY_RUN,
     examples=("frost iam group member add GROUP_ID --type api_key --id KEY_ID",),
 )
-def add(run: Invocation, group_id: str, kind: str, identifier: str) -> None:
+def add(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: bool) -> None:
     """Add a key or an identity; the group's policies count from its next request on."""
     with missing(run, ("group", group_id), (kind, identifier)):
+        if dry_run:
+            effects.dry_run(run, "addMember", groupId=group_id, principalType=kind, principalId=identifier)
+            return
         made = run.change_for_tenant(lambda tenant: groups.add_member(tenant, group_id, kind, identifier))
     run.output.done(
         f"{kind} {identifier} is a member of group {group_id} now" if made.changed else "already a member",
@@ -46,13 +50,17 @@ def list_(run: Invocation, group_id: str, limit: int | None, cursor: str | None,
     "remove",
     ID,
     *pair(MEMBER_TYPES, required=True, verb="is removed"),
+    effects.DRY_RUN,
     examples=("frost iam group member remove GROUP_ID --type api_key --id KEY_ID",),
 )
-def remove(run: Invocation, group_id: str, kind: str, identifier: str) -> None:
+def remove(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: bool) -> None:
     """Remove a key or an identity; from its next request on, the group's policies no longer count for it."""
     unrelated = f"{kind} {identifier} is no member of group {group_id}"
     see = f"frost iam group member list {group_id}"
     with missing(run, ("group", group_id), (kind, identifier), unrelated=unrelated, see=see):
+        if dry_run:
+            effects.dry_run(run, "removeMember", groupId=group_id, principalType=kind, principalId=identifier)
+            return
         run.change_for_tenant(lambda tenant: groups.remove_member(tenant, group_id, kind, identifier))
     run.output.done(
         f"{kind} {identifier} is no longer a member of group {group_id}",

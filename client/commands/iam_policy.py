@@ -108,8 +108,10 @@ def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bo
     click.Option(["--description"], metavar="TEXT", help='The new description; "" clears it.'),
     document.flag(required=False),
     click.Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
+    effects.DRY_RUN,
     examples=(
         "frost iam policy update POLICY_ID --document @readers.json",
+        "frost iam policy update POLICY_ID --document @readers.json --dry-run",
         "frost iam policy update POLICY_ID --name readers --if-version 4",
     ),
 )
@@ -120,6 +122,7 @@ def update(
     description: str | None,
     document_: str | None,
     if_version: int | None,
+    dry_run: bool,
 ) -> None:
     """Change a policy; what is not given stays.
 
@@ -131,6 +134,9 @@ def update(
     draft = None if document_ is None else document.given(run, document_)
     text = None if draft is None else draft.text
     with missing(run, ("policy", policy_id)), document.named(draft):
+        if dry_run:
+            _update_played(run, policy_id, text, if_version)
+            return
         made = run.change_for_tenant(
             lambda tenant: policies.update(
                 tenant, policy_id, name=name, description=description, document_text=text, version=if_version
@@ -139,6 +145,17 @@ def update(
     run.output.record(records_iam.POLICY, made.record)
     if not made.changed:
         run.output.note("nothing changed: it is like that already")
+
+
+def _update_played(run: Invocation, policy_id: str, text: str | None, if_version: int | None) -> None:
+    """The effect of an update; that of a name or a description is none."""
+    now = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))["version"]
+    if if_version not in (None, now):
+        run.output.warn(f"it is version {now} by now: with --if-version {if_version} the change would be refused")
+    if text is None:
+        effects.told(run, {"principals": []})
+    else:
+        effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=text)
 
 
 @policy.leaf("delete", ID, FORCE, examples=("frost iam policy delete POLICY_ID",))

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from sqlalchemy import delete, update
 from service.db import tables
 from service.db.engine import Database
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, deny, details, document
-from tests.service.running import ADMIN, MEMBER, OWNER, VIEWER, WEB_SHOP, Running
+from tests.service.running import ADMIN, MEMBER, OUTSIDER, OWNER, VIEWER, WEB_SHOP, Running
 
 READS = [
     f"compute:{resource}:read"
@@ -294,6 +295,38 @@ def test_a20_nothing_in_a_query_reaches_the_decision(iam: Iam, query: str) -> No
     name = query.partition("=")[0]
     assert code(viewer.ask("POST", "/iam/policies", body | {name: "owner"})) == (400, "INVALID_INPUT")
     assert iam.platform.get(f"/api/v1/tenants/{WEB_SHOP}?{query}", key="tenant-writer").status == 403
+
+
+PLANTED = {
+    "target": "*",
+    "role": "owner",
+    "organizationId": AURORA,
+    "isAdmin": True,
+    "tenantId": WEB_SHOP,
+    "scopes": ["*"],
+    "asAuthor": False,
+}
+
+
+def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
+    """Generated over the table of rules: each refusal is the same with and without what could be taken for facts."""
+    from service.access.authority import RULES
+
+    query = "&".join(f"{name}={json.dumps(value).strip(chr(34))}" for name, value in PLANTED.items())
+    ids = {"tenant_id": WEB_SHOP, "organization_id": AURORA, "key_id": KEYS["terraform"], "version": "1"}
+    asked = 0
+    for (method, path), rule in RULES.items():
+        if rule.local or rule.who == "anyone" or rule.scope_of is None:
+            continue
+        real = re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], IDENTITIES["checkout"]), path)
+        for who in ({"as_": OUTSIDER}, {"key": "ci-preview"}):
+            plain = iam.platform.ask(method, real, **who)
+            assert plain.status == 403, (method, path, who, plain)
+            told = iam.platform.ask(method, f"{real}?{query}", **who)
+            given = iam.platform.ask(method, real, **who, body=PLANTED)
+            assert code(told) == code(given) == code(plain), (method, path, who)
+            asked += 1
+    assert asked >= 70
 
 
 def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:

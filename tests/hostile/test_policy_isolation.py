@@ -158,6 +158,7 @@ WHOLE = '{"schemaVersion":"1","rules":[' + RULE + "]}"
         pytest.param(WHOLE % ',"constraints":{"equals":{"frn:region":NaN}}', "NaN is not JSON", id="e02 nan"),
         pytest.param(WHOLE % ',"constraints":{"equals":{"frn:region":Infinity}}', "Infinity", id="e02 infinity"),
         pytest.param("[" * 100_000 + "]" * 100_000, "nested deeper than 16", id="e03"),
+        pytest.param("[" * 17 + "]" * 17, "nested deeper than 16", id="e03 by one level"),
         pytest.param('{"schemaVersion":' + "9" * 5_000 + "}", "more than 100 characters", id="e04"),
         pytest.param(WHOLE % ',"name":"\\ud800"', "half a surrogate pair", id="e05"),
         pytest.param(WHOLE % ',"constraints":{"Equals":{"frn:region":"x"}}', "unknown operator", id="e11 case"),

@@ -1,8 +1,10 @@
 """Reading policy documents. checklist O14 to O37; hostile E01 to E06, E10 to E12, E17."""
 
+import contextlib
 import json
 import random
 import time
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.policy.catalogue import Catalogue
-from service.policy.document import DocumentRefused, Problem, Reading, canonical, read
+from service.policy.document import DocumentRefused, Problem, Reading, canonical, canonical_text, read
 from service.policy.matching import _remembered, glob
 from tests.policy import worlds
 
@@ -230,6 +232,22 @@ def test_of_thousands_of_problems_the_first_are_told_and_the_rest_not_looked_at(
     assert len(looked) <= 20
 
 
+@pytest.mark.parametrize("kind", [*HUGE, "rules", "targets that are"])
+def test_e17_whatever_is_in_a_quarter_of_a_megabyte_it_is_read_within_64_megabytes(kind: str) -> None:
+    largest = {
+        "rules": text(*[{**RULE, "constraints": {"equals": {"frn:resourceTag/env": f"v{n}"}}} for n in range(500)]),
+        "targets that are": text({**RULE, "targets": [f"frn:*:*:*:t/{number}" for number in range(12_000)]}),
+    }
+    source = (HUGE | largest)[kind]
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(DocumentRefused):
+            read(source, CATALOGUE)
+        assert tracemalloc.get_traced_memory()[1] < 64 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
+
+
 def test_of_thousands_of_warnings_the_first_are_told() -> None:
     blocks = ["::/0"] * 20_000
     assert len(accepted(text({**RULE, "constraints": {"ipInRange": {"frn:sourceIp": blocks}}})).warnings) == 20
@@ -282,6 +300,55 @@ def test_E18_any_value_is_read_or_refused_with_a_place(value: Any) -> None:
     except DocumentRefused as refused:
         problems = refused.problems
     assert all(problem.line >= 1 and problem.column >= 1 and problem.path.startswith("$") for problem in problems)
+
+
+JUNK = ["*", "allow", "deny", "1", 1, None, True, [], {}, "", "frn:*:*:*:a/b", "compute:*", "10.0.0.0/8", "\u200b", 1e9]
+
+
+def mutated(chance: random.Random, value: Any) -> Any:
+    """A document with something in it replaced, removed, doubled or renamed."""
+    if isinstance(value, dict) and value and chance.random() < 0.8:
+        name = chance.choice(list(value))
+        rest = {other: value[other] for other in value if other != name}
+        if chance.random() < 0.1:
+            return rest
+        renamed = name if chance.random() < 0.9 else chance.choice((name.upper(), name + " ", "x"))
+        return {**rest, renamed: mutated(chance, value[name])}
+    if isinstance(value, list) and value and chance.random() < 0.8:
+        place = chance.randrange(len(value))
+        return [*value[:place], *[mutated(chance, value[place])] * chance.choice((0, 1, 1, 1, 2)), *value[place + 1 :]]
+    if isinstance(value, str) and value and chance.random() < 0.5:
+        place = chance.randrange(len(value))
+        return value[:place] + chance.choice(("*", ":", "/", "", " ", "z", "9")) + value[place + 1 :]
+    return chance.choice(JUNK)
+
+
+def fuzzed(seed: int, rounds: int) -> tuple[int, int]:
+    """How many mutated documents were accepted and refused; an accepted one is the same once it was stored."""
+    chance = random.Random(seed)
+    accepted_ones = refused_ones = 0
+    for _ in range(rounds):
+        value = canonical(worlds.document(chance, most=2))
+        for _ in range(chance.choice((0, 1, 1, 2, 3))):
+            value = mutated(chance, value)
+        try:
+            found = read(json.dumps(value), CATALOGUE).document
+        except DocumentRefused:
+            refused_ones += 1
+            continue
+        accepted_ones += 1
+        assert read(canonical_text(found), CATALOGUE).document == found, value
+    return accepted_ones, refused_ones
+
+
+def test_E18_documents_with_something_changed_are_read_or_refused_and_the_same_when_stored() -> None:
+    assert min(fuzzed(1, 5_000)) > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_E18_a_million_of_them(seed: int) -> None:
+    fuzzed(1_000 + seed, 50_000)
 
 
 def test_E10_a_pattern_of_many_stars_is_answered_in_linear_time() -> None:

@@ -111,7 +111,7 @@ async def test_a_new_policy_wants_a_name_and_nothing_else(demo: Home, monkeypatc
         await it.press(*"nightly", "enter")
         await it.expect("Policy  nightly  version 1")
         assert any(one["name"] == "nightly" for one in await policies(it.ui))
-        await it.press("ctrl+w")
+        await it.press("ctrl+g")
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
         assert it.editor.saved is not None
 

@@ -15,13 +15,15 @@ def _unsaved(situation: Situation) -> str:
     draft = situation.record or {}
     if situation.read_only:
         return situation.read_only
+    if draft.get("saving"):
+        return "it is being saved"
     if draft.get("unreadable"):
-        return "the document cannot be read"
+        return str(draft["unreadable"])
     return "" if draft.get("changed") else "nothing was changed"
 
 
 def _readable(situation: Situation) -> str:
-    return "the document cannot be read" if (situation.record or {}).get("unreadable") else ""
+    return str((situation.record or {}).get("unreadable") or "")
 
 
 def _problems(situation: Situation) -> str:
@@ -107,13 +109,13 @@ ACTIONS: tuple[Action, ...] = (
         "$EDITOR",
         help="The same text in the editor of your own; what it leaves comes back here",
     ),
-    Action("editor.format", "Format", ("f7", "f"), reason=_readable, help="Lays the text out anew; its meaning stays"),
+    Action("editor.format", "Format", ("f7", "f"), help="Lays the text out anew; its meaning stays"),
     Action("editor.template", "Begin with a template", ("m",), help="Replaces the text", dialog=True),
     Action("editor.changes", "Gained and lost", ("c",), reason=_readable, help="Operations the draft gives and takes"),
     Action("editor.palette", "Palette", ("ctrl+p", ":"), dialog=True, help="Everything that can be done, by name"),
     Action("editor.menu", "Actions", ("f10", "x"), "actions", dialog=True, help="What can be done here"),
     Action("editor.help", "Help", ("f1", "?"), "help", dialog=True),
-    Action("editor.close", "Leave", ("ctrl+w", "q"), "leave", help="Asks when something is not saved", dialog=True),
+    Action("editor.close", "Leave", ("ctrl+g", "q"), "leave", help="Asks when something is not saved", dialog=True),
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}

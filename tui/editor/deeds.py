@@ -222,6 +222,7 @@ def do_help(editor: "PolicyEditor") -> None:
             ("^c ^x ^v", "Copy, cut, paste", ""),
             ("^a ^e", "Begin and end of the line", ""),
             ("^← ^→", "A word back, a word on", ""),
+            ("^w ^u ^k", "Delete the word before, the line up to here, the rest of the line", ""),
         )
     ]
     sheet += [
@@ -260,3 +261,7 @@ async def do_close(editor: "PolicyEditor") -> None:
             editor.leave(keep=False)
     elif chosen is not None:
         editor.leave(keep=chosen == "keep")
+        if chosen == "keep":
+            door = "policies.edit" if editor.draft.id else "policies.create"
+            key = editor.keys.label(door)
+            editor.toast("The draft is kept" + (f": {key} offers it again" if key else ""))

@@ -3,16 +3,18 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import ClassVar
 
+from rich.segment import Segment
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from client.text import cut, safe
+from client.text import cut, safe, width
 from tui.editor import request
 from tui.editor.request import FIELDS, NONE, UNKNOWN, Request
 from tui.widgets.line_input import LineInput
@@ -30,8 +32,21 @@ class FieldInput(LineInput):
         if self.first(event.key):
             event.stop()
             event.prevent_default()
+        elif event.key == "space" and self.id == "field-asAuthor":
+            event.stop()
+            event.prevent_default()
+            self.value = "no" if self.value.strip() == "yes" else "yes"
         else:
             await super()._on_key(event)
+
+    def render_line(self, y: int) -> Strip:
+        """Without the keyboard it shows its begin, and that there is more."""
+        cells = self.scrollable_content_region.width
+        if self.has_focus or y or width(safe(self.value)) <= cells:
+            return super().render_line(y)
+        return Strip([Segment(cut(safe(self.value), cells), self.rich_style)]).extend_cell_length(
+            cells, self.rich_style
+        )
 
 
 class _Fields(Vertical):
@@ -50,7 +65,7 @@ class _Fields(Vertical):
 
     def compose(self) -> ComposeResult:
         for field in FIELDS:
-            made = FieldInput(placeholder=field.rest, id=f"field-{field.name}")
+            made = FieldInput(placeholder=field.hint or field.rest, id=f"field-{field.name}")
             made.value = self.form.values.get(field.name, "")
             made.first = self.form.first
             yield made
@@ -86,7 +101,7 @@ class RequestForm(Widget):
     RequestForm {{
         height: {len(FIELDS) + 1};
         padding: 0 1;
-        & > .form--message {{ height: 1; color: $text-muted; }}
+        & > .form--message {{ height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }}
     }}
     """
 
@@ -94,12 +109,13 @@ class RequestForm(Widget):
         """The request is another one, or cannot be tried."""
 
     class Typed(Message):
-        """A key changed a field: something may be offered."""
+        """A key changed a field: something may be offered where it wrote."""
 
-        def __init__(self, field: str, entry: Input) -> None:
+        def __init__(self, field: str, entry: Input, *, wrote: bool) -> None:
             super().__init__()
             self.field = field
             self.entry = entry
+            self.wrote = wrote
 
     def __init__(self, values: Mapping[str, str], *, first: Callable[[str], bool]) -> None:
         super().__init__(id="request")
@@ -138,21 +154,35 @@ class RequestForm(Widget):
         self.screen.set_focus(self.query_one(f"#field-{name}"))
 
     def action_step(self, by: int) -> None:
+        if not self.step(by):
+            self.take_end(by)
+
+    def step(self, by: int) -> bool:
+        """Give the keyboard to the next field; False behind the last and before the first one."""
         fields = list(self.query(FieldInput))
-        at = next((at for at, field in enumerate(fields) if field.has_focus), 0)
-        self.screen.set_focus(fields[(at + by) % len(fields)])
+        at = next((at for at, field in enumerate(fields) if field.has_focus), 0) + by
+        if not 0 <= at < len(fields):
+            return False
+        self.screen.set_focus(fields[at])
+        return True
+
+    def take_end(self, by: int) -> None:
+        """Give the keyboard to the first field, or to the last one when one comes backwards."""
+        self.screen.set_focus(list(self.query(FieldInput))[0 if by > 0 else -1])
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
         name = (event.input.id or "").removeprefix("field-")
-        if self.values.get(name, "") == event.value:
+        before = self.values.get(name, "")
+        if before == event.value:
             return
         self.values[name] = event.value
         self._check(name)
         if event.input.has_focus:
             self.touched = True
-            self.post_message(self.Typed(name, event.input))
+            wrote = len(event.value) > len(before) and name != "asAuthor"
+            self.post_message(self.Typed(name, event.input, wrote=wrote))
 
     def _check(self, name: str) -> None:
         problem = request.problem(name, self.values.get(name, ""), self.catalogue)
@@ -177,16 +207,13 @@ class RequestForm(Widget):
         focused = self.screen.focused
         here = (focused.id or "").removeprefix("field-") if isinstance(focused, FieldInput) else ""
         wrong = here if here in self.problems else next(iter(self.problems), "")
-        cells = max(self.content_size.width, 20)
         if wrong:
             words = f"! {request.BY_NAME[wrong].label}: {self.problems[wrong]}"
-            said = Content.styled(cut(safe(words), cells), "$text-error")
+            said = Content.styled(safe(words), "$text-error")
         elif here:
             note = request.state(here, self.values.get(here, ""))
             takes = request.BY_NAME[here].takes
-            said = Content.styled(
-                cut(f"{note} · {takes}" if note and self.values.get(here) else takes, cells), "$text-muted"
-            )
+            said = Content.styled(f"{note} · {takes}" if note and self.values.get(here) else takes, "$text-muted")
         else:
-            said = Content.styled(cut("? unknown · ∅ known to be none · = known", cells), "$text-disabled")
+            said = Content.styled("? unknown · ∅ known to be none · = known", "$text-disabled")
         self.query_one(".form--message", Static).update(said, layout=False)

@@ -74,11 +74,19 @@ class Offering:
         """A key while the popup is open; True when it was the popup's."""
         if not self.popup.opened:
             return False
+        in_field = self._field is not None
         match key:
+            case "up" | "down" if in_field and self.popup.at_end(-1 if key == "up" else 1):
+                # The list ends there: the key goes on to the next field.
+                self.close()
+                return False
             case "up" | "ctrl+p":
                 self.popup.move(-1)
             case "down" | "ctrl+n":
                 self.popup.move(1)
+            case "tab" if in_field:
+                self.close()
+                return False
             case "enter" | "tab":
                 self.take(self.popup.choice)
             case "escape":

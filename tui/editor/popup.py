@@ -73,6 +73,10 @@ class Popup(Widget):
         """Go out of sight."""
         self.display = False
 
+    def at_end(self, by: int) -> bool:
+        """Whether there is no choice further in that direction."""
+        return not 0 <= self.cursor + by < len(self.choices)
+
     def move(self, by: int) -> None:
         """Choose another; the ends meet."""
         self.cursor = (self.cursor + by) % len(self.choices)

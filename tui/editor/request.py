@@ -15,6 +15,7 @@ from tui.editor.patterns import matches
 
 UNKNOWN, NONE, NOW = "unknown", "none", "now"
 PRINCIPAL_TYPES = ("api_key", "workload_identity", "user")
+_REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -27,18 +28,22 @@ class Field(NamedTuple):
     """What may be written, in a few words."""
     rest: str = UNKNOWN
     """What an empty field means."""
+    hint: str = ""
+    """What stands in an empty field, where that is more than what it means."""
 
 
 FIELDS = (
     Field("operation", "Operation", "service:resource:action, one operation of the catalogue", "not tried"),
     Field("target", "Target", "* for any, or frn:service:region:tenant:type/id", "*"),
-    Field("principalType", "Principal", f"empty unknown · {' · '.join(PRINCIPAL_TYPES)}"),
-    Field("region", "Region", "empty unknown · a region"),
+    Field(
+        "principalType", "Principal", f"empty unknown · {' · '.join(PRINCIPAL_TYPES)}", hint=", ".join(PRINCIPAL_TYPES)
+    ),
+    Field("region", "Region", "empty unknown · a region, as eu-central-1"),
     Field("requestTags", "Request tags", "empty unknown · none · key=value, key=value"),
     Field("resourceTags", "Resource tags", "empty unknown · none · key=value, key=value"),
     Field("sourceIp", "Address", "empty unknown · an IPv4 or IPv6 address"),
     Field("currentTime", "Time", "empty now · unknown · 2026-01-31T12:00:00Z", NOW),
-    Field("asAuthor", "As author", "empty the draft alone · yes: within what you hold yourself", "no"),
+    Field("asAuthor", "As author", "Space: yes, within what you hold yourself · no", "no", hint="no · Space: yes/no"),
 )
 BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
 
@@ -65,6 +70,9 @@ def problem(name: str, value: str, catalogue: Collection[str] = ()) -> str:
             return _target_problem(value)
         case "principalType":
             return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else f"one of {', '.join(PRINCIPAL_TYPES)}"
+        case "region":
+            good = value == UNKNOWN or _REGION.fullmatch(value)
+            return "" if good else "a region is small letters, digits and -, as eu-central-1"
         case "requestTags" | "resourceTags":
             return _tags_problem(value)
         case "sourceIp":

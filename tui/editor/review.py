@@ -11,12 +11,16 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from client.text import cut, safe
+from client.text import safe
 from tui.editor.lines import Line, LineList
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
 
 CONTEXT = 3
+WIDTH = 100
+"""Cells of the dialog where there is room for them."""
+FRAME = 7
+"""Cells of it that show no difference: edges, space beside them, the scroll bar."""
 FEW = 8
 """Operations that are named on each side before the text comes; the rest is a number."""
 
@@ -37,12 +41,15 @@ class Review(Dialog[Mapping[str, str] | None]):
         & > .dialog { width: 100; height: 90%; padding: 0 2; }
         .review--field { height: 1; }
         .review--label { width: 14; color: $text-muted; }
+        .review--caution { color: $text-warning; height: auto; margin-bottom: 1; }
         .review--problem { color: $text-error; height: auto; }
         LineList { height: 1fr; margin-top: 1; background: $surface; }
         .dialog--hint { margin-top: 0; }
     }
     """
     LISTENS_AT_ONCE = True
+
+    _difference: Sequence[Content] = ()
 
     def __init__(
         self,
@@ -52,15 +59,22 @@ class Review(Dialog[Mapping[str, str] | None]):
         effect: Mapping[str, Any],
         names: Mapping[str, str] | None,
         *,
+        stored: Mapping[str, Any] | None = None,
+        caution: str = "",
         problem: str = "",
         most: int = FEW,
     ) -> None:
-        """`problem` is why it is there again; `most` operations are named on each side."""
+        """`stored` is the policy whose name and description are replaced.
+
+        `caution` is said first, `problem` is why it is there again; `most` operations are named on each side.
+        """
         super().__init__()
         self._title = title
         self.before, self.after = before, after
         self.effect = effect
         self.names = names
+        self.stored = stored
+        self._caution = caution
         self._problem = problem
         self.most = most
 
@@ -68,6 +82,8 @@ class Review(Dialog[Mapping[str, str] | None]):
         return self._title
 
     def content(self) -> ComposeResult:
+        if self._caution:
+            yield Static(Content(safe(self._caution)), classes="review--caution", markup=False)
         if self.names is not None:
             for name, placeholder in (("name", "what it is called"), ("description", "what it is for")):
                 entry = LineInput(placeholder=placeholder, id=f"review-{name}")
@@ -84,9 +100,24 @@ class Review(Dialog[Mapping[str, str] | None]):
 
     def on_mount(self) -> None:
         super().on_mount()
+        self._difference = list(lines(self.before, self.after, self.effect, self.most))
+        self._show()
+
+    @on(Input.Changed)
+    def _show(self) -> None:
+        """The difference, after what the names overwrite."""
+        replaced = [] if self.stored is None or self.names is None else list(renamed(self.stored, self._given()))
+        # By arithmetic: the list has no size yet when it is filled first.
+        cells = min(WIDTH, self.app.size.width) - FRAME
         self.query_one(LineList).show(
-            [Line(content) for content in lines(self.before, self.after, self.effect, self.most)]
+            [Line(line) for content in (*replaced, *self._difference) for line in folded(content, cells)]
         )
+
+    def on_resize(self) -> None:
+        self._show()
+
+    def _given(self) -> dict[str, str]:
+        return {name: self.query_one(f"#review-{name}", LineInput).value.strip() for name in self.names or ()}
 
     def first_focus(self) -> Widget:
         if self.names is not None and (self._problem or not self.names.get("name")):
@@ -105,7 +136,7 @@ class Review(Dialog[Mapping[str, str] | None]):
     def action_save(self) -> None:
         if self.names is None:
             return
-        given = {name: self.query_one(f"#review-{name}", LineInput).value.strip() for name in self.names}
+        given = self._given()
         if not given["name"]:
             self._say("a policy needs a name")
             self.set_focus(self.query_one("#review-name"))
@@ -124,17 +155,42 @@ class Review(Dialog[Mapping[str, str] | None]):
         problem.update(Content(safe(words)))
 
 
+def renamed(stored: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[Content]:
+    """The names that storing overwrites, each as it is and as it will be."""
+    for member, value in given.items():
+        was = str(stored.get(member) or "")
+        if value != was:
+            yield Content.styled(f"In {member}", "bold $text-accent")
+            yield Content.styled(f"  − {safe(was) or '(none)'}", "$text-error")
+            yield Content.styled(f"  + {safe(value) or '(none)'}", "$text-success")
+            yield Content("")
+
+
+def folded(content: Content, cells: int) -> Iterator[Content]:
+    """A line in as many as it takes; what goes on stands below its begin."""
+    indent = 4
+    rest = content
+    while rest.cell_length > cells:
+        # Characters of two cells make a part shorter, never longer.
+        end = cells if len(rest) == rest.cell_length else cells // 2
+        yield rest[:end]
+        rest = Content(" " * indent) + rest[end:]
+    yield rest
+
+
 def lines(before: str, after: str, effect: Mapping[str, Any], most: int) -> Iterator[Content]:
     """The difference as lines: operations lost and gained, then the text."""
     gained: Sequence[str] = effect.get("gained") or ()
     lost: Sequence[str] = effect.get("lost") or ()
     yield Content.styled(f"In effect, on {safe(effect.get('target', '*'))}", "bold $text-accent")
-    if not gained and not lost:
-        yield Content.styled("  the same operations as before", "$text-muted")
+    if effect.get("problem"):
+        yield Content.styled(f"  not known: {safe(effect['problem'])}", "$text-warning")
+    elif not gained and not lost:
+        yield Content.styled("  the same operations as before" if before else "  nothing is gained", "$text-muted")
     else:
-        yield Content.assemble(
-            "  ", (f"+{len(gained):,} gained", "$text-success"), ", ", (f"−{len(lost):,} lost", "$text-error")
-        )
+        counted = [(f"+{len(gained):,} gained", "$text-success")] if gained else []
+        counted += [(f"−{len(lost):,} lost", "$text-error")] if lost else []
+        yield Content("  ") + Content(", ").join(Content.styled(*one) for one in counted)
     yield from _named(lost, "−", "$text-error", most)
     yield from _named(gained, "+", "$text-success", most)
     yield Content("")
@@ -157,9 +213,10 @@ def difference(before: str, after: str) -> Iterator[Content]:
     if not found:
         yield Content.styled("  the same text", "$text-muted")
     for line in found:
-        sign, text = line[:1], safe(cut(line[1:], 400))
+        sign, text = line[:1], safe(line[1:])
         if sign == "@":
-            yield Content.styled(f"  … line {line.split('+')[-1].split(',')[0].rstrip(' @')}", "$text-muted")
+            if before:  # a new document is all there from its first line on
+                yield Content.styled(f"  … line {line.split('+')[-1].split(',')[0].rstrip(' @')}", "$text-muted")
         elif sign in "+-":
             tone = "$text-success" if sign == "+" else "$text-error"
             yield Content.styled(f"  {'−' if sign == '-' else sign} {text}", tone)

@@ -1,18 +1,27 @@
 """Saving: what changes is shown first, in text and in effect; what is refused says why, and nothing typed is lost."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from client.errors import FrostError
+from client.errors import Exit, FrostError
 from client.records import Record
 from client.text import safe
 from tui.editor import layout
 from tui.editor.live import Answer
 from tui.editor.review import Review
+from tui.editor.verdict import counted
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:
+    from client.api.client import Client
     from tui.editor.screen import PolicyEditor
+
+SAVING = "saving …"
+STORING_SECONDS = 10.0
+"""How long storing may take: who waits for it wants to know sooner than the client gives up."""
+EFFECT_SECONDS = 4.0
+"""How long the effect may take; without an answer the difference in text is shown alone."""
 
 
 async def save(editor: "PolicyEditor") -> bool:
@@ -21,36 +30,82 @@ async def save(editor: "PolicyEditor") -> bool:
     names = {"name": draft.name, "description": draft.description}
     problem = ""
     while True:
-        text = editor.pane.text
-        effect = await effect_of(editor, text, draft.policy)
-        title = f"Save {safe(draft.name)} on version {draft.version}" if draft.policy else "Save a new policy"
-        before = draft.stored_text
-        given = await editor.app.push_screen_wait(Review(title, before, text, effect, names, problem=problem))
+        given = await _reviewed(editor, names, problem)
         if given is None:
             return False
-        names = dict(given)
+        names, text = dict(given), editor.pane.text
         draft.name, draft.description = names["name"], names["description"]
-        editor.show_facts()
+        editor.say_state(SAVING)
         try:
             stored = await _store(editor, text, names)
         except FrostError as error:
+            editor.say_state("")
             if error.code == "STALE_VERSION":
+                mine = _touched(draft.policy, names)
                 if not await _stale(editor, error):
                     return False
+                # What was not touched stays as they have it.
+                names = {"name": draft.name, "description": draft.description, **mine}
+                draft.name, draft.description = names["name"], names["description"]
                 problem = ""
                 continue
             if error.code in ("POLICY_EXCEEDS_AUTHOR", "INVALID_POLICY_DOCUMENT"):
                 refused(editor, error)
                 return False
             if not error.status:
-                raise
+                editor.keeping.now()
+                editor.say_state(f"could not be saved: {error.message}; {_save_key(editor)} tries again")
+                return False
             problem = error.message
             continue
         version = int(stored.get("version") or 1)
         same = draft.policy is not None and version == draft.version
+        editor.say_state("")
         _stored(editor, stored, text)
         editor.toast("Nothing was changed: it is stored so already" if same else f"Saved as version {version}")
         return True
+
+
+async def _reviewed(editor: "PolicyEditor", names: Mapping[str, str], problem: str) -> Mapping[str, str] | None:
+    """Show what would be stored; the name and description to store it under, None to go on editing."""
+    draft, text = editor.draft, editor.pane.text
+    try:
+        effect = await effect_of(editor, text, draft.policy)
+    except FrostError as error:
+        if error.status:
+            raise
+        effect = {"problem": error.message}
+    title = f"Save {safe(str((draft.policy or {}).get('name') or draft.name))} on version {draft.version}"
+    review = Review(
+        title if draft.policy else "Save a new policy",
+        draft.stored_text,
+        text,
+        effect,
+        names,
+        stored=draft.policy,
+        caution=_caution(editor),
+        problem=problem,
+    )
+    return await editor.app.push_screen_wait(review)
+
+
+def _caution(editor: "PolicyEditor") -> str:
+    """What the author check says against storing this text; storing is tried all the same, the service decides."""
+    found = editor.found
+    check = found.check if found.fresh.get("check") else None
+    answer = str((check or {}).get("answer", ""))
+    if answer == "beyond":
+        return f"× It goes beyond what you hold{counted(check or {})}. It will be refused unless that changed"
+    return "? The author check is undecided: it will be refused" if answer == "undecided" else ""
+
+
+def _save_key(editor: "PolicyEditor") -> str:
+    return next(iter(editor.keys.of("editor.save")), "the palette")
+
+
+def _touched(policy: Record | None, names: Mapping[str, str]) -> dict[str, str]:
+    """The names that are others than the stored ones."""
+    return {member: value for member, value in names.items() if value != str((policy or {}).get(member) or "")}
 
 
 def refused(editor: "PolicyEditor", error: FrostError) -> None:
@@ -70,6 +125,8 @@ def _stored(editor: "PolicyEditor", policy: Record, text: str) -> None:
     editor.draft.stand_on(policy)
     editor.draft.base = text
     editor.saved = policy
+    # What was typed while it was being stored is not stored.
+    editor.keeping.now()
     _compare_with(editor)
     editor.show_facts()
 
@@ -82,28 +139,43 @@ def _compare_with(editor: "PolicyEditor") -> None:
 async def _store(editor: "PolicyEditor", text: str, names: Mapping[str, str]) -> dict[str, Any]:
     draft, tenant = editor.draft, editor.tenant_id
     if draft.policy is None:
-        made = await editor.workspace.ask(
-            lambda client: client.policies.create(tenant, names["name"], names["description"], text)
+        made = await within(
+            editor,
+            STORING_SECONDS,
+            lambda client: client.policies.create(tenant, names["name"], names["description"], text),
         )
     else:
-        policy = draft.policy
-        changed = {member: value for member, value in names.items() if value != str(policy.get(member) or "")}
-        made = await editor.workspace.ask(
+        changed = _touched(draft.policy, names)
+        made = await within(
+            editor,
+            STORING_SECONDS,
             lambda client: client.policies.update(
                 tenant, draft.id, document_text=text, version=draft.version, **changed
-            )
+            ),
         )
     wire: dict[str, Any] = made.wire()
     return wire
 
 
+async def within(editor: "PolicyEditor", seconds: float, question: Callable[["Client"], Awaitable[Any]]) -> Any:
+    """Ask, and wait no longer than that."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await editor.workspace.ask(question)
+    except TimeoutError as error:
+        words = f"no answer within {seconds:.0f} s"
+        raise FrostError(words, code="UNREACHABLE", exit_code=Exit.UNREACHABLE) from error
+
+
 async def effect_of(editor: "PolicyEditor", text: str, against: Record | None) -> dict[str, Any]:
     """What a text gives and takes on everything, against a stored policy or against nothing."""
     compare = {"documentText": layout.text_of(against["document"])} if against is not None else None
-    answer = await editor.workspace.ask(
+    answer = await within(
+        editor,
+        EFFECT_SECONDS,
         lambda client: client.trials.coverage(
             editor.tenant_id, text, compare=compare, facts={"currentTime": None}, operations=compare is None
-        )
+        ),
     )
     found = dict(answer["targets"][0])
     if compare is None:

@@ -5,7 +5,7 @@ showing stands in modules of their own: saving, narrowing, leaving, the editor o
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, ClassVar
 
 from textual import on
@@ -22,7 +22,7 @@ from client.records import Record
 from client.text import safe
 from tui import keymaps
 from tui.action import Situation
-from tui.editor import actions, deeds, outline, request, views
+from tui.editor import actions, deeds, outline, request, saving, views
 from tui.editor.completion import Catalogue
 from tui.editor.draft import Draft
 from tui.editor.findings import Findings
@@ -50,6 +50,8 @@ SIDE = 54
 """Cells of the part beside the text."""
 LOOK_SECONDS = 0.5
 """How often a lost connection is looked at."""
+NAME = 12
+"""Cells of the head that what is edited has at least, whatever is said of saving."""
 
 
 class PolicyEditor(Screen[Saved | None]):
@@ -68,6 +70,7 @@ class PolicyEditor(Screen[Saved | None]):
         Binding("tab", "hop(1)", show=False),
         Binding("shift+tab", "hop(-1)", show=False),
         Binding("ctrl+c", "app.interrupt", show=False),
+        Binding("ctrl+t", "stay", show=False, priority=True, id="app.switch_tenant"),
     ]
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-normal"), (110, "-wide")]  # noqa: RUF012  (declared on the base class)
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-tall")]  # noqa: RUF012
@@ -121,6 +124,8 @@ class PolicyEditor(Screen[Saved | None]):
         self.view = "text"
         self.panel_name = views.VIEWS[0]
         self.saved: Saved | None = None
+        self.state = ""
+        """What saving is at, or why it did not work; empty when there is nothing to say of it."""
         self.popup = Popup()
         self.offering = Offering(self, self.popup)
         self.pane = PolicyText(self.draft.base, first=self.offering.key)
@@ -193,13 +198,20 @@ class PolicyEditor(Screen[Saved | None]):
         draft, changed = self.draft, self.draft.changed(self.pane.text)
         title = self.query_one("#title", Static)
         cells = max(20, self.app.size.width - 2)
-        stored = "● not saved" if changed or not draft.version else "saved"
-        right = Content.styled(stored, "$text-warning" if changed else "$text-muted")
+        stored = self.state or ("● not saved" if changed or not draft.version else "saved")
+        right = Content.styled(safe(stored), "$text-warning" if changed or self.state else "$text-muted")
+        right = right.truncate(cells - NAME, ellipsis=True)
         name = safe(draft.name) or "(no name yet)"
         state = f"  version {draft.version}" if draft.version else "  new"
         left = Content.assemble(("Policy  ", "$text-muted"), (name, "bold"), (state, "$text-muted"))
         left = left.truncate(max(0, cells - right.cell_length - 1), ellipsis=True)
         title.update(left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right, layout=False)
+
+    def say_state(self, words: str) -> None:
+        """Say in the head what saving is at."""
+        self.state = words
+        self.show_facts()
+        self.show_keys()
 
     def show_keys(self) -> None:
         """The footer."""
@@ -227,6 +239,7 @@ class PolicyEditor(Screen[Saved | None]):
         """Verdict, titles, and the panel where an answer of that kind changes it; without one all of it."""
         for verdict in self.query(Verdict):
             verdict.version = self.draft.version
+            verdict.fit(self.app.size.width - 2)
             verdict.refresh()
         titles = [(view, views.title(view, self.found)) for view in views.VIEWS]
         self.query_one("#panel-views", Tabs).show(titles, self.panel_name)
@@ -243,7 +256,8 @@ class PolicyEditor(Screen[Saved | None]):
         found = self.found
         record = self.draft.record(
             self.pane.text,
-            unreadable=bool(found.problems),
+            unreadable=self._unreadable,
+            saving=self.state == saving.SAVING,
             problems=len(found.problems) or len(found.warnings),
             examples=len(found.examples),
             checked=found.check is not None,
@@ -255,6 +269,14 @@ class PolicyEditor(Screen[Saved | None]):
             tenant=self.tenant_id,
             read_only=self.workspace.read_only,
         )
+
+    @property
+    def _unreadable(self) -> str:
+        """Why nothing can be done with the text as it is, and how to go on; empty when there is no such reason."""
+        if not self.found.problems:
+            return ""
+        key = self.keys.label("editor.problem")
+        return "it is no valid policy yet: " + (f"{key} goes to the problem" if key else "see its problems")
 
     def toast(self, words: str, severity: Severity = "information") -> None:
         """A message at the edge; its text may be foreign."""
@@ -337,7 +359,10 @@ class PolicyEditor(Screen[Saved | None]):
 
     @on(RequestForm.Typed)
     def _field_typed(self, event: RequestForm.Typed) -> None:
-        self.offering.in_field(event.field, event.entry)
+        if event.wrote:
+            self.offering.in_field(event.field, event.entry)
+        else:
+            self.offering.close()
 
     @on(Popup.Taken)
     def _taken(self, event: Popup.Taken) -> None:
@@ -350,6 +375,15 @@ class PolicyEditor(Screen[Saved | None]):
 
     # Keys
 
+    def action_stay(self) -> None:
+        """The key of the tenant switch: a policy is edited in its tenant."""
+        way = self.keys.label("editor.close")
+        name = (self.workspace.find(self.tenant_id) or {}).get("displayName") or "its tenant"
+        self.toast(
+            f"This policy belongs to {name}: leave the editor first" + (f" ({way})" if way else ""),
+            "warning",
+        )
+
     def action_perform(self, action_id: str) -> None:
         self.perform(action_id)
 
@@ -361,7 +395,14 @@ class PolicyEditor(Screen[Saved | None]):
             return
         result = getattr(deeds, action.method)(self)
         if inspect.isawaitable(result):
-            self.run_worker(_finish(result), group=action_id, exit_on_error=False)
+            self.run_worker(self._finish(action.title, result), group=action_id, exit_on_error=False)
+
+    async def _finish(self, title: str, work: Awaitable[None]) -> None:
+        """Wait for an action; that it could not be done is said."""
+        try:
+            await work
+        except FrostError as error:
+            self.toast(f"{title}: {error.message}", "error")
 
     @on(Footer.Pressed)
     def _pressed(self, event: Footer.Pressed) -> None:
@@ -393,18 +434,29 @@ class PolicyEditor(Screen[Saved | None]):
         self.go(self.panel_name)
 
     def action_hop(self, by: int) -> None:
-        """Tab: the text, the request, the panel, and round."""
+        """Tab: the text, the fields of the request, the panel, and round."""
+        if isinstance(self.focused, FieldInput) and self.form.step(by):
+            return
         stops = ("text", "request", self.panel_name)
         focused = self.focused
         at = 0 if focused is self.pane else 2 if focused is not None and focused.id == "panel" else 1
-        self.go(stops[(at + by) % len(stops)])
+        stop = stops[(at + by) % len(stops)]
+        self.go(stop)
+        if stop == "request":
+            self.form.take_end(by)
 
     def action_panel_view(self, by: int) -> None:
-        self.go(views.VIEWS[(views.VIEWS.index(self.panel_name) + by) % len(views.VIEWS)])
+        """The view before or after: round all that the titles name."""
+        names = ("text", "request", *views.VIEWS) if self.narrow else views.VIEWS
+        self.go(names[(names.index(self.panel_name) + by) % len(names)])
 
     def on_resize(self) -> None:
         """What is wrapped is wrapped anew, and a hidden view gives the keyboard to the one that is shown."""
-        self.call_after_refresh(self.show_view, self.view)
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        self.show_view(self.view)
+        self.show_facts()
 
     def on_descendant_focus(self) -> None:
         self.offering.close()
@@ -448,7 +500,3 @@ class PolicyEditor(Screen[Saved | None]):
 
     def on_unmount(self) -> None:
         self.keeping.now()
-
-
-async def _finish(work: Any) -> None:
-    await work

@@ -18,6 +18,8 @@ AUTHOR = {
     "undecided": ("?", "$text-warning", "undecided, so it would be refused"),
 }
 ROOM = 5
+MOST_TOLD = 3
+"""Lines of what is wrong, where it would otherwise lose its end."""
 
 
 class Verdict(Widget):
@@ -31,6 +33,7 @@ class Verdict(Widget):
         super().__init__(id=id)
         self.found = found
         self.lines = lines
+        self.small = lines < ROOM
         self.asking = False
         """Whether an answer has been waited for long enough to say so."""
         self.version = 0
@@ -39,7 +42,7 @@ class Verdict(Widget):
     def render(self) -> Content:
         cells = self.content_size.width
         told = [self._decision(cells), *self._second(cells)]
-        if self.lines > 2:
+        if not self.small:
             told += [self.author(cells), self.change(cells)][: self.lines - len(told)]
         return Content("\n").join(told)
 
@@ -61,32 +64,39 @@ class Verdict(Widget):
             head = Content.styled("× DENIED", "bold " + ("$text-disabled" if dim else "$text-error"))
         if verdict is not None and verdict.get("asAuthor"):
             head += Content.styled("  as author", "$text-disabled" if dim else "$text-muted")
-        if self.lines <= 2 and not dim:
+        if self.small and not dim:
             side = self._short_author()
             return head + Content("  ") + side if head.cell_length + side.cell_length + 2 <= cells else head
         return head + Content.styled("  " + note, "$text-muted")
 
+    def fit(self, cells: int) -> None:
+        """Be as high as that takes which is to be told, where only two lines are shown."""
+        if self.small:
+            self.lines = 1 + len(self._second(cells))
+            self.styles.height = self.lines
+
     def _second(self, cells: int) -> list[Content]:
         """The problem, the loss or the reason: the one thing to know besides the word."""
         found = self.found
+        wrong = "$text-error"
         if found.lost is not None:
-            return self._told(f"! {_lost(found)}", "$text-error", cells)
+            return self._told(f"! {_lost(found)}", wrong, cells, MOST_TOLD)
         if found.problems:
             first = found.problems[0]
-            return self._told(f"! {findings.place(first)}: {findings.words(first)}", "$text-error", cells)
+            return self._told(f"! {findings.place(first)}: {findings.words(first)}", wrong, cells, MOST_TOLD)
         if found.request_problem:
-            return self._told(f"! {found.request_problem}", "$text-error", cells)
+            return self._told(f"! {found.request_problem}", wrong, cells, MOST_TOLD)
+        room = 1 if self.small else 2
         if found.verdict is None:
-            return self._told("Give the request an operation to try the draft on.", "$text-muted", cells)
+            return self._told("Give the request an operation to try the draft on.", "$text-muted", cells, room)
         words = findings.why(found.verdict)
         if found.verdict.get("someTarget") and found.verdict.get("decision") == "denied":
             words = f"some targets would be allowed; {words}"
-        return self._told(words, "$foreground", cells)
+        return self._told(words, "$foreground", cells, room)
 
-    def _told(self, words: str, tone: str, cells: int) -> list[Content]:
+    def _told(self, words: str, tone: str, cells: int, room: int) -> list[Content]:
         """Foreign words in as many lines as there are for them, the last one cut."""
         lines = textwrap.wrap(safe(words), max(cells, 20), break_on_hyphens=False) or [""]
-        room = 1 if self.lines <= 2 else 2
         if len(lines) > room:
             lines = [*lines[: room - 1], cut(" ".join(lines[room - 1 :]), cells)]
         return [Content.styled(line, tone) for line in lines]
@@ -101,30 +111,31 @@ class Verdict(Widget):
     def author(self, cells: int) -> Content:
         """The author check in a line."""
         check = self.found.check
+        if self.found.stale:
+            return Content.styled("Author check: not of this text", "$text-muted")
         if check is None:
             return Content.styled("Author check: not answered yet", "$text-muted")
         sign, tone, words = AUTHOR.get(str(check.get("answer")), ("?", "$text-warning", str(check.get("answer"))))
-        if self.found.stale:
-            tone = "$text-disabled"
-        return Content.styled(cut(f"{sign} {words}{_counted(check)}", cells), tone)
+        return Content.styled(cut(f"{sign} {words}{counted(check)}", cells), tone)
 
     def change(self, cells: int) -> Content:
         """What the draft gives, and what that changes."""
         covered = self.found.map
-        if not covered:
+        if not covered or self.found.stale:
             return Content("")
-        tone = "$text-disabled" if self.found.stale else "$text-muted"
+        tone = "$text-muted"
         words = f"gives {covered.get('effective', 0)} of {(self.found.coverage or {}).get('total', 0)} operations"
         line = Content.styled(words, tone)
         if "gained" in covered:
             gained, lost = len(covered["gained"]), len(covered["lost"])
             words = f"+{gained} −{lost} against" if gained or lost else "the same as"
-            louder = "$foreground" if (gained or lost) and not self.found.stale else tone
+            louder = "$foreground" if gained or lost else tone
             line += Content.styled(f" · {words} v{self.version}", louder)
         return line.truncate(cells, ellipsis=True)
 
 
-def _counted(check: Mapping[str, Any]) -> str:
+def counted(check: Mapping[str, Any]) -> str:
+    """`: 3 counterexamples`; empty where there is none."""
     count = len(check.get("counterexamples") or ())
     return f": {count} counterexample{'s' if count != 1 else ''}" if count else ""
 

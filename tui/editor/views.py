@@ -24,7 +24,8 @@ EMPTY = '""'
 def title(view: str, found: Findings) -> str:
     """The title of a view with what is most worth knowing of it."""
     if view == "author":
-        sign = {"within": " ✓", "beyond": " ×", "undecided": " ?"}.get(str((found.check or {}).get("answer")), "")
+        answer = "" if found.stale else str((found.check or {}).get("answer"))
+        sign = {"within": " ✓", "beyond": " ×", "undecided": " ?"}.get(answer, "")
         return "Author" + sign
     if view == "problems":
         count = len(found.problems) or len(found.warnings)
@@ -35,7 +36,8 @@ def title(view: str, found: Findings) -> str:
 def lines(view: str, found: Findings, cells: int) -> list[Line]:
     """The lines of a view that is so many cells wide."""
     made = {"rules": _rules, "coverage": _coverage, "author": _author, "problems": _problems}[view]
-    return list(made(found, cells))
+    old = [_plain(f"{found.stale[:1].upper()}{found.stale[1:]}:", "$text-warning")] if found.stale else []
+    return [*(old if view != "problems" else ()), *made(found, cells)]
 
 
 def _plain(words: str, tone: str = "$text-muted") -> Line:
@@ -170,6 +172,9 @@ def _author(found: Findings, cells: int) -> Iterator[Line]:
         yield _plain("The author check has not answered yet.")
         return
     answer = str(check.get("answer"))
+    if answer == "within" and found.stale:
+        yield from _wrapped("It gave nothing that you do not hold yourself.", cells)
+        return
     if answer == "within":
         yield from _wrapped("✓ The draft gives nothing that you do not hold yourself.", cells, "$text-success")
         yield from _wrapped("It can be saved by you, and gives what it says.", cells)
@@ -179,7 +184,8 @@ def _author(found: Findings, cells: int) -> Iterator[Line]:
         yield from _wrapped("? Too much to decide: what cannot be proved is refused.", cells, "$text-warning")
         yield from _wrapped("Fewer rules, patterns or constraints make it decidable.", cells)
     else:
-        yield from _wrapped("× The draft would allow what you may not do yourself:", cells, "$text-error")
+        would = "would have allowed" if found.stale else "would allow"
+        yield from _wrapped(f"× The draft {would} what you may not do yourself:", cells, "$text-error")
     for at, example in enumerate(examples):
         yield Line(Content(""))
         yield _lazy(_example, example, ref=("example", at))

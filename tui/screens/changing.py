@@ -136,7 +136,8 @@ async def add_members(place: "Collected", group: Record) -> None:
             await ask(lambda client, one=one: client.groups.remove_member(tenant_id, group_id, *kind_and_id(one)))  # type: ignore[misc]
         place.workspace.refresh()
 
-    _say(place, done, f"Added {_names(done)} to {group['name']}", undo)
+    names = _names(done)
+    _say(place, done, f"Added {names} to {group['name']}", undo, f"removed {names} from {group['name']}")
 
 
 async def remove_members(place: "Collected", group: Record, members: Sequence[Record]) -> None:
@@ -159,7 +160,8 @@ async def remove_members(place: "Collected", group: Record, members: Sequence[Re
             await ask(lambda client, one=one: client.groups.add_member(tenant_id, group_id, *kind_and_id(one)))  # type: ignore[misc]
         place.workspace.refresh()
 
-    _say(place, done, f"Removed {_names(done)} from {group['name']}", undo)
+    names = _names(done)
+    _say(place, done, f"Removed {names} from {group['name']}", undo, f"added {names} to {group['name']} again")
 
 
 def _member_change(change: str, group_id: str, member: Record) -> Change:
@@ -189,7 +191,8 @@ async def attach(place: "Collected", policy: Record, attachees: Sequence[Record]
             await ask(lambda client, one=one: client.policies.detach(tenant_id, policy_id, *kind_and_id(one)))  # type: ignore[misc]
         place.workspace.refresh()
 
-    _say(place, done, f"Attached {policy['name']} to {_names(done)}", undo)
+    names = _names(done)
+    _say(place, done, f"Attached {policy['name']} to {names}", undo, f"detached {policy['name']} from {names}")
 
 
 async def detach(place: "Collected", policy: Record, attachees: Sequence[Record]) -> None:
@@ -211,7 +214,8 @@ async def detach(place: "Collected", policy: Record, attachees: Sequence[Record]
             await ask(lambda client, one=one: client.policies.attach(tenant_id, policy_id, *kind_and_id(one)))  # type: ignore[misc]
         place.workspace.refresh()
 
-    _say(place, done, f"Detached {policy['name']} from {_names(done)}", undo)
+    names = _names(done)
+    _say(place, done, f"Detached {policy['name']} from {names}", undo, f"attached {policy['name']} to {names} again")
 
 
 def _attachment_change(change: str, policy_id: str, attachee: Record) -> Change:
@@ -236,8 +240,10 @@ def _name(record: Record) -> str:
     return f"{name} ({kind_text(record)})"
 
 
-def _say(place: "Collected", done: Sequence[Record], words: str, undo: Callable[[], Awaitable[None]]) -> None:
+def _say(
+    place: "Collected", done: Sequence[Record], words: str, undo: Callable[[], Awaitable[None]], back: str
+) -> None:
     if done:
         place.table.clear_marks()
-        place.post_message(Undoable(words, undo))
+        place.post_message(Undoable(words, undo, back))
         place.workspace.refresh()

@@ -9,6 +9,7 @@ from textual.binding import BindingType
 from client.errors import FrostError
 from client.records import CONTEXT, Column, Record
 from tui import contexts, keymaps
+from tui.messages import Lasting
 from tui.screens import sign_in
 from tui.screens.place import Place
 from tui.widgets.confirm import Confirm
@@ -182,6 +183,7 @@ class Contexts(Place):
 
     async def _read_again(self) -> None:
         """Take the file as it is now; the connection begins anew when its own context changed."""
+        self.post_message(Lasting("a change of contexts"))
         workspace = self.workspace
         fresh = await asyncio.to_thread(contexts.again, workspace.connection)
         if fresh.context != workspace.connection.context:

@@ -18,7 +18,7 @@ from client.text import safe
 from tui import actions, keymaps, places, tenant_table
 from tui.facts import facts
 from tui.history import History, Subject, View
-from tui.messages import Perform, SignInWanted, Travel, Undoable
+from tui.messages import Lasting, Perform, SignInWanted, Travel, Undoable
 from tui.screens.place import Place
 from tui.widgets.covered import Covered, Row
 from tui.widgets.footer import Footer, Key
@@ -72,6 +72,8 @@ class FrameScreen(Screen[None], Covered):
         self.keys = keys
         self.place: Place | None = None
         self.undoable: Undoable | None = None
+        self.lasting = ""
+        self._done_in = ""  # the tenant in use when what can be taken back was done
         self.history = History()
 
     def compose(self) -> ComposeResult:
@@ -189,6 +191,7 @@ class FrameScreen(Screen[None], Covered):
             creatable=tuple(str(organization["id"]) for organization in workspace.creatable),
             identity_known=workspace.me is not None,
             undo=self.undoable.words if self.undoable else "",
+            lasting=self.lasting,
             earlier=self.history.earlier is not None,
             later=self.history.later is not None,
         )
@@ -210,8 +213,8 @@ class FrameScreen(Screen[None], Covered):
         """The workspace changed: tell every place that is open, and paint what stands around them."""
         if not self.is_mounted:
             return
-        if topic == "context":
-            self.undoable = None
+        if topic == "context" or (topic == "tenant" and self._done_in != self.workspace.tenant_id):
+            self.undoable, self.lasting = None, ""
         for place in self.query(Place):
             place.changed(topic)
         self.show_facts()
@@ -249,9 +252,14 @@ class FrameScreen(Screen[None], Covered):
 
     @on(Undoable)
     def _undoable(self, event: Undoable) -> None:
-        self.undoable = event
+        self.undoable, self.lasting, self._done_in = event, "", self.workspace.tenant_id
         key = self.keys.label("app.undo")
         self.toast(event.words + (f" · {key} takes it back" if key else ""))
+        self.show_keys()
+
+    @on(Lasting)
+    def _lasting(self, event: Lasting) -> None:
+        self.undoable, self.lasting, self._done_in = None, event.words, self.workspace.tenant_id
         self.show_keys()
 
     # Running actions
@@ -371,7 +379,7 @@ class FrameScreen(Screen[None], Covered):
         except FrostError:
             self.undoable = undoable
             raise
-        self.toast(f"Taken back: {undoable.words}")
+        self.toast(f"Taken back: {undoable.back}")
 
     async def do_earlier(self) -> None:
         await self._return_to(self.history.back(self.view()))

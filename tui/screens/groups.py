@@ -11,7 +11,7 @@ from client.records_iam import GROUP
 from tui import keymaps
 from tui.effects import counted
 from tui.history import Subject
-from tui.messages import Travel
+from tui.messages import Lasting, Travel
 from tui.policy_text import names
 from tui.screens import changing
 from tui.screens.collected import Collected
@@ -72,6 +72,7 @@ class Groups(Collected):
             made = (await self.workspace.ask(lambda client: client.groups.create(tenant_id, **values))).wire()
             self.set_filter("")
             self.workspace.collections.put("groups", tenant_id, made)
+            self.post_message(Lasting("creating a group"))
             self.select(str(made["id"]))
             self.read(quiet=True)
 
@@ -91,6 +92,7 @@ class Groups(Collected):
                     lambda client: client.groups.update(tenant_id, record, version=version, **changed)
                 )
                 self.workspace.collections.put("groups", tenant_id, made.wire())
+                self.post_message(Lasting("editing a group"))
 
         async def again() -> Record:
             nonlocal group
@@ -142,6 +144,7 @@ class Groups(Collected):
             self.read()
             return
         self.workspace.collections.remove("groups", tenant_id, identifier)
+        self.post_message(Lasting("deleting a group"))
         self.app.notify(f"Deleted group {group['name']}", markup=False)
         self.workspace.refresh()
 

@@ -11,7 +11,7 @@ from client.records_iam import POLICY
 from tui import keymaps
 from tui.effects import counted
 from tui.history import Subject
-from tui.messages import Travel
+from tui.messages import Lasting, Travel
 from tui.policy_text import names, rules
 from tui.screens import changing
 from tui.screens.collected import Collected
@@ -85,6 +85,7 @@ class Policies(Collected):
         editor = PolicyEditor(self.workspace, self.frame.keys, policy=policy, name=name, catalogue=catalogue)
         saved = await self.app.push_screen_wait(editor)
         if saved is not None:
+            self.post_message(Lasting("saving a policy"))
             self.workspace.collections.put("policies", tenant_id, saved)
             self.select(str(saved["id"]))
         self.workspace.refresh()
@@ -127,6 +128,7 @@ class Policies(Collected):
                     lambda client: client.policies.update(tenant_id, identifier, version=version, **changed)
                 )
                 self.workspace.collections.put("policies", tenant_id, made.wire())
+                self.post_message(Lasting("editing a policy"))
 
         async def again() -> Record:
             nonlocal policy
@@ -161,6 +163,7 @@ class Policies(Collected):
             self.read()
             return
         self.workspace.collections.remove("policies", tenant_id, identifier)
+        self.post_message(Lasting("deleting a policy"))
         self.app.notify(f"Deleted policy {policy['name']}", markup=False)
         self.workspace.refresh()
 

@@ -11,7 +11,7 @@ from client.errors import FrostError
 from client.records import TENANT, Column, Record, time_text
 from client.text import cut, safe
 from tui import keymaps, tenant_table
-from tui.messages import Undoable
+from tui.messages import Lasting, Undoable
 from tui.screens.place import Place
 from tui.tenant_table import share, status_text
 from tui.watching import FINAL
@@ -140,6 +140,7 @@ class Tenants(Place):
         if values is None:
             return
         made = await self.workspace.create_tenant(values.get("organization", choices[0][0]), values["name"].strip())
+        self.post_message(Lasting("creating a tenant"))
         self.set_filter("")
         self.table.select(str(made["id"]))
         self.show_detail()
@@ -171,7 +172,7 @@ class Tenants(Place):
         async def undo() -> None:
             await self.workspace.rename_tenant(tenant_id, before)
 
-        self.post_message(Undoable(f"Renamed {before} to {name}", undo))
+        self.post_message(Undoable(f"Renamed {before} to {name}", undo, f"{name} is called {before} again"))
 
     async def _named(self, argument: str) -> Record | None:
         """The tenant meant by the argument of the `:` line, or the one under the cursor."""

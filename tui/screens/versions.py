@@ -9,6 +9,7 @@ from client.errors import FrostError
 from client.records import Column, Record, time_text
 from client.records_iam import VERSION
 from tui import keymaps
+from tui.messages import Lasting
 from tui.policy_text import document_text, rules
 from tui.screens import changing
 from tui.screens.collected import Inner
@@ -93,6 +94,7 @@ class Versions(Inner):
         except FrostError as error:
             self.tell(error, f"{changing.stale_words(error)} " if error.code == "STALE_VERSION" else "")
         else:
+            self.post_message(Lasting("rolling back a version"))
             self.app.notify(f"Rolled back to version {number}", markup=False)
         self.workspace.refresh()
 

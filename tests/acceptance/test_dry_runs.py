@@ -1,0 +1,95 @@
+"""checklist R16, O12, H10: what a change gives and takes is told by `--dry-run`, in the words that a deletion has for
+it, and nothing is changed.
+"""
+
+import pytest
+
+from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, text
+
+ATTACH = ("policy", "attach")
+DETACH = ("policy", "detach")
+ADD = ("group", "member", "add")
+REMOVE = ("group", "member", "remove")
+KEY = ("--type", "api_key", "--id", KEYS["terraform"])
+BACK = "is back to its scopes and its creator's rights"
+
+
+def played(desk: Desk, *words: str) -> str:
+    """What a dry run says of an effect; that it is one is said beside it."""
+    result = desk.iam(*words, "--dry-run")
+    assert (result.code, result.err) == (0, "nothing was changed: this is a dry run\n"), result
+    return result.out
+
+
+def test_attaching_and_detaching_are_told_and_not_done(own_desk: Desk) -> None:
+    desk = own_desk
+    policy = desk.policy(READ_TENANTS)
+    said = played(desk, *ATTACH, policy, *KEY)
+    assert "  api_key terraform\n    loses " in said
+    assert (desk.attached(policy), desk.renames("terraform")) == (set(), 200)
+    shown = desk.done(*ATTACH, policy, *KEY, "--dry-run")
+    assert (shown["dryRun"], shown["principals"][0]["id"]) == (True, KEYS["terraform"])
+    desk.attach(policy, "api_key", KEYS["terraform"])
+    assert BACK in played(desk, *DETACH, policy, *KEY)
+    assert desk.attached(policy) == {("api_key", KEYS["terraform"])}
+    assert desk.renames("terraform") == 403
+    # The same words as those of the deletion that would do it.
+    code, deleting = desk.answering("n", "policy", "delete", policy)
+    assert code == 1
+    assert BACK in deleting
+
+
+def test_joining_and_leaving_a_group_are_told_and_not_done(own_desk: Desk) -> None:
+    desk = own_desk
+    group, policy = desk.group(), desk.policy(READ_TENANTS)
+    assert played(desk, *ADD, group, *KEY) == "no key and no identity gains or loses anything by it\n"
+    desk.attach(policy, "group", group)
+    assert "loses " in played(desk, *ADD, group, *KEY)
+    assert desk.members(group) == set()
+    desk.add(group, "api_key", KEYS["terraform"])
+    assert BACK in played(desk, *REMOVE, group, *KEY)
+    assert desk.members(group) == {("api_key", KEYS["terraform"])}
+
+
+def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk) -> None:
+    desk = own_desk
+    policy = desk.policy(allow("organizations:tenants:read", "organizations:tenants:update"))
+    desk.attach(policy, "api_key", KEYS["terraform"])
+    said = played(desk, "policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
+    assert "loses 1 operation: organizations:tenants:update" in said
+    assert played(desk, "policy", "update", policy, "--name", "other").startswith("no key and no identity")
+    assert desk.done("policy", "get", policy)["version"] == 1
+    desk.done("policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
+    said = played(desk, "policy", "rollback", policy, "--version", "1")
+    assert "gains 1 operation: organizations:tenants:update" in said
+    assert desk.done("policy", "get", policy)["version"] == 2
+    stale = desk.iam("policy", "update", policy, "--name", "other", "--if-version", "1", "--dry-run", "-q")
+    assert (stale.code, stale.err) == (
+        0,
+        "frost: warning: it is version 2 by now: with --if-version 1 the change would be refused\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*ATTACH, NO_ID, *KEY),
+        (*REMOVE, NO_ID, *KEY),
+        ("policy", "update", NO_ID, "--name", "n"),
+        ("policy", "rollback", NO_ID, "--version", "1"),
+    ],
+)
+def test_a_dry_run_of_what_is_not_there_is_refused(desk: Desk, words: tuple[str, ...]) -> None:
+    assert f" {NO_ID} in this tenant" in desk.refused(5, *words, "--dry-run")
+
+
+def test_a_dry_run_of_a_document_that_cannot_be_read_is_refused(desk: Desk) -> None:
+    policy = desk.policy(READ_TENANTS)
+    said = desk.refused(1, "policy", "update", policy, "--document", text(allow("no:such:thing")), "--dry-run")
+    assert "--document:1:" in said
+
+
+def test_the_help_marks_it_as_ours(desk: Desk) -> None:
+    for words in (ATTACH, DETACH, ADD, REMOVE, ("policy", "update"), ("policy", "rollback")):
+        helped = " ".join(desk.iam(*words, "--help").out.split())
+        assert "--dry-run Say what keys and identities would gain and lose; change nothing (frost)." in helped

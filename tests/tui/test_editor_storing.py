@@ -1,0 +1,101 @@
+"""Storing a draft while others store too, and while the platform does not answer."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.homes import Home
+from tests.tui.editing import document, editing, rule, stored
+from tui.editor import saving
+
+READ = "compute:instances:read"
+
+
+@contextmanager
+def hung(home: Home) -> Iterator[None]:
+    """The platform of a home takes connections and answers nothing."""
+    pid = home.platform_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+async def test_saving_on_top_of_theirs_leaves_their_name_and_description_where_mine_were_not_touched(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch) as it:
+        policy = it.editor.draft.policy
+        assert policy is not None
+        client = await it.ui.app.workspace.client()
+        await client.policies.update(it.editor.tenant_id, policy["id"], name="their name", description="their words")
+        await it.write(document(rule(READ, name="mine")))
+        await it.answered()
+        await it.press("ctrl+s")
+        await it.expect("In effect")
+        await it.press("enter")
+        await it.expect("Version 4 was stored meanwhile")
+        await it.press("o")
+        await it.expect("Save their name on version 4", "their words")
+        await it.press("enter")
+        await it.expect("Policy  their name  version 5")
+        after = await stored(it.ui, "their name")
+        assert after["description"] == "their words"
+        assert after["document"]["rules"][0]["name"] == "mine"
+
+
+async def test_saving_a_touched_name_on_top_of_theirs_names_what_it_overwrites(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch) as it:
+        policy = it.editor.draft.policy
+        assert policy is not None
+        client = await it.ui.app.workspace.client()
+        await client.policies.update(it.editor.tenant_id, policy["id"], name="their name", description="their words")
+        await it.write(document(rule(READ, name="mine")))
+        await it.answered()
+        await it.press("ctrl+s")
+        await it.expect("In effect")
+        await it.press("tab", "ctrl+u", *"mine")
+        await it.expect("In name", "− deployments", "+ mine")
+        await it.press("enter")
+        await it.expect("Version 4 was stored meanwhile")
+        await it.press("o")
+        await it.expect("Save their name on version 4", "In name", "− their name", "+ mine")
+        it.ui.absent("In description")
+        await it.press("enter")
+        await it.expect("Policy  mine  version 5")
+        assert (await stored(it.ui, "mine"))["description"] == "their words"
+
+
+async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_be_tried_again(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "STORING_SECONDS", 1.0)
+    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="slow"))) as it:
+        await it.press("ctrl+s")
+        await it.expect("Save a new policy", "In effect")
+        await it.press(*"kept", "space", *"name")
+        with hung(demo):
+            await it.press("enter")
+            await it.expect("Policy  kept name", "saving …")
+            await it.press("ctrl+s")
+            await it.ui.expect_toast("Save: it is being saved")
+            await it.expect("could not be saved: no answer within 1 s; ctrl+s tries again")
+            monkeypatch.setattr(saving, "EFFECT_SECONDS", 0.5)
+            await it.press("ctrl+s")
+            await it.expect("Save a new policy", "kept name", "not known: no answer within")
+            await it.press("escape")
+        assert it.text == document(rule(READ, name="slow"))
+        monkeypatch.setattr(saving, "STORING_SECONDS", 10.0)
+        monkeypatch.setattr(saving, "EFFECT_SECONDS", 10.0)
+        await it.press("ctrl+s")
+        await it.expect("In effect")
+        await it.press("enter")
+        await it.expect("Policy  kept name  version 1")
+        it.ui.absent("could not be saved")

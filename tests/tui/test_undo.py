@@ -1,0 +1,101 @@
+"""What `z` takes back: only the last change, only where it was made, and it says what that did."""
+
+import asyncio
+
+import pytest
+
+from tests.acceptance.iam import Desk
+from tests.homes import Home
+from tests.tui.screens import Ui, opened
+
+ENTER = "enter"
+
+
+async def agreed(ui: Ui) -> None:
+    """Answer the question that is open with yes, once it listens."""
+    await ui.pilot.pause(0.3)
+    await ui.press("y")
+
+
+async def attached(ui: Ui) -> None:
+    """Attach a policy to a group, which can be taken back."""
+    await ui.press("2")
+    await ui.expect("deployments")
+    await ui.cursor_on("deployments")
+    await ui.press("a")
+    await ui.expect("Attach deployments to", "contractors")
+    await ui.type("contractors")
+    await ui.press(ENTER)
+    await ui.expect("Attach policy?")
+    await agreed(ui)
+    await ui.expect_toast("Attached deployments to contractors (group) · z takes it back")
+
+
+async def test_a_change_that_stays_ends_the_offer_to_take_back_the_one_before(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await attached(ui)
+        await ui.press("v")
+        await ui.expect("Versions of deployments", "► 3")
+        await ui.press("G", "b")
+        await ui.expect("Roll back to version 1?")
+        await agreed(ui)
+        await ui.expect("► 4")
+        await ui.press("z")
+        await ui.expect_toast("Undo: nothing to take back: rolling back a version stays")
+    names = {one["attacheeName"] for one in Desk(demo).items("policy", "attachments", policy_of(demo))}
+    assert "contractors" in names
+
+
+def policy_of(home: Home) -> str:
+    return str(next(one["id"] for one in Desk(home).items("policy", "list") if one["name"] == "deployments"))
+
+
+async def test_a_question_answered_with_no_leaves_the_offer_and_taking_back_says_what_it_did(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await attached(ui)
+        await ui.press("delete")
+        await ui.expect("Delete policy?")
+        await ui.press("escape")
+        await ui.until(lambda: "Delete policy?" not in ui.text, "the question gone")
+        await ui.press("z")
+        await ui.expect_toast("Taken back: detached deployments from contractors (group)")
+
+
+async def test_what_is_made_in_a_form_stays(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await attached(ui)
+        await ui.press("3")
+        await ui.expect("deployers")
+        await ui.press("n")
+        await ui.expect("New group")
+        await ui.type("night")
+        await ui.press(ENTER)
+        await ui.until(lambda: ui.under_cursor == "night", "the new one")
+        await ui.press("z")
+        await ui.expect_toast("nothing to take back: creating a group stays")
+
+
+async def test_the_offer_ends_with_the_tenant_it_was_made_in(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await attached(ui)
+        await ui.press("ctrl+t")
+        await ui.expect("Switch tenant")
+        await ui.type("newsroom")
+        await ui.press(ENTER)
+        await ui.expect_head("Newsroom")
+        await ui.press("z")
+        await ui.expect_toast("Undo: there is nothing to take back")
+
+
+async def test_the_offer_ends_with_the_person_who_made_the_change(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await attached(ui)
+        assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
+        await ui.press("r")
+        await ui.expect_head("member@aurora.example · session")
+        await ui.press("z")
+        await ui.expect_toast("Undo: there is nothing to take back")
