@@ -5,6 +5,7 @@ SQLite runs in WAL mode with synchronous NORMAL. The driver's own transaction ha
 writes, so that a writer never meets SQLITE_BUSY half-way, and one lock keeps the writers of this process in line.
 """
 
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sqlalchemy import Connection, Dialect, Engine, Row, Table, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DisconnectionError, OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from service.db.tables import complete_for_postgresql
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 10
 # A request that asks first whether the server is there takes a third longer.
 REST_SECONDS = 5
+# As PostgreSQL numbers them.
+READ_ONLY_TRANSACTION, DISK_FULL = "25006", "53100"
 
 # A row whose columns are read by name.
 Record: TypeAlias = Row[*tuple[Any, ...]]
@@ -98,8 +101,17 @@ class Database:
                 yield connection
 
     @contextmanager
+    def read_newest(self) -> Iterator[Connection]:
+        """What is committed at each statement, not of one moment: what `write_after` may follow.
+
+        In a snapshot, a change of what another changed meanwhile would be refused instead of made after it.
+        """
+        with self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
     def write_after(self, connection: Connection) -> Iterator[Connection]:
-        """A change that follows a read: on PostgreSQL in the read's own transaction, which is committed at the end.
+        """A change that follows a `read_newest`: on PostgreSQL in the same transaction, committed at the end.
 
         SQLite would have to begin again as a writer, so there it is a transaction of its own.
         """
@@ -134,6 +146,13 @@ def insert_unless_there(connection: Connection, table: Table) -> "postgresql.Ins
     from sqlalchemy.dialects.sqlite import insert as insert_into_sqlite
 
     return insert_into_sqlite(table)
+
+
+def takes_no_changes(error: DBAPIError) -> bool:
+    """Whether a change failed because there can be none now: the database is read-only, or its disk is full."""
+    if isinstance(error.orig, sqlite3.Error):
+        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
+    return getattr(error.orig, "sqlstate", None) in (READ_ONLY_TRANSACTION, DISK_FULL)
 
 
 def _note_return(driver_connection: Any, record: ConnectionPoolEntry) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import select
 
 from service.access import keys
 from service.clock import wire_time
@@ -108,29 +108,7 @@ def test_b07_a_disagreement_is_refused_though_each_alone_would_pass(network: Run
 
 
 def test_c02_unknown_revoked_and_wrong_keys_take_the_same_time_and_words(inside: Inside) -> None:
-    platform, now = inside.platform, datetime.now(UTC)
-    revoked = keys.mint()
-    row = {
-        "id": "k",
-        "tenant_id": "t",
-        "user_id": "u",
-        "name": "kk",
-        "key_prefix": keys.prefix(revoked),
-        "key_hash": inside.digest(revoked),
-        "scopes": [],
-        "rate_limit": 1,
-        "created_at": now,
-        "expires_at": now + timedelta(days=1),
-        "revoked_at": now,
-    }
-    with platform.database.write() as connection:
-        connection.execute(insert(tables.users).values(id="u", email="u@x.example", name="u", created_at=now))
-        organization = {"id": "o", "name": "o", "slug": "o", "created_at": now}
-        connection.execute(insert(tables.organizations).values(organization))
-        tenant = {"id": "t", "organization_id": "o", "display_name": "t", "slug": "t", "status": "active"}
-        times = {"default_tags": {}, "created_at": now, "updated_at": now}
-        connection.execute(insert(tables.tenants).values(tenant | times))
-        connection.execute(insert(tables.api_keys).values(row))
+    platform, revoked = inside.platform, inside.stored_key(revoked_at=datetime.now(UTC))
     tries = {"unknown": keys.mint(), "revoked": revoked, "wrong": like(keys.prefix(revoked))}
     taken: dict[str, list[int]] = {name: [] for name in tries}
     words = set()
