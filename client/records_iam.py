@@ -147,7 +147,7 @@ GROUP = Kind(
 )
 
 _MEMBER = (
-    Column("memberType", "Type", whole=True),
+    Column("memberType", "Type"),
     Column("memberName", "Name"),
     id_column("memberId", "ID"),
     time_column("addedAt", "Added"),
@@ -206,7 +206,7 @@ VERSION = Kind(
 )
 
 _ATTACHMENT = (
-    Column("attacheeType", "Type", whole=True),
+    Column("attacheeType", "Type"),
     Column("attacheeName", "Name"),
     id_column("attacheeId", "ID"),
     time_column("attachedAt", "Attached"),
@@ -259,7 +259,7 @@ ACCESS = Kind(
 """What a principal may do: the rows of the answer of `iam access`."""
 
 _WHO = (
-    Column("type", "Type", whole=True),
+    Column("type", "Type"),
     Column("name", "Name"),
     id_column("id", "ID"),
     Column("by", "By", cell=_by, sort=lambda record: _by(record) or None),

@@ -6,12 +6,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textual import on
+from textual import events, on
 from textual.app import App
 from textual.binding import Binding
 from textual.filter import LineFilter
@@ -22,10 +22,12 @@ from client.errors import Exit, FrostError
 from tui import keymaps, state, themes
 from tui.display_filter import VisibleControls
 from tui.driver import FrostDriver
+from tui.following import Work
 from tui.launch import Launch
 from tui.messages import SignInWanted
 from tui.notices import Notice, Notices
 from tui.screens.frame import FrameScreen
+from tui.type_ahead import TypeAhead
 from tui.widgets.record_table import RecordTable
 from tui.workspace import Severity, Workspace
 
@@ -67,6 +69,7 @@ class FrostApp(App[None]):
         self.frame = FrameScreen(self.workspace, self.keys)
         self._net = VisibleControls()
         self._notices = Notices()
+        self._type_ahead = TypeAhead(self)
         self._asking_to_sign_in = False
 
     def get_default_screen(self) -> Screen[Any]:
@@ -74,6 +77,11 @@ class FrostApp(App[None]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), self._net]
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded and self._type_ahead.holds(event):
+            return
+        await super().on_event(event)
 
     # Beginning and end
 
@@ -125,12 +133,12 @@ class FrostApp(App[None]):
 
     # The workspace's wires
 
-    def spawn(self, name: str, work: Coroutine[Any, Any, None] | None) -> None:
+    def spawn(self, name: str, work: Work | None) -> None:
         """Run in the background in place of the one of the same name."""
         if work is None:
             self.workers.cancel_group(self, name)
         else:
-            self.run_worker(work, name=name, group=name, exclusive=True, exit_on_error=False)
+            _: Worker[None] = self.run_worker(work, name=name, group=name, exclusive=True, exit_on_error=False)
 
     def _changed(self, topic: str) -> None:
         self.frame.changed(topic)
@@ -145,7 +153,7 @@ class FrostApp(App[None]):
         """One dialog, however many requests were refused."""
         if not self._asking_to_sign_in:
             self._asking_to_sign_in = True
-            self.run_worker(self._signing_in(), group="sign in", exit_on_error=False)
+            _: Worker[None] = self.run_worker(self._signing_in, group="sign in", exit_on_error=False)
 
     async def _signing_in(self) -> None:
         from tui.screens.sign_in import session_is_over

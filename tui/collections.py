@@ -7,6 +7,7 @@ former tenant has nowhere to appear. Lists looked at lately are kept, so that co
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from client.errors import FrostError
@@ -49,6 +50,13 @@ class Rows:
         if self.state == "failed":
             return "not refreshed, r tries again"
         return "" if self.state == "fresh" else "refreshing"
+
+
+class Reading:
+    """One list being read."""
+
+    def __init__(self, listed: Listed, rows: Rows) -> None:
+        self.listed, self.rows = listed, rows
 
 
 class Model(Protocol):
@@ -152,14 +160,16 @@ class Collections:
     def __init__(self, ask: Ask, spawn: "Spawn", changed: Callable[[str], None]) -> None:
         self._ask, self._spawn, self._changed = ask, spawn, changed
         self._lists: dict[Listed, Rows] = {}
-        self._reading: set[Listed] = set()
+        self._readings: dict[str, Reading] = {}
+        """By the name of the task that does it."""
 
     def rows(self, name: str, tenant_id: str, subject: str = "") -> Rows:
         """A list as far as it is known; nothing is asked."""
         listed = _listed(name, tenant_id, subject)
         rows = self._lists.pop(listed, None) or Rows()
         self._lists[listed] = rows  # the one looked at last stands last
-        for old in [key for key in self._lists if key not in self._reading][: max(0, len(self._lists) - KEPT)]:
+        reading = {one.listed for one in self._readings.values()}
+        for old in [key for key in self._lists if key not in reading][: max(0, len(self._lists) - KEPT)]:
             del self._lists[old]
         return rows
 
@@ -173,21 +183,23 @@ class Collections:
         rows = self.rows(name, tenant_id, subject)
         if not quiet or rows.state != "fresh":
             rows.state = "reading"
-        listed = _listed(name, tenant_id, subject)
-        self._reading.add(listed)
         task = f"read {name} {subject}" if not rest else f"beside {name}"
-        self._spawn(task, self._read(listed, rows, rest))
+        left = self._readings.get(task)
+        if left is not None and left.rows is not rows:
+            left.rows.state = "unread"  # it is read when it is looked at again
+        reading = self._readings[task] = Reading(_listed(name, tenant_id, subject), rows)
+        self._spawn(task, partial(self._read, task, reading, rest))
         return rows
 
     def drop(self) -> None:
         """Forget everything: it belonged to another context."""
-        for listed in self._reading:
-            self._spawn(f"read {listed.name} {listed.subject}", None)
-            self._spawn(f"beside {listed.name}", None)
+        for task in self._readings:
+            self._spawn(task, None)
         self._lists.clear()
-        self._reading.clear()
+        self._readings.clear()
 
-    async def _read(self, listed: Listed, rows: Rows, rest: float) -> None:
+    async def _read(self, task: str, reading: Reading, rest: float) -> None:
+        listed, rows = reading.listed, reading.rows
         try:
             if rest:
                 await asyncio.sleep(rest)
@@ -211,7 +223,8 @@ class Collections:
             rows.settled.set()
             self._changed(listed.name)
         finally:
-            self._reading.discard(listed)
+            if self._readings.get(task) is reading:  # else another one has taken its place
+                del self._readings[task]
 
     def _take(self, listed: Listed, rows: Rows, found: list[Record]) -> None:
         if rows.records != found:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from client.errors import FrostError
@@ -11,10 +12,14 @@ if TYPE_CHECKING:
     from client.api.client import Client
 
 
-class Spawn(Protocol):
-    """Runs a coroutine in the background in place of the one of the same name; None only ends that one."""
+Work = Callable[[], Coroutine[Any, Any, None]]
+"""What makes a coroutine when its turn comes: one that is ended before would be a coroutine nobody ever awaited."""
 
-    def __call__(self, name: str, work: Coroutine[Any, Any, None] | None) -> None: ...
+
+class Spawn(Protocol):
+    """Runs work in the background in place of the one of the same name; None only ends that one."""
+
+    def __call__(self, name: str, work: Work | None) -> None: ...
 
 
 class Following:
@@ -35,7 +40,7 @@ class Following:
         """Listen to a tenant; listening to it already, go on with that."""
         if self._tenant_id != tenant_id:
             self._tenant_id = tenant_id
-            self._spawn("follow", self._follow(tenant_id))
+            self._spawn("follow", partial(self._follow, tenant_id))
 
     def stop(self) -> None:
         """Listen to nothing, and forget what was heard last: it was about somewhere else."""
@@ -49,7 +54,7 @@ class Following:
             async for _ in client.events(tenant_id):
                 if not self._due:
                     self._due = True
-                    self._spawn("reload", self._reload())
+                    self._spawn("reload", self._reload)
         except FrostError as error:
             self._tenant_id = ""
             self._failed(error)

@@ -9,6 +9,7 @@ task for each name and puts failures where they are shown.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from client import clock
@@ -176,7 +177,7 @@ class Workspace:
     def _note(self, error: FrostError) -> None:
         if error.exit_code is Exit.UNREACHABLE:
             self.link.failed(error.message, clock.now())
-            self._spawn("retry", self._retry())
+            self._spawn("retry", self._retry)
         elif error.exit_code is Exit.NOT_SIGNED_IN:
             self.link.refused(error.message)
             self._following.stop()
@@ -200,12 +201,12 @@ class Workspace:
     def start(self) -> None:
         """Begin to load, and go on reading now and then."""
         self.refresh()
-        self._spawn("poll", self._poll())
+        self._spawn("poll", self._poll)
 
     def refresh(self) -> None:
         """Read everything shown again; at once, also while the connection counts as lost."""
         self._changed("refresh")
-        self._spawn("load", self.load())
+        self._spawn("load", self.load)
 
     async def look_again(self) -> bool:
         """Read everything again, the file with the credential first: another shell may have signed in as somebody else.
@@ -287,7 +288,7 @@ class Workspace:
             operation_id = tenant.get("runId") or tenant.get("operationId")
             open_already = self.operations.get(str(tenant["id"]), {}).get("status") not in (None, *FINAL)
             if tenant.get("status") == "provisioning" and operation_id and not open_already:
-                self._spawn(f"watch {tenant['id']}", self._watch(str(tenant["id"]), str(operation_id)))
+                self._spawn(f"watch {tenant['id']}", partial(self._watch, str(tenant["id"]), str(operation_id)))
 
     def _tell_end(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
         name = (self.find(tenant_id) or {}).get("displayName", tenant_id)
@@ -361,7 +362,7 @@ class Workspace:
         self._tenant_flag = None
         self._enter(connection)
         if left is not None:
-            self._spawn("leave", left.aclose())
+            self._spawn("leave", left.aclose)
         if signed_out:
             # Nothing is asked, so nobody is bothered with a question to sign in again: the header says how it is.
             self._spawn("poll", None)

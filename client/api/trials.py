@@ -57,8 +57,8 @@ def coverage(
     """Which operations a document gives on some targets (at most 50).
 
     Args:
-        compare: `{"documentText": …}` or `{"policyId": …, "version"?: …}`: what is gained and lost against it.
-        operations: Name the operations in effect.
+        compare: `{"documentText": …}` or `{"policyId": …, "version"?: …}`: what changes against it.
+        operations: Name the operations in effect and those under conditions.
     """
     body: dict[str, Any] = {"documentText": document_text, "targets": list(targets), "facts": dict(facts or {})}
     if compare is not None:

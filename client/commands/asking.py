@@ -21,8 +21,8 @@ def confirm(output: Output, question: str, *, refused: str, hint: str, typed: st
         FrostError: No terminal (exit 2), or the answer was no (exit 1).
     """
     needs_terminal(refused, hint)
-    output.prompt(f"{question} Type {safe(typed, 130)} to confirm: " if typed else f"{question} [y/N] ")
     _forget_typed_ahead()
+    output.prompt(f"{question} Type {safe(typed, 130)} to confirm: " if typed else f"{question} [y/N] ")
     answer = sys.stdin.readline().strip()
     if answer != typed.strip() if typed else answer.casefold() not in ("y", "yes"):
         raise FrostError("not confirmed; nothing was changed", code="NOT_CONFIRMED")

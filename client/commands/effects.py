@@ -17,6 +17,14 @@ DRY_RUN = click.Option(
 )
 WIDE = 5
 """From so many keys and identities on, a change is confirmed by typing the name (design: Screens)."""
+_CHANGES = (
+    ("lost", "loses {}"),
+    ("narrowed", "has {} under more conditions"),
+    ("gained", "gains {}"),
+    ("widened", "has {} under fewer conditions"),
+    ("conditionsChanged", "has {} under other conditions"),
+)
+"""In the order of what must not be overlooked."""
 _NOBODY = "no key and no identity gains or loses anything by it"
 
 
@@ -90,8 +98,7 @@ def _concerned(preview: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _matters(one: Mapping[str, Any]) -> bool:
-    counts = ("gainedCount", "lostCount", "widenedCount", "narrowedCount")
-    return any(one.get(count) for count in counts) or _falls_silent(one)
+    return any(one.get(f"{names}Count") for names, _ in _CHANGES) or _falls_silent(one)
 
 
 def _falls_silent(one: Mapping[str, Any]) -> bool:
@@ -99,17 +106,11 @@ def _falls_silent(one: Mapping[str, Any]) -> bool:
 
 
 def _effects(one: Mapping[str, Any]) -> Iterator[str]:
-    """In the order of what must not be overlooked."""
     if _falls_silent(one):
         yield "has no grant left, its next request is denied"
     if one.get("type") == "api_key" and one.get("policiesBefore") and not one.get("policiesAfter"):
         yield "is back to its scopes and its creator's rights"
-    for names, words in (
-        ("lost", "loses {}"),
-        ("narrowed", "has {} under more conditions"),
-        ("gained", "gains {}"),
-        ("widened", "has {} under fewer conditions"),
-    ):
+    for names, words in _CHANGES:
         if count := one.get(f"{names}Count"):
             yield f"{words.format(counted(count, 'operation'))}: {_first(count, one.get(names) or ())}"
 

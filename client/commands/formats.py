@@ -6,15 +6,17 @@ other invisible characters and lone surrogates stand as standard escapes, other 
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from client.text import cut, width
 
 GAP = "  "
-_NARROWEST = 10
-"""Cells a column keeps when a table is fitted to a terminal."""
+_READABLE = 10
+"""Cells a column keeps when a table is fitted to a terminal, its head too if that is longer."""
+_NARROWEST = 6
+"""Cells it keeps where that is not enough."""
 
 
 def json_text(value: Any, indent: int | None = 2, *, ascii_only: bool = False) -> str:
@@ -46,23 +48,19 @@ def table_text(
     """Lines of aligned columns, heads first; no cell may hold a line break.
 
     `right` and `keep` say by column whether it is right-aligned and whether it is spared when the table is fitted.
-    `limit` is the terminal's width in cells: wider tables have their widest columns cut with `…`, though not below
-    their heads, and then their lines. None never cuts.
+    `limit` is the terminal's width in cells: wider tables have their widest columns cut with `…`, their heads last.
+    What is too wide even so runs on: an id of which the end is missing is of no use. None never cuts.
     """
     spared = [*keep, *([False] * (len(heads) - len(keep)))]
     to_right = [*right, *([False] * (len(heads) - len(right)))]
     widths = [max(width(text) for text in column) for column in zip(heads, *rows, strict=True)]
     if limit is not None:
-        least = [
-            cells if whole else max(_NARROWEST, width(head))
-            for cells, whole, head in zip(widths, spared, heads, strict=True)
-        ]
-        _fit(widths, least, limit)
-    lines = []
-    for row in (heads, *rows):
-        line = GAP.join(map(_padded, row, widths, to_right)).rstrip(" ")
-        lines.append(line if limit is None else cut(line, limit))
-    return "\n".join(lines)
+        giving = [index for index, whole in enumerate(spared) if not whole]
+        _fit(widths, {index: max(_READABLE, width(heads[index])) for index in giving}, limit)
+        narrowest = dict.fromkeys(giving, _NARROWEST)
+        if _excess(widths, limit) <= sum(max(0, widths[index] - least) for index, least in narrowest.items()):
+            _fit(widths, narrowest, limit)
+    return "\n".join(GAP.join(map(_padded, row, widths, to_right)).rstrip(" ") for row in (heads, *rows))
 
 
 def _padded(text: str, cells: int, to_right: bool) -> str:
@@ -74,16 +72,17 @@ def _padded(text: str, cells: int, to_right: bool) -> str:
     return space + text if to_right else text + space
 
 
-def _fit(widths: list[int], least: Sequence[int], limit: int) -> None:
-    """Take cells from the widest columns until the line fits, as far as that goes."""
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - limit
-    while excess > 0:
-        candidates = [index for index in range(len(widths)) if widths[index] > least[index]]
+def _excess(widths: Sequence[int], limit: int) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1) - limit
+
+
+def _fit(widths: list[int], least: Mapping[int, int], limit: int) -> None:
+    """Take cells from the widest of the columns in `least` until the line fits, as far as that goes."""
+    for _ in range(_excess(widths, limit)):
+        candidates = [index for index, cells in least.items() if widths[index] > cells]
         if not candidates:
             return
-        widest = max(candidates, key=widths.__getitem__)
-        widths[widest] -= 1
-        excess -= 1
+        widths[max(candidates, key=widths.__getitem__)] -= 1
 
 
 _WORD = r"[A-Za-z_][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*"

@@ -9,8 +9,7 @@ from client import records_iam
 from client.api import trials
 from client.commands import request_facts
 from client.commands.frame import leaf
-from client.commands.iam_input import PRINCIPAL_TYPES, an_id
-from client.commands.iam_missing import missing
+from client.commands.iam_input import PRINCIPAL_TYPES, an_id, missing
 from client.commands.invocation import Invocation
 from client.commands.names import operation_names, principal_ids
 

@@ -4,8 +4,7 @@ from client import records_iam
 from client.api import policies
 from client.commands import effects, paging
 from client.commands.frame import leaf
-from client.commands.iam_input import ATTACHEE_TYPES, pair
-from client.commands.iam_missing import missing
+from client.commands.iam_input import ATTACHEE_TYPES, missing, pair
 from client.commands.iam_policy import ID
 from client.commands.invocation import Invocation
 from client.errors import usage

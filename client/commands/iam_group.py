@@ -6,9 +6,8 @@ from client import records_iam
 from client.api import groups, trials
 from client.commands import asking, effects, paging
 from client.commands.frame import Group, Lazy
-from client.commands.iam_input import FORCE, VERSION_HELP, an_id
+from client.commands.iam_input import FORCE, VERSION_HELP, an_id, missing
 from client.commands.iam_input import name as checked
-from client.commands.iam_missing import missing
 from client.commands.invocation import Invocation
 from client.commands.names import group_ids
 from client.errors import usage
@@ -85,14 +84,23 @@ def update(run: Invocation, group_id: str, name: str | None, description: str | 
         run.output.note("nothing changed: it is like that already")
 
 
-@group.leaf("delete", ID, FORCE, examples=("frost iam group delete GROUP_ID",))
-def delete(run: Invocation, group_id: str, force: bool) -> None:
+@group.leaf(
+    "delete",
+    ID,
+    FORCE,
+    effects.DRY_RUN,
+    examples=("frost iam group delete GROUP_ID", "frost iam group delete GROUP_ID --dry-run"),
+)
+def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
     """Delete a group, its membership and its policy attachments.
 
     Its members and the policies stay. What the members gain and lose by it is said before you are asked.
     """
     version = None
     with missing(run, ("group", group_id)):
+        if dry_run:
+            effects.dry_run(run, "deleteGroup", groupId=group_id)
+            return
         if not force:
             version = _confirmed(run, group_id)
         run.change_for_tenant(lambda tenant: groups.delete(tenant, group_id, version))

@@ -6,10 +6,11 @@ import click
 
 from client import records_iam
 from client.api import policies, trials
+from client.changes import UNDER, changes
 from client.commands import effects, paging
 from client.commands.formats import json_text
 from client.commands.frame import leaf
-from client.commands.iam_missing import missing, missing_version
+from client.commands.iam_input import missing, missing_version
 from client.commands.iam_policy import ID
 from client.commands.invocation import Invocation
 from client.errors import usage
@@ -72,8 +73,8 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
 def diff(run: Invocation, policy_id: str, first: int | None, second: int | None) -> None:
     """Compare two versions, as text and in effect.
 
-    The effect is told for every target at once and a request of which nothing is known, so that what only a
-    constraint decides counts as not given.
+    The effect is told for every target at once and a request of which nothing is known: what only a constraint or
+    a part of the target decides is under conditions, told apart from what is gained and lost for certain.
     """
     if second is None:
         with missing(run, ("policy", policy_id)):
@@ -85,11 +86,14 @@ def diff(run: Invocation, policy_id: str, first: int | None, second: int | None)
     newer, older = _version(run, policy_id, second), _version(run, policy_id, first)
     compared = run.call_for_tenant(
         lambda tenant: trials.coverage(
-            tenant, json_text(newer["document"]), compare={"policyId": policy_id, "version": first}
+            tenant,
+            json_text(newer["document"]),
+            facts={"currentTime": None},
+            compare={"policyId": policy_id, "version": first},
         )
     )["targets"][0]
     text = _text_difference(older, newer)
-    effect = {name: compared[name] for name in ("gained", "lost")}
+    effect = {name: compared[name] for name in ("gained", "lost", "nowUnconditional", "nowConditional", *UNDER)}
     if run.output.structured:
         run.output.document({"policyId": policy_id, "from": first, "to": second, "text": text, **effect})
     else:
@@ -116,9 +120,13 @@ def _text_difference(older: dict[str, Any], newer: dict[str, Any]) -> list[str]:
 
 
 def _effect_lines(effect: dict[str, list[str]]) -> list[str]:
+    found = changes(effect)
+    told = [("gained {}", "+", found.gained), ("lost {}", "-", found.lost)]
+    if found.under:
+        told.append(("under conditions {} changed", "~", found.under))
     lines = []
-    for name, sign in (("gained", "+"), ("lost", "-")):
-        found = effect[name]
-        lines.append(f"{name} {len(found)} operation{'s' if len(found) != 1 else ''}{':' if found else ''}")
-        lines += [f"  {sign} {operation}" for operation in found]
+    for words, sign, operations in told:
+        counted = effects.counted(len(operations), "operation")
+        lines.append(f"{words.format(counted)}{':' if operations else ''}")
+        lines += [f"  {sign} {name}{f' ({note})' if note else ''}" for name, note in operations.items()]
     return lines

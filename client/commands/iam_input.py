@@ -1,9 +1,11 @@
-"""What the commands of groups and policies take alike: ids, types, names."""
+"""What the commands of groups and policies take alike: ids, types, names; and what they say of an id that is none."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
+from client.commands.invocation import Invocation
 from client.commands.names import principal_ids
 from client.core import path
 from client.errors import FrostError, usage
@@ -13,6 +15,8 @@ MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
 PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
 FORCE = click.Option(["--force"], is_flag=True, help="Do not ask; required when not reading from a terminal.")
+Thing = tuple[str, str]
+"""A kind (policy, group, api_key, workload_identity, user) and the id that was given for it."""
 VERSION_HELP = "Only if this is still its version; else nothing is changed (frost)."
 
 
@@ -61,3 +65,38 @@ def text_of(value: str | None, flag: str) -> str | None:
     if value is not None and not value.strip():
         raise usage(f"{flag} needs a value, an empty one was given")
     return value
+
+
+@contextmanager
+def missing(
+    run: Invocation, thing: Thing, other: Thing | None = None, *, unrelated: str = "", see: str = ""
+) -> Iterator[None]:
+    """Where something is not in the tenant, has the refusal say which of the things that a command names.
+
+    Args:
+        thing: What the command is about; a policy or a group where there is another.
+        other: What it was to be brought together with.
+        unrelated: What is wrong when `thing` is there, for commands that part the two.
+        see: The command that shows what is together with `thing`.
+    """
+    try:
+        yield
+    except FrostError as error:
+        if error.gone:
+            from client.commands import iam_missing
+
+            iam_missing.explain(run, error, thing, other, unrelated, see)
+        raise
+
+
+@contextmanager
+def missing_version(run: Invocation, policy_id: str, number: int) -> Iterator[None]:
+    """The same for a version of a policy."""
+    try:
+        yield
+    except FrostError as error:
+        if error.gone:
+            from client.commands import iam_missing
+
+            iam_missing.explain_version(run, error, policy_id, number)
+        raise

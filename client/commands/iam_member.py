@@ -5,8 +5,7 @@ from client.api import groups
 from client.commands import effects, paging
 from client.commands.frame import Group
 from client.commands.iam_group import ID
-from client.commands.iam_input import MEMBER_TYPES, pair
-from client.commands.iam_missing import missing
+from client.commands.iam_input import MEMBER_TYPES, missing, pair
 from client.commands.invocation import Invocation
 
 member = Group("member", help="The members of a group.")

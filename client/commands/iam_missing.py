@@ -1,16 +1,12 @@
 """What is not there, and the next step; the platform only says that something is not (checklist G41)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
+from client.commands.iam_input import Thing
 from client.commands.invocation import Invocation
 from client.commands.names import ids_and_names
 from client.errors import FrostError
 from client.text import safe
-
-Thing = tuple[str, str]
-"""A kind (policy, group, api_key, workload_identity, user) and the id that was given for it."""
 
 _WHERE = {
     "policy": "see the policies: frost iam policy list --all",
@@ -20,44 +16,29 @@ _WHERE = {
 _BY_TAB = "Tab completes the ids of this tenant, once set up: frost completion --help"
 
 
-@contextmanager
-def missing(
-    run: Invocation, thing: Thing, other: Thing | None = None, *, unrelated: str = "", see: str = ""
-) -> Iterator[None]:
+def explain(run: Invocation, error: FrostError, thing: Thing, other: Thing | None, unrelated: str, see: str) -> None:
     """Says which of the things that a command names is not in the tenant, with its id where its name was given.
 
-    Args:
-        thing: What the command is about; a policy or a group where there is another.
-        other: What it was to be brought together with.
-        unrelated: What is wrong when `thing` is there, for commands that part the two.
-        see: The command that shows what is together with `thing`.
+    The arguments are those of `client.commands.iam_input.missing`.
     """
-    try:
-        yield
-    except FrostError as error:
-        if error.gone and other is not None and _found(run, thing):
-            _not_here(run, error, other)
-            if unrelated:
-                error.message = safe(unrelated, 300)
-                error.hint = error.hint if _names_id(error) else f"see them: {see}"
-        elif error.gone:
-            _not_here(run, error, thing)
-        raise
+    if other is None or not _found(run, thing):
+        _not_here(run, error, thing)
+        return
+    _not_here(run, error, other)
+    if unrelated:
+        error.message = safe(unrelated, 300)
+        error.hint = error.hint if _names_id(error) else f"see them: {see}"
 
 
-@contextmanager
-def missing_version(run: Invocation, policy_id: str, number: int) -> Iterator[None]:
+def explain_version(run: Invocation, error: FrostError, policy_id: str, number: int) -> None:
     """The same for a version of a policy: says which versions it has."""
-    try:
-        yield
-    except FrostError as error:
-        if error.gone and (policy := _found(run, ("policy", policy_id))):
-            has = f"versions 1 to {policy['version']}" if policy["version"] > 1 else "version 1 only"
-            error.message = f"policy {safe(policy_id, 80)} has no version {number}: it has {has}"
-            error.hint = f"see them: frost iam policy history {safe(policy_id, 80)}"
-        elif error.gone:
-            _not_here(run, error, ("policy", policy_id))
-        raise
+    policy = _found(run, ("policy", policy_id))
+    if policy is None:
+        _not_here(run, error, ("policy", policy_id))
+        return
+    has = f"versions 1 to {policy['version']}" if policy["version"] > 1 else "version 1 only"
+    error.message = f"policy {safe(policy_id, 80)} has no version {number}: it has {has}"
+    error.hint = f"see them: frost iam policy history {safe(policy_id, 80)}"
 
 
 def _found(run: Invocation, thing: Thing) -> dict[str, Any] | None:

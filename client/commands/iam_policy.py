@@ -9,9 +9,8 @@ from client.api import policies, trials
 from client.commands import asking, document, effects, paging
 from client.commands.formats import json_text
 from client.commands.frame import Group, Lazy
-from client.commands.iam_input import FORCE, VERSION_HELP, an_id
+from client.commands.iam_input import FORCE, VERSION_HELP, an_id, missing, missing_version
 from client.commands.iam_input import name as checked
-from client.commands.iam_missing import missing, missing_version
 from client.commands.invocation import Invocation
 from client.commands.names import policy_ids
 from client.errors import usage
@@ -158,14 +157,23 @@ def _update_played(run: Invocation, policy_id: str, text: str | None, if_version
         effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=text)
 
 
-@policy.leaf("delete", ID, FORCE, examples=("frost iam policy delete POLICY_ID",))
-def delete(run: Invocation, policy_id: str, force: bool) -> None:
+@policy.leaf(
+    "delete",
+    ID,
+    FORCE,
+    effects.DRY_RUN,
+    examples=("frost iam policy delete POLICY_ID", "frost iam policy delete POLICY_ID --dry-run"),
+)
+def delete(run: Invocation, policy_id: str, force: bool, dry_run: bool) -> None:
     """Delete a policy, its attachments and its history.
 
     What keys and identities gain and lose by it is said before you are asked.
     """
     version = None
     with missing(run, ("policy", policy_id)):
+        if dry_run:
+            effects.dry_run(run, "deletePolicy", policyId=policy_id)
+            return
         if not force:
             version = _confirmed(run, policy_id)
         run.change_for_tenant(lambda tenant: policies.delete(tenant, policy_id, version))

@@ -107,10 +107,8 @@ class Output:
             self.document(dict(document))
         else:
             rows = [[safe(text) if text else UNKNOWN for text in fact] for fact in facts]
-            _write(
-                sys.stdout,
-                self._accented_heads(table_text(heads, rows, keep=[True] * len(heads), limit=_columns(sys.stdout))),
-            )
+            # A fact is never cut: it may be an id or a path, and there is nothing else that could give way.
+            _write(sys.stdout, self._accented_heads(table_text(heads, rows)))
 
     def done(self, sentence: str, document: Mapping[str, Any]) -> None:
         """A command that changed something and has no table of its own: a sentence, or the document."""
@@ -131,7 +129,7 @@ class Output:
         heads = [column.title.upper() for column in columns] + [name.upper() for name in more]
         rows = [[safe(column.text(record)) for column in columns] + list(map(safe, more.values())) for record in found]
         right = [column.align == "right" for column in columns]
-        keep = [column.whole for column in columns]
+        keep = [column.whole or column.align == "right" for column in columns]
         if marked is not None:
             heads[0] = f"  {heads[0]}"
             for record, row in zip(found, rows, strict=True):

@@ -17,6 +17,8 @@ MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
 MAX_DIGITS = 100
 """Characters of one number; enough for any number that means something."""
+MAX_REPEATED = 20
+"""Members given twice that are noted before a text is given up."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
@@ -50,19 +52,27 @@ class _Refused(Exception):
     """The fast reader met something; the slow one will say where."""
 
 
-def loads(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
+def loads(
+    data: bytes | str,
+    *,
+    max_bytes: int = MAX_BYTES,
+    max_depth: int = MAX_DEPTH,
+    repeated: list[StrictJsonError] | None = None,
+) -> Any:
     """The value of one JSON text.
 
     Args:
         data: UTF-8 bytes, with or without a byte order mark, or text.
         max_bytes: The longest text accepted, in bytes of UTF-8.
         max_depth: How many arrays and objects may be nested.
+        repeated: Takes the members that are given twice, for a reader who tells everything that is wrong at once and
+            accepts nothing while there are any; of each the last one is in the value. Without it they are refused.
 
     Raises:
         StrictJsonError: The text is not strict JSON.
     """
     text = _decoded(data, max_bytes)
-    _check_depth(text, max_depth)
+    _check_depth(text, max_depth, repeated)
     try:
         value = json.loads(
             text, object_pairs_hook=_object, parse_constant=_refuse, parse_int=_integer, parse_float=_float
@@ -70,20 +80,24 @@ def loads(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX
         if _SURROGATE.search(text) is None or not _holds_surrogate(value):
             return value
     except (_Refused, json.JSONDecodeError, RecursionError) as error:
-        _locate(text, max_depth)
+        _locate(text, max_depth, repeated)
+        if repeated:
+            return json.loads(text)
         # only reached if the two readers disagree: the text stays refused
         raise StrictJsonError("not JSON", line=1, column=1) from error
     _locate(text, max_depth)
     return value
 
 
-def walk(text: str, max_depth: int = MAX_DEPTH) -> Iterator[tuple[Path, int]]:
-    """Every value of `text` with the offset where it begins, in the order of the text.
+def walk(
+    text: str, max_depth: int = MAX_DEPTH, repeated: list[StrictJsonError] | None = None
+) -> Iterator[tuple[Path, int]]:
+    """Every value of `text` with the offset where it begins, in the order of the text; `repeated` as in `loads`.
 
     Raises:
         StrictJsonError: At the first thing that is not strict JSON.
     """
-    reader = _Reader(text)
+    reader = _Reader(text, repeated)
     path: list[str | int] = []
     members: list[set[str] | None] = []  # per open container: the names seen, None for an array
     while True:
@@ -127,8 +141,7 @@ def _member(reader: _Reader, path: list[str | int], names: set[str] | None) -> s
     name = reader.string(path, "a member name in double quotes")
     assert names is not None
     if name in names:
-        reader.at = start
-        reader.refuse(f"the member {_quoted(name)} is given twice", [*path, name])
+        reader.repeat(name, start, path)
     names.add(name)
     reader.space()
     if not reader.take(":"):
@@ -139,9 +152,10 @@ def _member(reader: _Reader, path: list[str | int], names: set[str] | None) -> s
 class _Reader:
     """A place in a text, and what can be read from there."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, repeated: list[StrictJsonError] | None) -> None:
         self.text = text
         self.at = 0
+        self.repeated = repeated
 
     def space(self) -> None:
         found = _SPACE.match(self.text, self.at)
@@ -185,6 +199,12 @@ class _Reader:
         self.at = found.end()
         return value
 
+    def repeat(self, name: str, start: int, path: list[str | int]) -> None:
+        error = _error(f"the member {_quoted(name)} is given twice", self.text, start, [*path, name])
+        if self.repeated is None or len(self.repeated) == MAX_REPEATED:
+            raise error
+        self.repeated.append(error)
+
     def refuse(self, reason: str, path: list[str | int]) -> NoReturn:
         raise _error(reason, self.text, self.at, path)
 
@@ -211,8 +231,8 @@ def _quoted(name: str) -> str:
     return json.dumps(name if len(name) <= 64 else name[:63] + "…")
 
 
-def _locate(text: str, max_depth: int) -> None:
-    for _ in walk(text, max_depth):
+def _locate(text: str, max_depth: int, repeated: list[StrictJsonError] | None = None) -> None:
+    for _ in walk(text, max_depth, repeated):
         pass
 
 
@@ -249,7 +269,7 @@ def _has_surrogate(text: str) -> bool:
     return False
 
 
-def _check_depth(text: str, max_depth: int) -> None:
+def _check_depth(text: str, max_depth: int, repeated: list[StrictJsonError] | None) -> None:
     """Refuses what is nested too deeply before any recursive reader sees it."""
     if text.count("[") + text.count("{") <= max_depth:
         return
@@ -259,7 +279,7 @@ def _check_depth(text: str, max_depth: int) -> None:
         if mark in "[{":
             depth += 1
             if depth > max_depth:
-                _locate(text, max_depth)
+                _locate(text, max_depth, repeated)
                 raise _error(f"nested deeper than {max_depth} levels", text, token.start(), [])
         elif mark in "]}":
             depth -= 1

@@ -8,8 +8,10 @@ from service.access.decisions import Compiled, Known, covers
 from service.db.engine import Record
 from service.iam import wire
 from service.policy.coverage import CatalogueMasks
+from service.policy.difference import Condition, conditions_of, differing
 from service.policy.engine import GrantedRule
 from service.policy.facts import Facts
+from service.policy.matching import ANYTHING
 from service.policy.reach import Reach, everything, only, reach, spans
 from service.world.roles import roles
 
@@ -41,6 +43,11 @@ class Parts:
             # What it would give is not known, so all of it is shown as taken away.
             return replace(found, shut=masks.all, possible=0, sure=0)
         return found if self.policies is None else found.within(reach(masks, self.policies, tenant))
+
+    def conditions(self, masks: CatalogueMasks, tenant: str, operations: int) -> dict[Condition, int]:
+        """What some operations depend on in a tenant by the policies, the part that a change may be about."""
+        target = ANYTHING._replace(tenant=tenant)
+        return conditions_of(masks, self.policies or (), [(target, operations)], Facts())[0]
 
 
 def parts_of(compiled: Compiled) -> Parts:
@@ -182,13 +189,21 @@ def because(compiled: Compiled, operation: str, target: str, facts: Facts, paths
     return by
 
 
-def difference(masks: CatalogueMasks, before: Reach, after: Reach) -> dict[str, Any]:
-    """What one reach has and another has not; `narrowed` and `widened` stay possible but under other conditions."""
+def difference(known: Known, tenant: str, before: Parts, after: Parts) -> dict[str, Any]:
+    """What a principal has afterwards and had not before.
+
+    `narrowed` and `widened` stay possible but under more or fewer conditions, `conditionsChanged` under other ones.
+    """
+    masks = known.catalogue.masks
+    then, now = before.reach(known, tenant), after.reach(known, tenant)
+    perhaps = then.possible & ~then.sure & now.possible & ~now.sure
     lists = {
-        "gained": after.possible & ~before.possible,
-        "lost": before.possible & ~after.possible,
-        "widened": after.sure & ~before.sure & before.possible,
-        "narrowed": before.sure & ~after.sure & after.possible,
+        "gained": now.possible & ~then.possible,
+        "lost": then.possible & ~now.possible,
+        "widened": now.sure & ~then.sure & then.possible,
+        "narrowed": then.sure & ~now.sure & now.possible,
+        "conditionsChanged": perhaps
+        and differing(*(one.conditions(masks, tenant, perhaps) for one in (before, after))),
     }
     shown: dict[str, Any] = {name: masks.names(mask)[:200] for name, mask in lists.items()}
     shown |= {f"{name}Count": mask.bit_count() for name, mask in lists.items()}

@@ -73,7 +73,7 @@ def effects_of(
         ungranted = kind == "workload_identity" and not principal.standing.scopes and not after
         shown.append(
             principal.wire()
-            | effects.difference(known.catalogue.masks, parts.reach(known, tenant_id), then.reach(known, tenant_id))
+            | effects.difference(known, tenant_id, parts, then)
             | {"inert": ungranted, "policiesBefore": len(before), "policiesAfter": len(after)}
         )
     return {"principals": shown}

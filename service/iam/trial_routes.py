@@ -18,6 +18,7 @@ from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, operation_of, 
 from service.iam.documents import problem, read_document
 from service.platform import Platform, platform_of
 from service.policy.coverage import Coverage, cover
+from service.policy.difference import changes, conditions_of, differing
 from service.policy.document import Reading, canonical_text
 from service.policy.engine import Engine, compile_document, grants
 from service.policy.explain import RuleTrace, explain, flag_for
@@ -63,7 +64,7 @@ class Mapping(BaseModel):
     targets: list[str] = Field([STAR], min_length=1, max_length=MOST_TARGETS)
     facts: FactsBody = NOTHING_SAID
     compare: Compared | None = None
-    operations: bool = Field(False, description="Name the operations in effect, not only their number")
+    operations: bool = Field(False, description="Name the operations in effect and under conditions, not only count")
 
 
 class Draft(BaseModel):
@@ -107,20 +108,18 @@ def map_coverage(access: Granted, platform: Here, body: Mapping) -> JSONResponse
     facts = facts_of(body.facts, platform.clock)
     masks = known.catalogue.masks
     covered = _covered(known, reading, targets, facts)
-    others: list[Coverage] | None = None
+    other: Reading | None = None
     if body.compare is not None:
-        others = _covered(known, _read(platform, _compared(access, platform, body.compare))[1], targets, facts)
+        other = _read(platform, _compared(access, platform, body.compare))[1]
+    moved = _changes(known, other, reading, covered, facts) if other is not None else []
     maps = []
     for place, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
         shown = {"target": text, **_counts(coverage, masks.all), "services": _services(known, coverage)}
-        if others is not None:
-            before = others[place].effective
-            shown |= {
-                "gained": masks.names(coverage.effective & ~before),
-                "lost": masks.names(before & ~coverage.effective),
-            }
+        if moved:
+            shown |= {name: masks.names(mask) for name, mask in moved[place].items()}
         if body.operations:
             shown["operations"] = masks.names(coverage.effective)
+            shown["conditionalOperations"] = masks.names(coverage.conditional)
         maps.append(shown)
     return JSONResponse(
         {"total": len(masks.operations), "targets": maps, "warnings": [problem(one) for one in reading.warnings]}
@@ -152,11 +151,25 @@ def _read(platform: Platform, text: str) -> tuple[Known, Reading]:
 def _covered(known: Known, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
     """The map of a document; on the targets of one service only operations of that service are done."""
     masks = known.catalogue.masks
-    found = []
-    for one in cover(masks, grants(reading.document), targets, facts):
-        within = masks.of(OperationPattern(one.target.service, STAR, STAR))
-        found.append(Coverage(one.target, one.allowed & within, one.denied & within))
-    return found
+    return [
+        one.within(masks.of(OperationPattern(one.target.service, STAR, STAR)))
+        for one in cover(masks, grants(reading.document), targets, facts)
+    ]
+
+
+def _changes(
+    known: Known, before: Reading, after: Reading, covered: Sequence[Coverage], facts: Facts
+) -> list[dict[str, int]]:
+    """What changes on each target from one document to another whose map is known, by how."""
+    old = _covered(known, before, [one.target for one in covered], facts)
+    both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
+    open_then, open_now = (
+        conditions_of(known.catalogue.masks, grants(one.document), both, facts) for one in (before, after)
+    )
+    return [
+        changes(then, now, differing(was, becomes))
+        for then, now, was, becomes in zip(old, covered, open_then, open_now, strict=True)
+    ]
 
 
 def _compared(access: Access, platform: Platform, body: Compared) -> str:
@@ -202,6 +215,7 @@ def _counts(coverage: Coverage, within: int) -> dict[str, int]:
         "allowed": (coverage.allowed & within).bit_count(),
         "denied": (coverage.denied & within).bit_count(),
         "effective": (coverage.effective & within).bit_count(),
+        "conditional": (coverage.conditional & within).bit_count(),
     }
 
 

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from operator import attrgetter
 
 from service.policy.facts import Address, Facts, read_instant
@@ -35,15 +35,29 @@ _BLOCK = re.compile(r"[0-9A-Fa-f:.]{2,45}/(?:0|[1-9][0-9]{0,2})")
 
 @lru_cache(maxsize=4096)
 def read_block(text: str) -> Block:
-    """A CIDR block without host bits; IPv4-mapped blocks are taken as IPv4. Raises ValueError with the reason."""
-    if "/" not in text:
-        raise ValueError("a CIDR block needs its length, such as /24 or /32")
+    """A CIDR block without host bits; IPv4-mapped blocks are taken as IPv4. Raises ValueError for anything else."""
     if _BLOCK.fullmatch(text) is None:
-        raise ValueError("an address, a slash and a length in digits are needed")
+        raise ValueError("not an address, a slash and a length in digits")
     network: IPv4Network | IPv6Network = ip_network(text, strict=True)
     if isinstance(network, IPv6Network) and network.subnet_of(MAPPED):
         network = IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - 96))
     return network.version, int(network.network_address), int(network.broadcast_address)
+
+
+def why_no_block(text: str) -> tuple[str, tuple[str, ...]]:
+    """What is wrong with a text that `read_block` refuses, and which block may have been meant."""
+    address, slash, length = text.partition("/")
+    try:
+        most: int = ip_address(address).max_prefixlen
+    except ValueError:
+        most = 0
+    if not most or "%" in address:
+        return "it does not begin with an IPv4 or IPv6 address", ()
+    if not slash:
+        return f"its length is missing; a single address has the length {most}", (f"{address}/{most}",)
+    if length not in map(str, range(most + 1)):
+        return f"the length behind the slash is a number from 0 to {most}", ()
+    return "it has host bits set", (str(ip_network(text, strict=False)),)
 
 
 def surely(constraint: Constraint) -> Test:

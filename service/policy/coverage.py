@@ -4,14 +4,14 @@ Bit i of a mask is operation i of the catalogue. A pattern is the AND of two or 
 its patterns, so the work is rules times targets, never operations times targets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from service.policy import conditions
 from service.policy.engine import GrantedRule
 from service.policy.facts import Facts
 from service.policy.matching import STAR, OperationPattern, Target, asked_target, may_cover, surely_covers
-from service.policy.rules import Rule
+from service.policy.rules import Constraint, Rule
 
 
 class CatalogueMasks:
@@ -29,11 +29,12 @@ class CatalogueMasks:
 
     def of(self, pattern: OperationPattern) -> int:
         """The operations a pattern stands for."""
-        mask = self.all
-        for value, masks in zip(pattern, self._parts, strict=True):
-            if value != STAR:
-                mask &= masks.get(value, 0)
-        return mask
+        services, resources, actions = self._parts
+        service, resource, action = pattern
+        mask = self.all if service == STAR else services.get(service, 0)
+        if resource != STAR:
+            mask &= resources.get(resource, 0)
+        return mask if action == STAR else mask & actions.get(action, 0)
 
     def of_service(self, service: str) -> int:
         """The operations of a service."""
@@ -65,57 +66,92 @@ def _mask(places: list[int], length: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the rules give on one target: masks of the operations allowed by a rule, denied, and in effect."""
+    """What the rules give on one target, as masks of operations.
+
+    `allowed` and `denied` decide whatever is not known: an allow that surely holds, a deny that may. `possible` and
+    `shut` are the other way round: an allow that may hold, a deny that surely does.
+    """
 
     target: Target
     allowed: int
     denied: int
+    possible: int = 0
+    shut: int = 0
 
     @property
     def effective(self) -> int:
+        """Allowed whatever the facts that are not known turn out to be."""
         return self.allowed & ~self.denied
+
+    @property
+    def conditional(self) -> int:
+        """Allowed or not, as the facts turn out."""
+        return self.possible & ~self.shut & ~self.effective
+
+    def within(self, mask: int) -> "Coverage":
+        """The same of some of the operations only."""
+        return Coverage(self.target, self.allowed & mask, self.denied & mask, self.possible & mask, self.shut & mask)
 
 
 def cover(
     masks: CatalogueMasks, rules: Sequence[GrantedRule], targets: Sequence[Target], facts: Facts
 ) -> list[Coverage]:
     """The map for each target. Caps are left out: the author's rights are shown by the author check."""
-    prepared = [_Prepared(masks, granted.rule) for granted in rules if _holds(granted.rule, facts)]
+    truths: dict[tuple[Constraint, ...], bool | None] = {}
+    prepared = []
+    for granted in rules:
+        constraints = granted.rule.constraints
+        if constraints not in truths:
+            truths[constraints] = _hold(constraints, facts)
+        if truths[constraints] is not False:
+            prepared.append(_Prepared(masks, granted.rule, bool(truths[constraints])))
     found = []
     for target in targets:
         open_service = target.service == STAR
         asked = asked_target(target, STAR, facts.region)
-        allowed = denied = 0
+        allowed = denied = possible = shut = 0
         for rule in prepared:
-            if not rule.mask & ~(denied if rule.denies else allowed):
+            mask = rule.mask
+            # Nothing new from a rule whose operations are all decided the same way already.
+            if not mask & ~((denied & shut) if rule.denies else (possible & allowed)):
                 continue
-            covers = may_cover if rule.denies else surely_covers
-            within = 0
+            some = every = 0
             for service, pattern in rule.patterns:
                 # A target whose service is open takes its service from each operation.
                 if service not in (STAR, target.service) and not open_service:
                     continue
-                if covers(pattern, asked):
-                    within |= masks.all if service == STAR or not open_service else masks.of_service(service)
+                if may_cover(pattern, asked):
+                    here = masks.all if service == STAR or not open_service else masks.of_service(service)
+                    some |= here
+                    if rule.sure and surely_covers(pattern, asked):
+                        every |= here
             if rule.denies:
-                denied |= rule.mask & within
+                denied |= mask & some
+                shut |= mask & every
             else:
-                allowed |= rule.mask & within
-        found.append(Coverage(target, allowed, denied))
+                possible |= mask & some
+                allowed |= mask & every
+        found.append(Coverage(target, allowed, denied, possible, shut))
     return found
 
 
 class _Prepared:
-    """A rule as a mask of operations and target patterns with their service apart."""
+    """A rule as a mask of operations and target patterns with their service apart; `sure` if its constraints hold."""
 
-    __slots__ = ("denies", "mask", "patterns")
+    __slots__ = ("denies", "mask", "patterns", "sure")
 
-    def __init__(self, masks: CatalogueMasks, rule: Rule) -> None:
+    def __init__(self, masks: CatalogueMasks, rule: Rule, sure: bool) -> None:
         self.denies = rule.denies
         self.mask = masks.of_rule(rule)
         self.patterns = [(pattern.service, pattern._replace(service=STAR)) for pattern in rule.targets]
+        self.sure = sure
 
 
-def _holds(rule: Rule, facts: Facts) -> bool:
-    polarity = conditions.possibly if rule.denies else conditions.surely
-    return all(polarity(constraint)(facts) for constraint in rule.constraints)
+def _hold(constraints: Iterable[Constraint], facts: Facts) -> bool | None:
+    """Whether all constraints hold; None when what is not known decides."""
+    sure = True
+    for constraint in constraints:
+        if not conditions.possibly(constraint)(facts):
+            return False
+        sure = sure and conditions.surely(constraint)(facts)
+    return True if sure else None

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 from client.models.strict_json import Path, StrictJsonError, loads, path_text, walk
 from service.policy.catalogue import Catalogue
-from service.policy.conditions import read_block
+from service.policy.conditions import read_block, why_no_block
 from service.policy.facts import read_instant
 from service.policy.matching import STAR, PatternRefused, read_operation_pattern, read_target
 from service.policy.rules import (
@@ -42,6 +42,18 @@ MOST_PROBLEMS = 20
 MEMBERS = ("schemaVersion", "rules")
 RULE_MEMBERS = ("name", "access", "operations", "targets", "constraints")
 KEYS = (SOURCE_IP, CURRENT_TIME, *TEXT_KEYS, *(f"{key}<key>" for key in TAG_KEYS))
+
+# What other policy languages call a member, in small letters and the singular.
+_ELSEWHERE = {
+    "version": "schemaVersion",
+    "statement": "rules",
+    "sid": "name",
+    "effect": "access",
+    "action": "operations",
+    "permission": "operations",
+    "resource": "targets",
+    "condition": "constraints",
+}
 
 RegionTargets = Literal["accept", "refuse"]
 
@@ -79,21 +91,22 @@ class Reading:
 
 def read(text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTargets = "accept") -> Reading:
     """The document of a text. Raises `DocumentRefused` with every problem, but no more than a reader can use."""
+    repeated: list[StrictJsonError] = []
     try:
-        value = loads(text, max_bytes=MOST_BYTES, max_depth=MOST_DEPTH)
+        value = loads(text, max_bytes=MOST_BYTES, max_depth=MOST_DEPTH, repeated=repeated)
     except StrictJsonError as error:
-        raise DocumentRefused((Problem(error.path, error.line, error.column, error.reason),)) from None
+        raise DocumentRefused(_first([*_of_json(repeated), *_of_json([error])])) from None
     reader = _Reader(catalogue, region_targets)
     rules: tuple[Rule, ...] = ()
     with suppress(_Enough):
         rules = reader.document(value)
-    if not reader.found and not reader.warned:
+    if not reader.found and not reader.warned and not repeated:
         return Reading(Document(rules))
     source = (text if isinstance(text, str) else text.decode()).removeprefix("\ufeff")
-    places = dict(walk(source, MOST_DEPTH))
-    if reader.found:
-        raise DocumentRefused(_placed(reader.found, places, source))
-    return Reading(Document(rules), _placed(reader.warned, places, source))
+    places = dict(walk(source, MOST_DEPTH, []))
+    if reader.found or repeated:
+        raise DocumentRefused(_first([*_of_json(repeated), *_placed(reader.found, places, source)]))
+    return Reading(Document(rules), _first(_placed(reader.warned, places, source)))
 
 
 def canonical(document: Document) -> dict[str, Any]:
@@ -124,7 +137,16 @@ def _canonical_rule(rule: Rule) -> dict[str, Any]:
 Finding = tuple[Path, str, tuple[str, ...]]
 
 
-def _placed(findings: list[Finding], places: Mapping[Path, int], text: str) -> tuple[Problem, ...]:
+def _of_json(errors: list[StrictJsonError]) -> list[Problem]:
+    return [Problem(error.path, error.line, error.column, error.reason) for error in errors]
+
+
+def _first(problems: list[Problem]) -> tuple[Problem, ...]:
+    """As many as are told, in the order of the text."""
+    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column))[:MOST_PROBLEMS])
+
+
+def _placed(findings: list[Finding], places: Mapping[Path, int], text: str) -> list[Problem]:
     """Findings with line and column; a value that is not there stands where what should hold it begins."""
     problems = []
     for path, reason, suggestions in findings:
@@ -134,7 +156,7 @@ def _placed(findings: list[Finding], places: Mapping[Path, int], text: str) -> t
         at = places.get(held, 0)
         line_start = text.rfind("\n", 0, at) + 1
         problems.append(Problem(path_text(path), text.count("\n", 0, at) + 1, at - line_start + 1, reason, suggestions))
-    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
+    return problems
 
 
 class _Enough(Exception):
@@ -185,11 +207,9 @@ class _Reader:
     def _members(self, path: Path, value: Mapping[str, object], known: tuple[str, ...]) -> None:
         for name in value:
             if name not in known:
-                self.refuse(
-                    (*path, name),
-                    f"unknown member; known here: {', '.join(known)}",
-                    tuple(get_close_matches(name, known, n=1)),
-                )
+                elsewhere = _ELSEWHERE.get(name.casefold().removesuffix("s"))
+                near = [elsewhere] if elsewhere in known else get_close_matches(name, known, n=1)
+                self.refuse((*path, name), f"unknown member; known here: {', '.join(known)}", tuple(near))
 
     def _rule(self, path: Path, value: object) -> Rule | None:
         if not isinstance(value, dict):
@@ -310,8 +330,9 @@ class _Reader:
                 return None
             try:
                 _, first, last = read_block(text)
-            except ValueError as refused:
-                self.refuse((*path, at), f"{_shown(text)} is no CIDR block: {_plain(refused)}")
+            except ValueError:
+                reason, meant = why_no_block(text)
+                self.refuse((*path, at), f"{_shown(text)} is no CIDR block: {reason}", meant)
                 return None
             if text.endswith("/0") and first == 0:
                 self.warn((*path, at), f"{text} is every address of its version ({last - first + 1:,})")
@@ -346,11 +367,3 @@ def _pairing(operator: str) -> str:
 
 def _shown(text: str) -> str:
     return text if text.isprintable() and 0 < len(text) <= 80 else ascii(text[:80])
-
-
-def _plain(error: ValueError) -> str:
-    """The library's reason without the text at its head, which is shown already."""
-    words = str(error)
-    if "has host bits set" in words:
-        return "it has host bits set"
-    return words if words.startswith("a CIDR") else "not an address and a length"

@@ -136,22 +136,27 @@ _remembered = lru_cache(maxsize=4096)(_glob)
 
 def surely_covers(pattern: Target, asked: Target) -> bool:
     """Whether a pattern holds for every value the asked target may turn out to have."""
-    for mine, other in zip(pattern[:4], asked[:4], strict=True):
-        if mine not in (STAR, other):
-            return False
-        if mine != STAR and other == STAR:
-            return False
-    if pattern.id.strip(STAR) == "":
-        return True
-    return asked.id != STAR and glob(pattern.id)(asked.id)
+    # A field at a time, not in a loop: the coverage map asks this for each pattern and target.
+    service, region, tenant, kind, name = pattern
+    if service not in (STAR, asked.service) or region not in (STAR, asked.region):
+        return False
+    if tenant not in (STAR, asked.tenant) or kind not in (STAR, asked.type):
+        return False
+    return not name.strip(STAR) or (asked.id != STAR and glob(name)(asked.id))
 
 
 def may_cover(pattern: Target, asked: Target) -> bool:
     """Whether a pattern holds for at least one value the asked target may turn out to have."""
-    for mine, other in zip(pattern[:4], asked[:4], strict=True):
-        if STAR not in (mine, other) and mine != other:
-            return False
-    return asked.id == STAR or glob(pattern.id)(asked.id)
+    service, region, tenant, kind, name = asked
+    if not (service == STAR or pattern.service in (STAR, service)):
+        return False
+    if not (region == STAR or pattern.region in (STAR, region)):
+        return False
+    if not (tenant == STAR or pattern.tenant in (STAR, tenant)):
+        return False
+    if not (kind == STAR or pattern.type in (STAR, kind)):
+        return False
+    return name == STAR or glob(pattern.id)(name)
 
 
 def asked_target(target: Target, service: str, region: str | None) -> Target:

@@ -51,6 +51,18 @@ def test_joining_and_leaving_a_group_are_told_and_not_done(own_desk: Desk) -> No
     assert desk.members(group) == {("api_key", KEYS["terraform"])}
 
 
+def test_a_deletion_is_told_and_not_done_with_force_or_without(own_desk: Desk) -> None:
+    desk = own_desk
+    group, policy = desk.group(), desk.policy(READ_TENANTS)
+    desk.attach(policy, "group", group)
+    desk.add(group, "api_key", KEYS["terraform"])
+    for words in (("group", "delete", group), ("policy", "delete", policy)):
+        assert f"  api_key terraform\n    {BACK}\n    gains " in played(desk, *words)
+        assert BACK in played(desk, *words, "--force")
+        assert desk.done(words[0], "get", words[2])["id"] == words[2]
+    assert desk.renames("terraform") == 403
+
+
 def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk) -> None:
     desk = own_desk
     policy = desk.policy(allow("organizations:tenants:read", "organizations:tenants:update"))
@@ -76,6 +88,8 @@ def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk
         (*ATTACH, NO_ID, *KEY),
         (*REMOVE, NO_ID, *KEY),
         ("policy", "update", NO_ID, "--name", "n"),
+        ("policy", "delete", NO_ID),
+        ("group", "delete", NO_ID),
         ("policy", "rollback", NO_ID, "--version", "1"),
     ],
 )
@@ -90,6 +104,21 @@ def test_a_dry_run_of_a_document_that_cannot_be_read_is_refused(desk: Desk) -> N
 
 
 def test_the_help_marks_it_as_ours(desk: Desk) -> None:
-    for words in (ATTACH, DETACH, ADD, REMOVE, ("policy", "update"), ("policy", "rollback")):
+    ours = (("policy", "update"), ("policy", "rollback"), ("policy", "delete"), ("group", "delete"))
+    for words in (ATTACH, DETACH, ADD, REMOVE, *ours):
         helped = " ".join(desk.iam(*words, "--help").out.split())
         assert "--dry-run Say what keys and identities would gain and lose; change nothing (frost)." in helped
+
+
+def test_an_update_that_only_changes_conditions_is_an_effect(own_desk: Desk) -> None:
+    desk = own_desk
+
+    def limited(block: str) -> dict[str, object]:
+        return allow("organizations:tenants:read") | {"constraints": {"ipInRange": {"frn:sourceIp": [block]}}}
+
+    policy = desk.policy(limited("10.0.0.0/8"))
+    desk.attach(policy, "api_key", KEYS["terraform"])
+    said = played(desk, "policy", "update", policy, "--document", text(limited("10.0.0.0/9")))
+    assert said == "  api_key terraform\n    has 1 operation under other conditions: organizations:tenants:read\n"
+    widened = played(desk, "policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
+    assert "has 1 operation under fewer conditions" in widened

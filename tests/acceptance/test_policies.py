@@ -407,3 +407,24 @@ def test_O42_former_documents_are_shown_compared_and_taken_back(desk: Desk) -> N
     for words in (["get", made, "--version", "9"], ["rollback", made, "--version", "9"], ["diff", made, "--from", "9"]):
         assert "no version 9" in desk.refused(5, "policy", *words)
     assert "first" in desk.refused(2, "policy", "diff", desk.policy(READ_TENANTS))
+
+
+def test_O42_a_comparison_tells_what_changes_under_conditions_only(desk: Desk) -> None:
+    def limited(operation: str, block: str, until: str) -> dict[str, object]:
+        limits = {"ipInRange": {"frn:sourceIp": [block]}, "before": {"frn:currentTime": until}}
+        return allow(operation) | {"constraints": limits}
+
+    office = ("10.0.0.0/8", "2020-01-01T00:00:00Z")
+    made = desk.policy(limited("dns:zones:read", *office), allow("dns:zones:list"))
+    other = text(limited("dns:zones:read", "10.0.0.0/9", office[1]), limited("dns:zones:list", *office))
+    desk.done("policy", "update", made, "--document", other)
+    compared = desk.done("policy", "diff", made)
+    assert compared["conditionsChanged"] == ["dns:zones:read"]
+    assert (compared["gained"], compared["lost"], compared["nowConditional"]) == ([], *[["dns:zones:list"]] * 2)
+    shown = desk.iam("policy", "diff", made).out
+    assert "lost 1 operation:\n  - dns:zones:list (now under conditions)\n" in shown
+    assert shown.endswith("under conditions 1 operation changed:\n  ~ dns:zones:read (other conditions)\n")
+    later = text(limited("dns:zones:read", office[0], "2021-01-01T00:00:00Z"), allow("dns:zones:list"))
+    desk.done("policy", "update", made, "--document", later)
+    said = desk.iam("policy", "diff", made, "--from", "1").out
+    assert "gained 0 operations\nlost 0 operations\nunder conditions 1 operation changed:" in said

@@ -25,22 +25,22 @@ iam group create: --description --name
 iam group get:
 iam group list: --all --cursor --limit
 iam group update: --description --if-version --name
-iam group delete: --force
-iam group member add: --id --type
+iam group delete: --dry-run --force
+iam group member add: --dry-run --id --type
 iam group member list: --all --cursor --limit
-iam group member remove: --id --type
+iam group member remove: --dry-run --id --type
 iam policy create: --description --document --name
 iam policy get: --version
 iam policy list: --all --cursor --limit
-iam policy update: --description --document --if-version --name
-iam policy delete: --force
-iam policy attach: --id --type
-iam policy detach: --id --type
+iam policy update: --description --document --dry-run --if-version --name
+iam policy delete: --dry-run --force
+iam policy attach: --dry-run --id --type
+iam policy detach: --dry-run --id --type
 iam policy attachments: --all --cursor --id --limit --type
 iam policy check: --document
 iam policy history: --all --cursor --limit
 iam policy diff: --from --to
-iam policy rollback: --version
+iam policy rollback: --dry-run --version
 iam simulate: --as-author --document --fail-on-deny --operation --principal-type \
 --region --request-tag --resource-tag --source-ip --target --tenant --time
 iam access:

@@ -19,6 +19,7 @@ TRAPS = [
     "[", "{", "|", ">", "? x", ",", "a\nb", "a\r\n", "\t", "  x ", "Web Shop", "e1", "\x00", "\x1b[31m", "\x7f", "\x85",
     "\x9b", "\u2028", "\u202e", "\u200d", "\ufeff", "\uffff", "\ud800", "\udfff\ud800", "\U000e0041", "👩‍👩‍👧", "É",
 ]  # fmt: skip
+ID = "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
 texts = st.text(st.characters(), max_size=20) | st.sampled_from(TRAPS)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
 keys = texts | st.text(min_size=500, max_size=1200)
@@ -75,16 +76,23 @@ def test_numbers_stand_at_the_right() -> None:
 
 
 def test_a_table_is_cut_with_a_mark_only_to_a_terminals_width() -> None:
-    rows = [["x" * 10_000, "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"]]
+    rows = [["x" * 10_000, ID]]
     assert "x" * 10_000 in table_text(["NAME", "ID"], rows)
     line = table_text(["NAME", "ID"], rows, keep=[False, True], limit=60).splitlines()[1]
     assert width(line) == 60
-    assert line.endswith("…  0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04")
+    assert line.endswith(f"…  {ID}")
 
 
-@pytest.mark.parametrize("limit", [1, 5, 20, 41])
-def test_no_line_is_longer_than_a_narrow_terminal(limit: int) -> None:
-    text = table_text(
-        ["NAME", "ID"], [["日本語" * 9, "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"]], keep=[False, True], limit=limit
-    )
-    assert all(width(line) <= limit for line in text.splitlines())
+@pytest.mark.parametrize("limit", [52, 56, 60, 100])
+def test_a_table_fits_a_terminal_that_has_room_for_what_is_never_cut(limit: int) -> None:
+    heads, row = ["ORGANIZATION", "ID", "N"], ["日本語" * 9, ID, "7"]
+    lines = table_text(heads, [row], keep=[False, True, True], limit=limit).splitlines()
+    assert all(width(line) <= limit for line in lines)
+    assert lines[1].endswith(f"  {ID}  7")
+
+
+@pytest.mark.parametrize("limit", [1, 20, 40, 46])
+def test_an_id_is_whole_on_the_narrowest_terminal(limit: int) -> None:
+    row = table_text(["NAME", "ID"], [["日本語" * 9, ID]], keep=[False, True], limit=limit).splitlines()[1]
+    assert row.endswith(f"…  {ID}") or row.endswith(f"…   {ID}")
+    assert width(row) <= 10 + 2 + len(ID)

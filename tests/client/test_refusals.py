@@ -92,6 +92,17 @@ def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
     ]
 
 
+def test_what_only_comes_under_conditions_is_an_effect_too() -> None:
+    def of(**changed: object) -> list[str]:
+        return list(lines([{"type": "api_key", "id": "k", **changed}]))[1:]
+
+    assert of(narrowedCount=1, narrowed=["a:b:c"]) == ["    has 1 operation under more conditions: a:b:c"]
+    assert of(widenedCount=1, widened=["a:b:c"]) == ["    has 1 operation under fewer conditions: a:b:c"]
+    assert of(conditionsChangedCount=2, conditionsChanged=["a:b:c", "a:b:d"]) == [
+        "    has 2 operations under other conditions: a:b:c and 1 more"
+    ]
+
+
 @pytest.mark.parametrize("code", ["INVALID_POLICY_DOCUMENT", "POLICY_EXCEEDS_AUTHOR", "STALE_VERSION"])
 def test_nothing_that_was_sent_acts_on_the_terminal(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     details = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from client.models.strict_json import MAX_DEPTH, StrictJsonError, loads, walk
+from client.models.strict_json import MAX_DEPTH, MAX_REPEATED, StrictJsonError, loads, walk
 
 VALUES = st.recursive(
     st.none()
@@ -21,7 +21,7 @@ VALUES = st.recursive(
 )
 
 
-def error(data: bytes | str, **limits: int) -> StrictJsonError:
+def error(data: bytes | str, **limits: Any) -> StrictJsonError:
     with pytest.raises(StrictJsonError) as caught:
         loads(data, **limits)
     return caught.value
@@ -143,3 +143,15 @@ def test_numbers_stay_what_they_are() -> None:
     assert loads("[1, 1.5, -0.0, 1e3]") == [1, 1.5, -0.0, 1000.0]
     assert math.copysign(1, loads("-0.0")) == -1
     assert isinstance(loads("12345678901234567890"), int)
+
+
+def test_members_given_twice_can_be_noted_and_nothing_else_is_let_through() -> None:
+    noted: list[StrictJsonError] = []
+    assert loads('{"a": 1, "b": {"c": 1, "c": 2}, "a": 3}', repeated=noted) == {"a": 3, "b": {"c": 2}}
+    assert [(one.path, one.column) for one in noted] == [("$.b.c", 24), ("$.a", 33)]
+    for broken in ('{"a":1,"a":NaN}', '{"a":1,"a":2', '{"a":1,"a":"\\ud800"}', '{"a":1,"a":[[[]]]}'):
+        with pytest.raises(StrictJsonError) as caught:
+            loads(broken, max_depth=2, repeated=[])
+        assert "twice" not in caught.value.reason
+    with pytest.raises(StrictJsonError, match="twice"):
+        loads("{" + ",".join(['"a":1'] * (MAX_REPEATED + 2)) + "}", repeated=[])

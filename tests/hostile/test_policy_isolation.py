@@ -166,7 +166,7 @@ WHOLE = '{"schemaVersion":"1","rules":[' + RULE + "]}"
         pytest.param(WHOLE % ',"constraints":{"ipInRange":{"frn:sourceIp":[]}}', "at least one", id="e11 empty"),
         pytest.param(WHOLE % ',"constraints":{"ipInRange":{"frn:sourceIp":["203.0.113.5/24"]}}', "host bits", id="e12"),
         pytest.param(
-            WHOLE % ',"constraints":{"ipInRange":{"frn:sourceIp":["010.0.0.1/32"]}}', "not an addr", id="e12 0"
+            WHOLE % ',"constraints":{"ipInRange":{"frn:sourceIp":["010.0.0.1/32"]}}', "does not begin with", id="e12 0"
         ),
         pytest.param('{"schemaVersion":"1","rules":[' + ",".join([RULE % ""] * 501) + "]}", "too many", id="e17 rules"),
         pytest.param(

@@ -78,9 +78,68 @@ def test_O17_an_unknown_member_is_refused_at_every_level_with_its_path() -> None
 
 def test_O18_E01_a_member_given_twice_is_refused_where_it_stands() -> None:
     source = '{"schemaVersion": "1", "rules": [\n  {"access": "deny", "access": "allow"}]}'
-    problem = refused(source)[0]
+    (problem,) = (one for one in refused(source) if "twice" in one.reason)
     assert (problem.line, problem.column) == (2, 22)
     assert problem.path == "$.rules[0].access"
+
+
+def test_a_member_given_twice_hides_no_other_problem_nor_is_it_hidden() -> None:
+    source = (
+        '{"schemaVersion": "2",\n "rules": [{"access": "deny", "access": "allow",\n'
+        ' "operations": ["compute:instanses:read"], "targets": ["*"],\n "targets": ["x"]}]}'
+    )
+    assert [(problem.path, problem.line) for problem in refused(source)] == [
+        ("$.schemaVersion", 1),
+        ("$.rules[0].access", 2),
+        ("$.rules[0].operations[0]", 3),
+        ("$.rules[0].targets", 4),
+        ("$.rules[0].targets[0]", 4),
+    ]
+    broken = refused('{"schemaVersion": "1", "schemaVersion": "1",\n "rules": [}')
+    assert [(problem.path, problem.line) for problem in broken] == [("$.schemaVersion", 1), ("$.rules[0]", 2)]
+
+
+def test_members_given_twice_without_end_are_told_as_far_as_anybody_reads() -> None:
+    began = time.perf_counter()
+    members = ",".join(['"access":"no"'] * 15_000)
+    problems = refused(f'{{"schemaVersion":"1","rules":[{{{members}}}]}}')
+    assert (len(problems), {problem.path for problem in problems}) == (20, {"$.rules[0].access"})
+    assert time.perf_counter() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("member", "meant"),
+    [("conditions", "constraints"), ("Condition", "constraints"), ("Effect", "access"), ("Resource", "targets"),
+     ("actions", "operations"), ("Sid", "name")],
+)  # fmt: skip
+def test_a_member_of_another_policy_language_leads_to_ours(member: str, meant: str) -> None:
+    (problem,) = refused(text({**RULE, member: {}}))
+    assert (problem.path, problem.suggestions) == (f"$.rules[0].{member}", (meant,))
+
+
+def test_a_member_that_is_another_one_elsewhere_is_not_offered_where_it_is_none() -> None:
+    assert [problem.suggestions for problem in refused(text(RULE, Effect="Allow"))] == [()]
+    assert refused(text(RULE, Statement=[]))[0].suggestions == ("rules",)
+
+
+@pytest.mark.parametrize(
+    ("block", "why", "meant"),
+    [
+        ("10.0.0.5", "its length is missing; a single address has the length 32", ("10.0.0.5/32",)),
+        ("2001:db8::1", "its length is missing; a single address has the length 128", ("2001:db8::1/128",)),
+        ("10.0.0.5/24", "it has host bits set", ("10.0.0.0/24",)),
+        ("10.0.0.0/33", "the length behind the slash is a number from 0 to 32", ()),
+        ("2001:db8::/129", "the length behind the slash is a number from 0 to 128", ()),
+        ("10.0.0.0/255.0.0.0", "the length behind the slash is a number from 0 to 32", ()),
+        ("10.0.0/8", "it does not begin with an IPv4 or IPv6 address", ()),
+        ("fe80::1%eth0/64", "it does not begin with an IPv4 or IPv6 address", ()),
+    ],
+)
+def test_O27_a_block_that_is_none_says_why_and_which_was_meant(block: str, why: str, meant: tuple[str, ...]) -> None:
+    (problem,) = refused(text({**RULE, "constraints": {"ipInRange": {"frn:sourceIp": [block]}}}))
+    assert (problem.reason, problem.suggestions) == (f"{block} is no CIDR block: {why}", meant)
+    for one in meant:
+        assert accepted(text({**RULE, "constraints": {"ipInRange": {"frn:sourceIp": [one]}}}))
 
 
 def test_O19_O20_O21_operations_are_literals_or_stars_of_the_catalogue() -> None:

@@ -86,12 +86,17 @@ def maps() -> object:
     for _ in range(150):
         found, known = worlds.document(chance), worlds.facts(chance)
         target = read_target(worlds.target_text(chance, ("a", "ab", "*")))
-        given = masks.names(cover(masks, grants(found), [target], known)[0].effective)
+        mapped = cover(masks, grants(found), [target], known)[0]
+        given, perhaps = masks.names(mapped.effective), masks.names(mapped.conditional)
         for operation in worlds.CATALOGUE:
             service = operation.partition(":")[0] if target.service == "*" else target.service
             region = known.region if target.region == "*" and known.region else target.region
             asked_for = Question(operation, str(target._replace(service=service, region=region)), known)
             if (operation in given) is not (reference.decide(list(found.rules), asked_for) > 0):
+                return asked_for
+            truths = {(rule.access, reference.rule_truth(rule, asked_for)) for rule in found.rules}
+            open_yet = ("allow", "true") in truths or ("allow", "unknown") in truths
+            if (operation in perhaps) is not (open_yet and ("deny", "true") not in truths and operation not in given):
                 return asked_for
     return None
 
@@ -279,6 +284,10 @@ def only_the_very_pattern(self: Engine, operation: OperationPattern) -> list[int
     return sorted(self._by_pattern.get(operation, ()))
 
 
+def shut_by_what_may(self: Any) -> int:
+    return int(self.possible & ~self.denied & ~self.effective)
+
+
 def without_cap(rule: Any, source: Any, cap: Any = None) -> Any:
     return GRANTED(rule, source, None)
 
@@ -334,6 +343,7 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
     "a star in an operation is a name": (decisions, [(Engine, "candidates", only_the_very_pattern)]),
     "the author's cap is left out": (capped, [(engine, "GrantedRule", without_cap)]),
     "a deny is no part of the map": (maps, [(coverage.Coverage, "effective", property(lambda self: self.allowed))]),
+    "a deny that may fire always fires": (maps, [(coverage.Coverage, "conditional", property(shut_by_what_may))]),
     "the catalogue never grows": (containments, [(containment, "operation_part", only_named)]),
     "the author's denies are forgotten": (
         containments,

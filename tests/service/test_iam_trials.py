@@ -218,6 +218,52 @@ def test_the_map_compares_with_a_text_and_with_an_earlier_version(iam: Iam) -> N
     assert code(missing) == (404, "NOT_FOUND")
 
 
+OFFICE: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["10.0.0.0/8"]}}
+
+
+def test_what_a_condition_decides_is_counted_and_named_beside_what_is_in_effect(iam: Iam) -> None:
+    body = {"documentText": json.dumps(document(allow("dns:*"), allow("compute:*", **OFFICE))), "operations": True}
+    found = iam.ask("POST", "/iam/coverage", body).json()["targets"][0]
+    services = {one["service"]: (one["effective"], one["conditional"]) for one in found["services"]}
+    assert (found["effective"], found["conditional"]) == (12, 60)
+    assert (services["compute"], services["dns"], services["storage"]) == ((0, 60), (12, 0), (0, 0))
+    assert {name.partition(":")[0] for name in found["conditionalOperations"]} == {"compute"}
+    known = iam.ask("POST", "/iam/coverage", body | {"facts": {"sourceIp": "10.1.2.3"}}).json()["targets"][0]
+    assert (known["effective"], known["conditional"]) == (72, 0)
+
+
+def test_a_comparison_tells_every_way_an_operation_changes(iam: Iam) -> None:
+    other: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}
+    policy = iam.policy(
+        "p",
+        allow("dns:*", "storage:buckets:*"),
+        allow("compute:instances:*", "compute:images:*", "network:*", **OFFICE),
+    )
+    text = json.dumps(
+        document(
+            allow("compute:images:*"),
+            allow("compute:instances:*", **other),
+            allow("storage:buckets:*", "iam:*", **OFFICE),
+        )
+    )
+    found = iam.ask("POST", "/iam/coverage", {"documentText": text, "compare": {"policyId": policy}}).json()
+    told = {
+        name: {operation.rpartition(":")[0] for operation in found["targets"][0][name]}
+        for name in ("gained", "nowUnconditional", "nowConditional", "conditionsChanged")
+    }
+    assert told == {
+        "gained": {"compute:images"},
+        "nowUnconditional": {"compute:images"},
+        "nowConditional": {"storage:buckets"},
+        "conditionsChanged": {"compute:instances"},
+    }
+    lost = {
+        name: {operation.partition(":")[0] for operation in found["targets"][0][name]}
+        for name in ("lost", "conditionalLost", "conditionalGained")
+    }
+    assert lost == {"lost": {"dns", "storage"}, "conditionalLost": {"network"}, "conditionalGained": {"iam"}}
+
+
 # Check
 
 

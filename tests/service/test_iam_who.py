@@ -191,6 +191,25 @@ def test_a_preview_of_more_is_within_the_author(own: Running) -> None:
     assert added["gainedCount"] == 72
 
 
+def test_a_preview_tells_when_only_the_conditions_are_others(own: Running) -> None:
+    iam = Iam(own)
+    office = {"frn:sourceIp": ["192.0.2.0/24"]}
+    policy, identity = iam.policy("p", allow("dns:*", ipInRange=office)), iam.binding("b")
+    iam.attach(policy, "workload_identity", identity)
+
+    def changed(*rules: dict[str, Any]) -> dict[str, int]:
+        (one,) = preview(iam, "updatePolicy", policyId=policy, documentText=json.dumps(document(*rules)))
+        assert all(one[name.removesuffix("Count")] for name in one if name.endswith("Count") and one[name])
+        return {name: one[name] for name in one if name.endswith("Count") and one[name]}
+
+    assert changed(allow("dns:*", ipInRange={"frn:sourceIp": ["192.0.2.0/25"]})) == {"conditionsChangedCount": 12}
+    assert changed(allow("dns:*", targets=("frn:dns:*:*:zones/a",))) == {"conditionsChangedCount": 12}
+    assert changed(allow("dns:*")) == {"widenedCount": 12}
+    # Another order, and another tenant's target, decide nothing here.
+    elsewhere = allow("dns:*", targets=(f"frn:*:*:{NEWSROOM}:*/*",))
+    assert changed(elsewhere, allow("dns:*:*", ipInRange=office)) == {}
+
+
 @pytest.mark.parametrize(
     ("body", "member"),
     [

@@ -4,7 +4,7 @@ The platform here is a clock one can turn: pages come when the test lets them (a
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from client.errors import Exit, FrostError
 from tui import collections
 from tui.collections import KEPT, Collections
+from tui.following import Work
 
 ONE, OTHER = "tenant-1", "tenant-2"
 LOST = FrostError("no answer", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
@@ -30,11 +31,11 @@ class Slow:
     async def ask(self, question: Any) -> Any:
         return await question(self)
 
-    def spawn(self, name: str, work: Coroutine[Any, Any, None] | None) -> None:
+    def spawn(self, name: str, work: Work | None) -> None:
         if name in self.tasks:
             self.tasks.pop(name).cancel()
         if work is not None:
-            self.tasks[name] = asyncio.ensure_future(work)
+            self.tasks[name] = asyncio.ensure_future(work())
 
     async def read(self, _client: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[dict[str, Any]]]:
         for page in self.pages[tenant]:
@@ -117,6 +118,24 @@ async def test_a_failure_keeps_the_rows_says_so_and_the_next_reading_mends_it(sl
     slow.lists.read("groups", ONE, quiet=True)
     await slow.let(ONE, 2)
     assert (names(slow, ONE), rows.words, rows.error) == (["b"], "", None)
+
+
+async def test_what_the_cursor_left_before_it_was_read_is_read_when_the_cursor_comes_back(slow: Slow) -> None:
+    slow.pages[ONE] = [[{"id": "a"}]]
+    first = slow.lists.read("groups", ONE, "first", rest=0.001)
+    second = slow.lists.read("groups", ONE, "second", rest=0.001)
+    assert (first.state, second.state) == ("unread", "reading")
+    assert slow.lists.read("groups", ONE, "first", rest=0.001) is first
+    await asyncio.sleep(0.01)
+    await slow.let(ONE, 2)
+    assert (first.state, second.state) == ("fresh", "unread")
+
+
+async def test_a_list_left_for_another_tenant_while_it_was_read_is_not_taken_for_one_on_its_way(slow: Slow) -> None:
+    slow.pages[ONE], slow.pages[OTHER] = [[{"id": "theirs"}]], [[{"id": "ours"}]]
+    left = slow.lists.read("groups", ONE)
+    slow.lists.read("groups", OTHER)
+    assert left.state == "unread"
 
 
 async def test_leaving_the_context_forgets_everything_and_ends_what_is_read(slow: Slow) -> None:

@@ -71,14 +71,19 @@ def test_the_text_goes_to_the_editor_in_a_private_file_and_comes_back(demo: Home
 @pytest.mark.parametrize(
     ("work", "said"),
     [
-        ("sys.exit(3)", "ended with 3; nothing was changed"),
-        ("path.unlink()", "cannot be read"),
-        ("path.write_bytes(b'\\xff')", "cannot be read"),
-        ("path.write_text(text.replace('roll-out', 'half done')); sys.exit(1)", "what it had written is here"),
+        ("sys.exit(3)", "broken ended with 3: nothing was changed"),
+        ("path.unlink()", "What broken left cannot be read"),
+        ("path.write_bytes(b'\\xff')", "cannot be read: it is no UTF-8"),
+        (
+            "path.write_text(text.replace('roll-out', 'half done')); sys.exit(1)",
+            "broken ended with 1: what it had written is here",
+        ),
     ],
 )
 def test_an_editor_that_fails_loses_nothing(demo: Home, tmp_path: Path, work: str, said: str) -> None:
-    broken = script(tmp_path, "broken", work)
+    folder = tmp_path / "a-folder-with-a-name-so-long-that-the-whole-path-fills-more-than-a-line-of-a-message"
+    folder.mkdir()
+    broken = script(folder, "broken", work)
     with editor(demo, EDITOR=str(broken)) as program:
         program.write(b"\x1bOS")
         program.wait_for(said)

@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 from textual.app import App, SuspendNotSupported
 
+from client.text import cut, safe
+
 FALLBACKS = ("nano", "vi")
 TAKES_LINE = frozenset({"vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "ed"})
 """Editors that begin at a line given as `+12`."""
 
 
 class Outcome(NamedTuple):
-    """What came back: the text, or None when it is as it was; and what is to be said."""
+    """What came back: the text, or None when it is as it was; and what is to be said, in lines short enough to read."""
 
     text: str | None
     words: str = ""
@@ -41,26 +43,30 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
     words = command(environ)
     if not words:
         return Outcome(None, "No editor: set EDITOR to the one you use")
+    # Where it lies says nothing, and a long path would push what happened out of the line.
+    name = Path(words[0]).name
+    told = cut(safe(name), 30)
     folder = Path(tempfile.mkdtemp(prefix="frost-"))  # 0700
     file = folder / "policy.json"
     try:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
             stream.write(text)
-        at = [f"+{line}"] if Path(words[0]).name in TAKES_LINE else []
+        at = [f"+{line}"] if name in TAKES_LINE else []
         try:
             with app.suspend():
                 code = _run([*words, *at, str(file)])
         except SuspendNotSupported:
             return Outcome(None, "This terminal cannot be handed to another program")
         except OSError as error:
-            return Outcome(None, f"{words[0]} cannot be started: {error.strerror}. Set EDITOR to another one")
+            return Outcome(None, f"{told} cannot be started: {error.strerror}\nSet EDITOR to another one")
         try:
             back = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            return Outcome(None, f"What {words[0]} left cannot be read ({error}); the text stays as it was")
+            why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+            return Outcome(None, f"What {told} left cannot be read: {why}\nThe text stays as it was")
         if back == text:
-            return Outcome(None, f"{words[0]} ended with {code}; nothing was changed" if code else "")
-        note = f"{words[0]} ended with {code}; what it had written is here, undo takes it back" if code else ""
+            return Outcome(None, f"{told} ended with {code}: nothing was changed" if code else "")
+        note = f"{told} ended with {code}: what it had written is here\nUndo takes it back" if code else ""
         return Outcome(back, note)
     except UnicodeEncodeError:
         return Outcome(None, "The text holds a lone surrogate, which no file can: take it out first")

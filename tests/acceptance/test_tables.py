@@ -1,0 +1,56 @@
+"""design: Screens; contract: `--output`: on a terminal a table fits its width and keeps every id; a pipe gets all."""
+
+import sys
+
+import pytest
+
+from tests.acceptance.people import WEB_SHOP
+from tests.homes import Home
+from tests.terminal import Program
+
+DEPLOYERS = "142c8364-7806-4577-93e7-83e7eb04b39b"
+CHECKOUT = "47eaa099-2cb6-416d-86dc-283cf0480ff9"
+OWNER_ID = "dfb359ee-cc3a-4c40-8c3e-0826d45751a4"
+
+
+@pytest.fixture(scope="module")
+def signed_in(shared: Home) -> Home:
+    shared.sign_in()
+    return shared
+
+
+def printed(home: Home, columns: int, *words: str) -> str:
+    """What a command writes to a terminal of so many columns."""
+    program = Program(
+        [sys.executable, "-m", "tui", *words, "--no-color"], columns, 60, env=home.environment(), inherit=False
+    )
+    assert program.wait_end() == 0
+    return program.raw().decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "identifier", "long"),
+    [
+        (("tenant", "list", "--all"), WEB_SHOP, "Aurora Labs"),
+        (("iam", "group", "list"), DEPLOYERS, "What rolls out"),
+        (("iam", "group", "member", "list", DEPLOYERS), CHECKOUT, "workload_identity"),
+    ],
+)
+def test_a_table_fits_80_columns_keeps_ids_and_is_whole_in_a_pipe(
+    signed_in: Home, words: tuple[str, ...], identifier: str, long: str
+) -> None:
+    lines = printed(signed_in, 80, *words).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert f"  {identifier}  " in "\n".join(lines)
+    assert long not in "\n".join(lines)
+    assert "…" in "\n".join(lines)
+    piped = signed_in.frost(*words).out
+    assert long in piped
+    assert "…" not in piped
+
+
+@pytest.mark.parametrize("columns", [20, 60, 80])
+def test_no_id_is_ever_cut(signed_in: Home, columns: int) -> None:
+    assert WEB_SHOP in printed(signed_in, columns, "tenant", "list", "--all")
+    assert DEPLOYERS in printed(signed_in, columns, "iam", "group", "list", "-o", "wide")
+    assert OWNER_ID in printed(signed_in, columns, "whoami")

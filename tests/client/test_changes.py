@@ -1,0 +1,30 @@
+"""What changes between two documents, in words."""
+
+from client.changes import changes
+
+
+def test_what_is_certain_and_what_is_under_conditions_are_told_apart() -> None:
+    found = changes(
+        {
+            "gained": ["a:b:c", "a:b:d"],
+            "nowUnconditional": ["a:b:d"],
+            "lost": ["a:b:e", "a:b:f"],
+            "nowConditional": ["a:b:e"],
+            "conditionalGained": ["a:b:g"],
+            "conditionalLost": ["a:b:h"],
+            "conditionsChanged": ["a:b:i"],
+        }
+    )
+    assert found.gained == {"a:b:c": "", "a:b:d": "was under conditions"}
+    assert found.lost == {"a:b:e": "now under conditions", "a:b:f": ""}
+    assert found.under == {
+        "a:b:i": "other conditions",
+        "a:b:g": "new, under conditions",
+        "a:b:h": "gone, was under conditions",
+    }
+    assert found.words == "3 under conditions changed"
+
+
+def test_of_what_did_not_change_nothing_is_said() -> None:
+    assert changes({"gained": [], "lost": []}) == ({}, {}, {})
+    assert changes({}).words == ""

@@ -1,0 +1,183 @@
+"""The coverage map under conditions and what changes between two documents, against the reference evaluator."""
+
+import random
+
+import pytest
+
+from service.policy.catalogue import Catalogue
+from service.policy.coverage import CatalogueMasks, Coverage, cover
+from service.policy.difference import changes, conditions_of, differing
+from service.policy.document import read
+from service.policy.engine import grants
+from service.policy.facts import Facts, Question, read_address
+from service.policy.matching import ANYTHING, Target, read_target
+from service.policy.rules import Document, Rule
+from tests.policy import reference, worlds
+
+MASKS = CatalogueMasks(worlds.CATALOGUE)
+NONE, CONDITIONAL, EFFECTIVE = "none", "conditional", "effective"
+
+
+def question(operation: str, target: Target, facts: Facts) -> Question:
+    """The request the map speaks of: an open service is the operation's, an open region the known one."""
+    service = operation.partition(":")[0] if target.service == "*" else target.service
+    region = facts.region if target.region == "*" and facts.region else target.region
+    return Question(operation, str(target._replace(service=service, region=region)), facts)
+
+
+def state(document: Document, asked: Question) -> str:
+    """One operation by the plain evaluator."""
+    if reference.decide(list(document.rules), asked) > 0:
+        return EFFECTIVE
+    truths = [(rule.access, reference.rule_truth(rule, asked)) for rule in document.rules]
+    maybe = any(access == "allow" and truth != reference.FALSE for access, truth in truths)
+    shut = ("deny", reference.TRUE) in truths
+    return CONDITIONAL if maybe and not shut else NONE
+
+
+def shown(coverage: Coverage, operation: str) -> str:
+    bit = 1 << worlds.CATALOGUE.index(operation)
+    assert not coverage.effective & coverage.conditional
+    return EFFECTIVE if coverage.effective & bit else CONDITIONAL if coverage.conditional & bit else NONE
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_an_operation_is_conditional_exactly_when_what_is_unknown_decides(seed: int) -> None:
+    chance = random.Random(7000 + seed)
+    met = set()
+    for _ in range(150):
+        document, facts = worlds.document(chance), chance.choice((Facts(), worlds.facts(chance)))
+        targets = [worlds.target_text(chance, ("a", "ab", "*")) for _ in range(3)] + ["*"]
+        for coverage in cover(MASKS, grants(document), list(map(read_target, targets)), facts):
+            for operation in worlds.CATALOGUE:
+                asked = question(operation, coverage.target, facts)
+                expected = state(document, asked)
+                met.add(expected)
+                assert shown(coverage, operation) == expected, (document, asked)
+    assert met == {NONE, CONDITIONAL, EFFECTIVE}
+
+
+def test_what_is_in_effect_stays_so_and_what_is_nothing_stays_nothing_as_facts_become_known() -> None:
+    chance = random.Random(7100)
+    turned = set()
+    for _ in range(400):
+        document, facts = worlds.document(chance), worlds.facts(chance)
+        target = read_target(worlds.target_text(chance, ("a", "*")))
+        unknown, known = (cover(MASKS, grants(document), [target], one)[0] for one in (Facts(), facts))
+        for operation in worlds.CATALOGUE:
+            then, now = shown(unknown, operation), shown(known, operation)
+            turned.add((then, now))
+            assert then in (CONDITIONAL, now)
+    assert {(CONDITIONAL, EFFECTIVE), (CONDITIONAL, NONE)} <= turned
+
+
+MOVES = {
+    (NONE, EFFECTIVE): {"gained"},
+    (CONDITIONAL, EFFECTIVE): {"gained", "nowUnconditional"},
+    (EFFECTIVE, NONE): {"lost"},
+    (EFFECTIVE, CONDITIONAL): {"lost", "nowConditional"},
+    (NONE, CONDITIONAL): {"conditionalGained"},
+    (CONDITIONAL, NONE): {"conditionalLost"},
+    (NONE, NONE): set(),
+    (EFFECTIVE, EFFECTIVE): set(),
+}
+
+
+def said(rule: Rule, asked: Question) -> tuple[object, ...] | None:
+    """What a rule still depends on for one request, from its texts; None when it does not match."""
+    if reference.rule_truth(rule, asked) == reference.FALSE:
+        return None
+    truths = {text: reference.target_truth(text, asked.target) for text in rule.target_texts}
+    # `*` and the long form of it, or of a service, are the same pattern.
+    maybe = {read_target(text)._replace(service="*") for text, truth in truths.items() if truth == reference.UNKNOWN}
+    targets = frozenset(() if reference.TRUE in truths.values() else maybe)
+    unknown = [one for one in rule.constraints if reference.constraint_truth(one, asked.facts) == reference.UNKNOWN]
+    return rule.access, targets, frozenset((one.operator, one.key, frozenset(one.values)) for one in unknown)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_move_between_two_documents_is_told_and_none_besides(seed: int) -> None:
+    chance = random.Random(7200 + seed)
+    met = set()
+    for _ in range(150):
+        old, facts = worlds.document(chance), chance.choice((Facts(), worlds.facts(chance)))
+        rules = [one if chance.random() < 0.6 else worlds.rule(chance) for one in old.rules]
+        new = Document(tuple(chance.sample(rules, len(rules))))
+        target = read_target(worlds.target_text(chance, ("a", "*")))
+        before, after = (cover(MASKS, grants(one), [target], facts)[0] for one in (old, new))
+        differ = differing(*(conditions_of(MASKS, grants(one), [(target, MASKS.all)], facts)[0] for one in (old, new)))
+        found = changes(before, after, differ)
+        for place, operation in enumerate(worlds.CATALOGUE):
+            asked = question(operation, target, facts)
+            move = state(old, asked), state(new, asked)
+            met.add(move)
+            told = {name for name, mask in found.items() if mask >> place & 1}
+            if move == (CONDITIONAL, CONDITIONAL):
+                then, now = ({said(rule, asked) for rule in one.rules} - {None} for one in (old, new))
+                assert told == ({"conditionsChanged"} if then != now else set()), (old, new, asked)
+            else:
+                assert told == MOVES[move], (old, new, asked)
+    assert met == {*MOVES, (CONDITIONAL, CONDITIONAL)}
+
+
+def told(before: str, after: str, target: Target = ANYTHING, facts: Facts | None = None) -> dict[str, list[str]]:
+    """What changes between two documents of one rule each, without what is empty."""
+    facts = facts or Facts()
+    catalogue = Catalogue(worlds.CATALOGUE)
+    held = [
+        grants(read('{"schemaVersion":"1","rules":[' + one + "]}", catalogue).document) if one else []
+        for one in (before, after)
+    ]
+    then, now = (cover(MASKS, one, [target], facts)[0] for one in held)
+    differ = differing(*(conditions_of(MASKS, one, [(target, MASKS.all)], facts)[0] for one in held))
+    return {name: MASKS.names(mask) for name, mask in changes(then, now, differ).items() if mask}
+
+
+def rule(block: str = "", *, access: str = "allow", targets: str = '"*"', operations: str = '"compute:*"') -> str:
+    limit = f', "constraints": {{"ipInRange": {{"frn:sourceIp": [{block}]}}}}' if block else ""
+    return f'{{"access": "{access}", "operations": [{operations}], "targets": [{targets}]{limit}}}'
+
+
+COMPUTE = [name for name in worlds.CATALOGUE if name.startswith("compute:")]
+
+
+def test_the_first_rule_of_an_office_is_not_nothing() -> None:
+    assert told("", rule('"10.0.0.0/8"')) == {"conditionalGained": COMPUTE}
+
+
+def test_a_deny_of_everything_takes_what_was_allowed_under_a_condition() -> None:
+    allowed = rule('"10.0.0.0/8"')
+    everything = rule(access="deny", operations='"*:*:*"')
+    assert told(allowed, f"{allowed},{everything}") == {"conditionalLost": COMPUTE}
+
+
+def test_another_block_is_another_condition_and_its_order_or_another_name_is_not() -> None:
+    assert told(rule('"10.0.0.0/8"'), rule('"10.0.0.0/9"')) == {"conditionsChanged": COMPUTE}
+    one, other = rule('"10.0.0.0/8","192.0.2.0/24"'), rule('"192.0.2.0/24","10.0.0.0/8"')
+    assert told(one, other.replace('{"access"', '{"name": "other", "access"', 1)) == {}
+
+
+def test_a_limit_that_is_added_or_lifted_is_told_beside_the_loss_and_the_gain() -> None:
+    assert told(rule(), rule('"10.0.0.0/8"')) == {"lost": COMPUTE, "nowConditional": COMPUTE}
+    assert told(rule('"10.0.0.0/8"'), rule()) == {"gained": COMPUTE, "nowUnconditional": COMPUTE}
+
+
+def test_a_fact_that_is_known_is_no_condition() -> None:
+    inside = Facts(source_ip=read_address("10.1.2.3"))
+    assert told(rule('"10.0.0.0/8"'), rule('"10.0.0.0/16"'), facts=inside) == {"lost": COMPUTE}
+    assert told(rule('"10.0.0.0/8"'), rule('"10.1.0.0/16"'), facts=inside) == {}
+
+
+def test_an_open_target_is_a_condition_of_its_own() -> None:
+    a, b = '"frn:*:*:*:instances/a"', '"frn:*:*:*:instances/b"'
+    assert told("", rule(targets=a)) == {"conditionalGained": COMPUTE}
+    assert told(rule(targets=a), rule(targets=b)) == {"conditionsChanged": COMPUTE}
+    only_compute = a.replace("frn:*", "frn:compute")
+    assert told(rule(targets=a), rule(targets=only_compute)) == {}
+
+
+def test_constraints_are_told_apart_by_all_they_say() -> None:
+    tag = ', "constraints": {"equals": {"frn:resourceTag/env": "dev"}}}'
+    one = rule()[:-1] + tag
+    assert told(one, one.replace("equals", "like")) == {"conditionsChanged": COMPUTE}
+    assert told(one, one.replace("dev", "prod")) == {"conditionsChanged": COMPUTE}

@@ -1,0 +1,27 @@
+"""Keys that come in one burst do what they would do one by one."""
+
+import sys
+
+from tests.homes import Home
+from tests.terminal import Program
+
+BURSTS = [
+    (b"/newsroom", "Tenants  / newsroom"),
+    (b"/dat\x15stag", "Tenants  / stag"),
+    (b"2/resized", "Policies  / resized"),
+    (b"1:policies\r/media", "Policies  / media"),
+    (b"1:groups\r:policies\r/look", "Policies  / look"),
+    (b"1\x14newsroom\r", "Borealis Media › Newsroom"),
+]
+
+
+def test_letters_do_not_overtake_the_key_before_them(demo: Home) -> None:
+    program = Program([sys.executable, "-m", "tui"], 120, 36, env=demo.environment(), inherit=False)
+    try:
+        program.wait_for("Data Lake", 40)
+        for burst, shown in BURSTS:
+            program.write(burst)
+            program.wait_for(shown)
+            program.press("escape", "escape")
+    finally:
+        program.close()
