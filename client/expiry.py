@@ -23,7 +23,7 @@ def instant(text: str, flag: str = "--expires") -> datetime:
         FrostError: It is of neither form, or no such day or time (exit 2).
     """
     try:
-        if re.fullmatch(_DATE, text):
+        if is_date(text):
             return end_of_day(date.fromisoformat(text))
         if re.fullmatch(_DATE + _TIME, text):
             return datetime.fromisoformat(text.upper()).astimezone(UTC)
@@ -37,13 +37,19 @@ def instant(text: str, flag: str = "--expires") -> datetime:
     )
 
 
+def is_date(text: str) -> bool:
+    """Whether it has the form of a date, which ends with the day."""
+    return re.fullmatch(_DATE, text) is not None
+
+
 def end_of_day(day: date) -> datetime:
     """The last second of a day by this machine's clocks, in UTC.
 
-    The next midnight is asked for, not 23:59:59: where clocks go back at midnight, that second comes twice.
+    The next midnight is asked for, not 23:59:59: where clocks go back at midnight, that second comes twice. By its
+    timestamp, because a midnight that clocks skip would be an hour early by its time zone.
     """
     midnight = datetime.combine(day + timedelta(days=1), time.min)
-    return midnight.astimezone(UTC) - timedelta(seconds=1)
+    return datetime.fromtimestamp(midnight.timestamp(), UTC) - timedelta(seconds=1)
 
 
 def last_day(latest: datetime) -> date:
@@ -53,5 +59,6 @@ def last_day(latest: datetime) -> date:
 
 
 def wire(moment: datetime) -> str:
-    """RFC 3339 in UTC with `Z`."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    """RFC 3339 in UTC with `Z`; a fraction of a second only where there is one."""
+    whole, _, fraction = moment.astimezone(UTC).isoformat().removesuffix("+00:00").partition(".")
+    return f"{whole}.{fraction.rstrip('0')}Z" if fraction else f"{whole}Z"

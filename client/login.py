@@ -174,8 +174,14 @@ def sign_out(connection: Connection) -> bool:
 
 
 def forget_ended(connection: Connection) -> None:
-    """Forgets the session that the platform has just ended; an API key stays, and nobody is signed in unasked."""
-    _forget(connection, credentials.load_session(connection.config, connection.context))
+    """Forgets the session that the platform has just ended; an API key stays, and nobody is signed in unasked.
+
+    It has ended already: what could not be written here is a notice, not a failure.
+    """
+    try:
+        _forget(connection, credentials.load_session(connection.config, connection.context))
+    except FrostError as error:
+        connection.notices.append(f"the session has ended, but could not be forgotten here: {error.message}")
 
 
 def _forget(connection: Connection, session: Credential) -> None:

@@ -71,7 +71,7 @@ def delete(run: Invocation, yes: bool) -> None:
 
         asking.confirm(
             run.talk,
-            f"This deletes the account {safe(email, 130)} with all its sessions and API keys.",
+            f"Delete the account {safe(email, 130)}, its sessions and API keys?",
             refused=f"this deletes the account {safe(email, 130)}",
             hint="--yes does it without a question",
             typed=email,
@@ -106,7 +106,8 @@ def _needs_person(run: Invocation, me: dict[str, Any]) -> None:
 
 def _name_organizations(error: FrostError) -> None:
     """Which organizations keep the account, and the way on."""
-    found = (error.details or {}).get("organizations") or ()
-    names = ", ".join(f"{safe(one.get('name'), 80)} ({safe(one.get('id'), 40)})" for one in found)
-    error.message = f"you are the last owner of {names}, which other members need"
+    found = (error.details or {}).get("organizations")
+    if isinstance(found, list) and found:
+        names = ", ".join(f"{safe(one['name'], 80)} ({safe(one['id'], 40)})" for one in found)
+        error.message = f"you are the last owner of {names}, which has other members"
     error.hint = "have another member made an owner there, then delete the account"

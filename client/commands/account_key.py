@@ -101,9 +101,7 @@ def scopes(run: Invocation) -> None:
 def own_key(run: Invocation, key_id: str) -> dict[str, Any]:
     """One of the caller's keys by its id, whatever its tenant. Raises FrostError when there is none (exit 5)."""
     if run.connection.credential().kind == "api_key":
-        # A key may read itself alone, in its one tenant.
-        found: dict[str, Any] = run.call(keys.get(run.me["tenantId"], key_id))
-        return found
+        return _itself(run, key_id)
     own = _own(run)
     for one in own:
         if one["id"] == key_id:
@@ -120,6 +118,18 @@ def own_key(run: Invocation, key_id: str) -> dict[str, Any]:
         else "see your keys: frost account api-key list",
         exit_code=Exit.NOT_FOUND,
     )
+
+
+def _itself(run: Invocation, key_id: str) -> dict[str, Any]:
+    """The key of the context in use, which may read itself alone, in its one tenant."""
+    try:
+        found: dict[str, Any] = run.call(keys.get(run.me["tenantId"], key_id))
+    except FrostError as error:
+        if error.gone:
+            error.message = f"the API key in use may read itself alone, not {safe(key_id, 130)}"
+            run.point_to_person(error)
+        raise
+    return found
 
 
 def named(key: records.Record) -> str:

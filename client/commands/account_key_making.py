@@ -14,7 +14,7 @@ from client.commands.account_key import ID, own_key
 from client.commands.frame import leaf
 from client.commands.invocation import Invocation
 from client.commands.names import scope_names
-from client.errors import usage
+from client.errors import FrostError, usage
 from client.records import time_text
 from client.text import safe
 
@@ -100,7 +100,7 @@ def create(
         _show(run, made)
     else:
         key_context.save(run, save_context, made)
-    if expires is not None and "T" not in expires.upper():
+    if expires is not None and expiry.is_date(expires):
         run.output.note(f"it expires at the end of {expires} here: {time_text(made['apiKey']['expiresAt'])}")
     if unenforced:
         _warn(run, wanted, unenforced)
@@ -152,12 +152,20 @@ def rotate(run: Invocation, key_id: str, expires: str | None, overlap: str) -> N
 
 
 def _show(run: Invocation, made: dict[str, Any]) -> None:
-    """The key, and the secret on a line of its own."""
-    if run.output.structured:
-        run.output.document(made)
-        return
-    run.output.record(records_account.API_KEY, made["apiKey"])
-    run.output.lines(["", "key (shown only now):", str(made["key"])])
+    """The key, and the secret on a line of its own; nobody has it when it cannot be written."""
+    try:
+        if run.output.structured:
+            run.output.document(made)
+            return
+        run.output.record(records_account.API_KEY, made["apiKey"])
+        run.output.lines(["", "key (shown only now):", str(made["key"])])
+    except (FrostError, BrokenPipeError):
+        made_id = made["apiKey"]["id"]
+        run.output.warn(
+            f"key {made_id} was made, but its secret could not be written and cannot be shown again;"
+            f" delete it: frost account api-key delete {made_id}"
+        )
+        raise
 
 
 def _scopes(given: Sequence[str]) -> list[str]:
@@ -179,7 +187,8 @@ def _unenforced(run: Invocation, wanted: Sequence[str]) -> list[str]:
 
 def _warn(run: Invocation, wanted: Sequence[str], unenforced: Sequence[str]) -> None:
     names = ", ".join(safe(scope, 100) for scope in unenforced)
-    so = "every request of this key is denied" if len(unenforced) == len(wanted) else "it adds nothing"
+    all_of_them = len(unenforced) == len(wanted)
+    so = "every request of this key is denied" if all_of_them else "nothing is allowed by it"
     run.output.warn(f"no service enforces {names}: {so}; services ask for <service>:read and <service>:write")
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from client import contexts, credentials, records_account
+from client import config, contexts, credentials, records_account
 from client.api import keys
 from client.commands.invocation import Invocation
 from client.errors import FrostError
@@ -23,10 +23,14 @@ def save(run: Invocation, name: str, made: dict[str, Any]) -> None:
     key = made["apiKey"]
     try:
         contexts.add_new(run.config, name, str(run.connection.endpoint), key["tenantId"])
-        notices = credentials.save_api_key(run.config, name, made["key"])
+        try:
+            notices = credentials.save_api_key(run.config, name, made["key"])
+        except FrostError:
+            contexts.remove(config.load(run.config.path), name)
+            raise
     except FrostError as error:
-        run.call(keys.delete(key["tenantId"], key["id"]))
-        error.message = f"the key was made and deleted again, because it could not be kept: {error.message}"
+        error.message = f"the new key could not be kept: {error.message}"
+        _delete_again(run, key, error)
         raise
     if run.output.structured:
         run.output.document({"apiKey": key, "context": name})
@@ -35,3 +39,13 @@ def save(run: Invocation, name: str, made: dict[str, Any]) -> None:
         run.output.note(f"context {safe(name)} holds the key; to use it: frost config use-context {safe(name)}")
     for notice in notices:
         run.output.warn(notice)
+
+
+def _delete_again(run: Invocation, key: dict[str, Any], error: FrostError) -> None:
+    try:
+        run.call(keys.delete(key["tenantId"], key["id"]))
+    except FrostError:
+        error.message += f"; key {key['id']} is still there"
+        error.hint = f"frost account api-key delete {key['id']}"
+    else:
+        error.message += "; it is deleted again"
