@@ -122,8 +122,8 @@ def test_o18_places_are_those_of_the_document_as_it_was_typed(iam: Iam) -> None:
     body = f'{{"name": "p",   "document":  {text}, "description": ""}}'.encode()
     answer = iam.raw("POST", "/iam/policies", body)
     assert code(answer) == (400, "INVALID_POLICY_DOCUMENT")
-    (problem,) = details(answer)["problems"]
-    assert (problem["path"], problem["line"], problem["column"]) == ("$.rules[0].access", 4, 24)
+    places = [(problem["path"], problem["line"], problem["column"]) for problem in details(answer)["problems"]]
+    assert ("$.rules[0].access", 4, 24) in places
 
 
 @pytest.mark.parametrize(
