@@ -182,11 +182,17 @@ class Connection:
 
 
 class Staff:
-    """The local platform for its owner: requests carry no credential, the socket's peer is known by the system."""
+    """The local platform for its owner: requests carry no credential, the socket's peer is known by the system.
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+    Args:
+        environ: Where `HOME` and the platform's variables are read.
+        starts: Whether it is started when it does not run; asking about the platform does not start it.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ, *, starts: bool = False) -> None:
         self.environ = environ
         self.endpoint = Endpoint.parse(default_endpoint(environ))
+        self._starts = starts
 
     def credential(self) -> Credential:
         return NONE
@@ -195,5 +201,9 @@ class Staff:
         return NONE
 
     def start(self) -> bool:
-        """Asking about the platform does not start it."""
-        return False
+        if not self._starts:
+            return False
+        from client.local_process import ensure_running
+
+        ensure_running(self.environ)
+        return True

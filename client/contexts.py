@@ -43,11 +43,7 @@ def draft(config: Config, name: str, endpoint: str) -> Config:
     Raises:
         FrostError: The name or the endpoint cannot be used (exit 2), or the name has another endpoint (exit 6).
     """
-    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip() or "/" in name:
-        raise usage(
-            f"{safe(name, 80)!r} cannot be the name of a context",
-            f"use 1 to {LONGEST_NAME} printable characters without / and without spaces around them",
-        )
+    _check_name(name)
     wanted = str(_endpoint(endpoint))
     known = config.contexts.get(name)
     if known is None:
@@ -77,6 +73,47 @@ def add(config: Config, name: str, endpoint: str) -> None:
         return
     with edit(config.path) as document:
         document.context(name)["api_endpoint"] = quoted(drafted.contexts[name].api_endpoint)
+
+
+def check_new(config: Config, name: str) -> None:
+    """Refuses a name that no new context can have.
+
+    Raises:
+        FrostError: It cannot be a name (exit 2), or there is a context of that name (exit 6).
+    """
+    _check_name(name)
+    if name in config.contexts:
+        raise _exists(name)
+
+
+def add_new(config: Config, name: str, endpoint: str, tenant: str) -> None:
+    """Writes a context that is not there yet, for an endpoint and a tenant; the current one stays.
+
+    Raises:
+        FrostError: As `check_new` does, also for what another process has written meanwhile.
+    """
+    check_new(config, name)
+    with edit(config.path) as document:
+        if name in document.names():
+            raise _exists(name)
+        document.context(name).update({"api_endpoint": quoted(endpoint), "tenant": quoted(tenant)})
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip() or "/" in name:
+        raise usage(
+            f"{safe(name, 80)!r} cannot be the name of a context",
+            f"use 1 to {LONGEST_NAME} printable characters without / and without spaces around them",
+        )
+
+
+def _exists(name: str) -> FrostError:
+    return FrostError(
+        f"context {safe(name)!r} exists already",
+        code="CONTEXT_EXISTS",
+        hint="take another name; the contexts there are: frost config get-contexts",
+        exit_code=Exit.CONFLICT,
+    )
 
 
 def set_endpoint(config: Config, name: str, endpoint: str) -> None:

@@ -159,7 +159,6 @@ def sign_out(connection: Connection) -> bool:
     """
     from client.api.account import end_session
     from client.oneshot import OneShot
-    from client.refresh import alone
 
     session = credentials.load_session(connection.config, connection.context)
     if session.kind == "none":
@@ -170,6 +169,24 @@ def sign_out(connection: Connection) -> bool:
     except FrostError as error:
         if error.exit_code != Exit.NOT_SIGNED_IN:
             connection.notices.append(f"the platform could not end the session ({error.message}); here it is forgotten")
+    _forget(connection, session)
+    return True
+
+
+def forget_ended(connection: Connection) -> None:
+    """Forgets the session that the platform has just ended; an API key stays, and nobody is signed in unasked.
+
+    It has ended already: what could not be written here is a notice, not a failure.
+    """
+    try:
+        _forget(connection, credentials.load_session(connection.config, connection.context))
+    except FrostError as error:
+        connection.notices.append(f"the session has ended, but could not be forgotten here: {error.message}")
+
+
+def _forget(connection: Connection, session: Credential) -> None:
+    from client.refresh import alone
+
     with alone(connection):
         connection.reload()
         # Ending it may have renewed it: what is revoked is the pair that counts now.
@@ -178,7 +195,6 @@ def sign_out(connection: Connection) -> bool:
         connection.reload()
         connection.adopt(None)
     _revoke(connection, session if now.kind == "none" else now)
-    return True
 
 
 def _keep(connection: Connection, session: Credential) -> None:

@@ -9,13 +9,15 @@ from starlette.routing import BaseRoute
 
 from service import health, openapi, staff
 from service.access import routes as sessions
-from service.access.authority import RULES
 from service.access.guard import GuardedRoute
+from service.access.table import RULES
+from service.account import deletion_routes as deletion
 from service.account import key_routes as keys
 from service.account import routes as account
 from service.edge import HANDLERS, Activity, Edge
 from service.head import HeadAsGet
 from service.iam import binding_routes as bindings
+from service.iam import cluster_routes as clusters
 from service.iam import group_routes as groups
 from service.iam import policy_routes as policies
 from service.iam import routes as iam
@@ -24,6 +26,8 @@ from service.iam import who_routes as who
 from service.issuer import routes as issuer
 from service.operations import routes as operations
 from service.platform import open_platform
+from service.resources import interactive
+from service.resources import routes as resources
 from service.settings import Settings
 from service.tenants import routes as tenants
 from service.version import VERSION
@@ -32,6 +36,7 @@ AREAS = (
     health,
     openapi,
     account,
+    deletion,
     keys,
     tenants,
     operations,
@@ -41,6 +46,9 @@ AREAS = (
     trials,
     who,
     bindings,
+    clusters,
+    resources,
+    interactive,
     issuer,
     sessions,
     staff,
@@ -96,6 +104,6 @@ def check_rules(routes: Sequence[BaseRoute]) -> None:
         for method in route.methods or ():
             rule = RULES.get((method, route.path_format))
             if rule is None:
-                raise RuntimeError(f"{method} {route.path_format} has no rule in service/access/authority.py")
+                raise RuntimeError(f"{method} {route.path_format} has no rule in service/access/table.py")
             if method not in READS and rule.who != "anyone" and rule.operation is None and not rule.tries:
                 raise RuntimeError(f"{method} {route.path_format} changes something without a name for the audit log")

@@ -18,7 +18,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors
-from service.access.authority import RULES
+from service.access import keys
+from service.access.table import RULES
 from service.errors import Refusal
 from service.peer import peer_uid
 from service.version import VERSION
@@ -132,16 +133,16 @@ def limited(receive: Receive, scope: Scope) -> Receive:
 
 def log_request(scope: Scope, status: int, seconds: float) -> None:
     """One line a request. The query is left out: it can hold what nobody should read."""
-    caller = scope.get("frost.caller")
+    caller, path = scope.get("frost.caller"), keys.masked(scope["path"])
     logger.info(
         "%s %s %s",
         scope["method"],
-        scope["path"],
+        path,
         status,
         extra={
             "request_id": scope["frost.request_id"],
             "method": scope["method"],
-            "path": scope["path"],
+            "path": path,
             "status": status,
             "milliseconds": round(seconds * 1000, 1),
             "actor": caller.actor_id if caller else None,

@@ -13,8 +13,8 @@ from fastapi.openapi.utils import get_openapi
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from service.access.authority import RULES, Rule
 from service.access.guard import area
+from service.access.table import RULES, Rule
 from service.version import VERSION
 
 router = area("description")

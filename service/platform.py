@@ -10,6 +10,7 @@ from pathlib import Path
 
 from starlette.requests import Request
 
+from service.access.attempts import Attempts
 from service.access.decisions import Decisions
 from service.access.outside import OutsideIssuer
 from service.access.tokens import Tokens, TrustedIssuer
@@ -36,6 +37,7 @@ class Platform:
     tokens: Tokens
     operations: Operations
     decisions: Decisions
+    attempts: Attempts
     started_at: datetime
     request_stop: Callable[[], None] = lambda: None
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -100,5 +102,6 @@ def open_platform(settings: Settings) -> Platform:
         tokens=Tokens(database, clock, issuer),
         operations=Operations(database, clock, settings),
         decisions=Decisions(),
+        attempts=Attempts(),
         started_at=clock.now(),
     )

@@ -9,6 +9,7 @@
 | --issuer URL | FROST_PLATFORM_ISSUER | `local`, or the https issuer whose tokens are trusted |
 | --world NAME | FROST_PLATFORM_WORLD | demo, empty or large; default demo, with --listen empty |
 | --idle-minutes N | FROST_PLATFORM_IDLE_MINUTES | stop after N quiet minutes; 0 never; default 30, with --listen 0 |
+| | FROST_PLATFORM_PROXIES | addresses, comma between, of proxies whose X-Forwarded-For is believed |
 | | FROST_PLATFORM_REGION_TARGETS | `refuse`: targets of new policies must not name a region; default `accept` |
 | | FROST_PLATFORM_PROVISIONING_PACE | seconds each provisioning step takes at least; default 0.6 |
 """
@@ -16,6 +17,7 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -40,6 +42,7 @@ class Settings:
     idle_minutes: float
     provisioning_pace: float
     region_targets: RegionTargets = "accept"
+    proxies: frozenset[str] = frozenset()
 
 
 def from_arguments(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
@@ -93,6 +96,7 @@ def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings
         idle_minutes=_number("--idle-minutes", given.idle_minutes, 0 if listen else 30),
         provisioning_pace=_number(PREFIX + "PROVISIONING_PACE", environ.get(PREFIX + "PROVISIONING_PACE"), 0.6),
         region_targets=regions,
+        proxies=_proxies(environ.get(PREFIX + "PROXIES") or ""),
     )
 
 
@@ -107,6 +111,13 @@ def _address(text: str) -> tuple[str, int]:
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise ValueError(f"--listen must be HOST:PORT, not {text!r}")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _proxies(text: str) -> frozenset[str]:
+    try:
+        return frozenset(str(ip_address(part.strip())) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise ValueError(f"{PREFIX}PROXIES must be addresses with commas between: {error}") from None
 
 
 def _number(name: str, text: str | None, default: float) -> float:

@@ -15,6 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from service.world.loader import KEY_FILE
+from tests.leaks import leaks_of_files
+
+# What is theirs alone to read: the demo world's keys, and the credentials where no keyring keeps them.
+SECRET_FILES = (KEY_FILE, "config.yaml")
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
 
 
@@ -189,13 +194,15 @@ class Home:
         _wait_gone(pid)
 
     def remove(self) -> None:
-        """Stop what still runs and remove the folder."""
+        """Stop what still runs and remove the folder; no secret may have been left in it. hostile C15"""
+        leaks = leaks_of_files(self.path, SECRET_FILES)
         pid = self.platform_pid()
         if pid is not None:
             os.kill(pid, signal.SIGTERM)
             if not _wait_gone(pid, 5):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.path, ignore_errors=True)
+        assert not leaks, leaks
 
 
 def _state(pid: int) -> str:

@@ -8,7 +8,7 @@ from client.core import Call, Request
 
 if TYPE_CHECKING:
     from client.http import Http
-    from client.models.account import Me, Organization
+    from client.models.account import DeletedAccount, Me, Organization, Scope
 
 
 def me() -> Call:
@@ -31,6 +31,12 @@ def end_session() -> Call:
     return Call(Request("POST", "/v1/sessions/current/end"))
 
 
+def delete(email: str) -> Call:
+    """Deletes the caller's account, if this is its address; its sessions and keys end at once."""
+    request = Request("DELETE", "/v1/me", (("email", email),))
+    return Call(request, model="account.DeletedAccount", needs=("email", "restorableUntil"))
+
+
 class Account:
     """The same calls for the screens and the library, answered with models."""
 
@@ -47,3 +53,12 @@ class Account:
 
     async def end_session(self) -> None:
         await self._http.call(end_session())
+
+    async def scopes(self) -> list[Scope]:
+        found: list[Scope] = await self._http.records(scopes())
+        return found
+
+    async def delete(self, email: str) -> DeletedAccount:
+        """`email` is what the person typed; another address than theirs is refused."""
+        found: DeletedAccount = await self._http.record(delete(email))
+        return found

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from client.api.account import Account
     from client.api.catalogue import Catalogue
     from client.api.groups import Groups
+    from client.api.keys import Keys
     from client.api.operations import Operations
     from client.api.platform import Platform
     from client.api.policies import Policies
     from client.api.principals import Principals
+    from client.api.sessions import Sessions
     from client.api.tenants import Tenants
     from client.api.trials import Trials
     from client.events import Signal
@@ -87,6 +89,18 @@ class Client:
         from client.api.principals import Principals
 
         return Principals(self._http)
+
+    @cached_property
+    def keys(self) -> Keys:
+        from client.api.keys import Keys
+
+        return Keys(self._http)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        from client.api.sessions import Sessions
+
+        return Sessions(self._http)
 
     def events(self, tenant_id: str) -> AsyncIterator[Signal]:
         """Signals to read again what is shown of a tenant; ends only with a FrostError (client/events.py)."""

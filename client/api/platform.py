@@ -28,6 +28,12 @@ def stop() -> Call:
     return Call(Request("POST", "/v1/platform/stop", authenticated=False), model="platform.Stopping", needs=("status",))
 
 
+def restore_account(email: str) -> Call:
+    """Brings a deleted account back, within 30 days; its sessions stay ended and its keys revoked."""
+    request = Request("POST", "/v1/platform/accounts/restore", body={"email": email}, authenticated=False)
+    return Call(request, model="platform.RestoredAccount", needs=("id", "email"))
+
+
 class Platform:
     """The same calls for the screens and the library, answered with models."""
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from client.config import Config, Context, Selected
     from client.connection import Connection
     from client.core import Call, Change, Exchanged, Link
+    from client.errors import FrostError
     from client.oneshot import OneShot
     from client.tenancy import Selection
 
@@ -114,15 +115,31 @@ class Invocation:
 
     def call(self, call: "Call") -> Any:
         """Send a request of the context in use; the answer's JSON document."""
-        answer = self._driver.call(call)
-        self.tell_notices(self.connection)
-        return answer
+        return self._driven(lambda driver: driver.call(call))
 
     def change(self, call: "Call") -> "Change":
         """Send a write of the context in use; its record, and whether there was anything to change."""
-        made = self._driver.change(call)
+        return self._driven(lambda driver: driver.change(call))
+
+    def _driven(self, ask: Callable[["OneShot"], Answer]) -> Answer:
+        from client.errors import FrostError
+
+        try:
+            answer = ask(self._driver)
+        except FrostError as error:
+            if error.code == "SESSION_REQUIRED":
+                self.point_to_person(error)
+            raise
         self.tell_notices(self.connection)
-        return made
+        return answer
+
+    def point_to_person(self, error: "FrostError") -> None:
+        """Have a refusal that only a person gets past say how to sign in, where an API key would go before that."""
+        if self.connection.credential().kind == "api_key":
+            error.hint = (
+                f"context {safe(self.connection.context.name, 60)} uses an API key; sign in as a person in another"
+                f" one: frost login --context NAME --endpoint {safe(self.connection.endpoint, 200)}"
+            )
 
     def call_for_tenant(self, calls: Callable[[str], "Call"]) -> Any:
         """Send a request about the selected tenant."""
@@ -152,11 +169,6 @@ class Invocation:
                 if self.connection.credential().kind == "api_key":
                     advice = "an API key is bound to one tenant; to use others sign in as a person: frost login"
                 error.hint = tenancy.way_out(selection, self.connection.context.name, self.config_path, advice)
-            elif error.code == "SESSION_REQUIRED" and self.connection.credential().kind == "api_key":
-                error.hint = (
-                    f"context {safe(self.connection.context.name, 60)} uses an API key; sign in as a person in another"
-                    f" one: frost login --context NAME --endpoint {safe(self.connection.endpoint, 200)}"
-                )
             raise
 
     def _may_use_any(self) -> bool:

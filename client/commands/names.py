@@ -82,6 +82,28 @@ def principal_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -
     return _ids_of(ctx, str(ctx.params.get("kind")), incomplete)
 
 
+def own_key_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Ids of the caller's own keys, with their names and tenants."""
+    from client.api import keys
+
+    found = _asked(ctx, keys.own())["apiKeys"]
+    return _items(((one["id"], f"{one['name']} · {one['tenantName']} · {one['status']}") for one in found), incomplete)
+
+
+def scope_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """The scopes a key can be given, also behind a comma; those that no service enforces are not offered."""
+    from client.api import account
+
+    found = _asked(ctx, account.scopes())["scopes"]
+    before, comma, _ = incomplete.rpartition(",")
+    pairs = (
+        (f"{before}{comma}{one['scope']}", one["description"])
+        for one in found
+        if one["scope"] != "*" and one.get("enforced", True)
+    )
+    return _items(pairs, incomplete)
+
+
 def _ids_of(ctx: click.Context, kind: str, incomplete: str) -> "list[CompletionItem[str]]":
     return _items(ids_and_names(lambda call: _asked(ctx, call), lambda: _tenant(ctx), kind), incomplete)
 

@@ -8,14 +8,19 @@ import click
 from client import local, records
 from client.api import platform as calls
 from client.commands import asking
-from client.commands.frame import Group
+from client.commands.frame import Group, Lazy
 from client.commands.invocation import Invocation
 from client.connection import Staff
 from client.errors import usage
 
 WORLDS = ("demo", "empty", "large")
 
-platform = Group("platform", help="The local platform: its process and its data.", ours=True)
+platform = Group(
+    "platform",
+    {"account": Lazy("client.commands.platform_account:account", "Accounts of the local platform.", ours=True)},
+    help="The local platform: its process and its data.",
+    ours=True,
+)
 
 
 @platform.leaf("status", ours=True, examples=("frost platform status",))

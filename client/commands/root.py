@@ -33,6 +33,7 @@ root = Group(
     "frost",
     {
         "iam": Lazy("client.commands.iam:iam", "Access policies, groups, and who may do what."),
+        "account": Lazy("client.commands.account:account", "Your profile, API keys and sessions."),
         "tenant": Lazy("client.commands.tenant:tenant", "Create, list, rename and choose tenants.", ("tenants",)),
         "config": Lazy("client.commands.config:config", "The config file: credentials, endpoint, contexts."),
         "login": Lazy("client.commands.login:login", "Sign in, in the browser or with a code.", ours=True),

@@ -16,7 +16,7 @@ class Organization(Wire):
 
 
 class CallerCredential(Wire):
-    """How the caller is known: `kind` is session or api_key; scopes and tenant only for a key."""
+    """How the caller is known: `kind` is session, api_key or workload; scopes and tenant not for a session."""
 
     kind: str
     id: str = ""
@@ -46,7 +46,34 @@ class CliConfig(Wire):
 
 
 class Scope(Wire):
-    """Something an API key can be allowed, `<service>:<action>`."""
+    """Something an API key can be allowed, `<service>:<action>`. `enforced` false: no service asks for it."""
 
     scope: str
     description: str = ""
+    enforced: bool = True
+
+
+class Session(Wire):
+    """A sign-in that is not over, on some device; `current` marks the one that asks."""
+
+    id: str
+    device: str = ""
+    place: str = ""
+    started_at: Instant
+    last_seen_at: Instant | None = None
+    expires_at: Instant | None = None
+    current: bool = False
+
+
+class EndedSessions(Wire):
+    """How many sessions have ended."""
+
+    ended: int
+
+
+class DeletedAccount(Wire):
+    """An account that was deleted, and until when that can be reversed."""
+
+    email: str
+    deleted_at: Instant
+    restorable_until: Instant

@@ -25,3 +25,12 @@ class Stopping(Wire):
     """The answer to a stop."""
 
     status: str
+
+
+class RestoredAccount(Wire):
+    """An account that was deleted and is back."""
+
+    id: str
+    email: str
+    name: str = ""
+    restored_at: Instant

@@ -1,156 +1,43 @@
 """May they: the one place that turns stored facts into a permission. design: Service; checklist N05, N06, N10, N11
 
-`RULES` has a line for every route; a route without one stops the platform at start. What a decision looks at is the
-credential, the ids in the path and the database. Nothing from a body or a query reaches it (hostile A20).
+What a decision looks at is the route's line in the table of rules, the credential, the ids in the path and the
+database. Nothing from a body or a query reaches it (hostile A20).
 """
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, or_, select
 from starlette.requests import Request
 
 from service import errors
 from service.access.caller import Caller
+from service.access.table import Rule
 from service.db.tables import membership_tenants, memberships, tenants
-from service.world.catalogue import enforced_scopes
-from service.world.roles import roles
-
-MANAGERS = frozenset({"owner", "admin"})
-AUTHORS = frozenset(role.name for role in roles().values() if role.authors_policies)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Who may call one route.
-
-    `who`: anyone; a caller with any good credential; a person (an interactive session, never a machine); staff (the
-    owner of the unix socket). `scope`: the key scope an API key needs, None when any enforced scope will do.
-    `roles`: the roles one of which is needed in the organization, None for any membership. `scope_of`: whether the
-    path names a tenant or an organization that the caller must be entitled to. `operation`: the name of the change in
-    the audit log, None for reads. `local`: the route exists only on the unix socket. `action`: the operation of the
-    catalogue that an API key's creator and policies must allow too. `tries`: a POST that changes nothing.
-    """
-
-    who: Literal["anyone", "caller", "person", "staff"]
-    scope: str | None = None
-    roles: frozenset[str] | None = None
-    scope_of: Literal["tenant", "organization"] | None = None
-    operation: str | None = None
-    local: bool = False
-    action: str | None = None
-    tries: bool = False
-
-
-IAM = "/api/v1/tenants/{tenant_id}/iam"
-BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
-KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
-# Access is managed by people only, never with a key or a token of a machine. contract: Authentication
-LOOK = Rule("person", scope_of="tenant")
-TRY = Rule("person", scope_of="tenant", tries=True)
-
-
-def _changes(operation: str) -> Rule:
-    return Rule("person", roles=AUTHORS, scope_of="tenant", operation=operation)
-
-
-RULES: dict[tuple[str, str], Rule] = {
-    ("GET", "/healthz"): Rule("anyone"),
-    ("GET", "/readyz"): Rule("anyone"),
-    ("GET", "/api/openapi.json"): Rule("anyone"),
-    ("GET", "/api/v1/auth/cli-config"): Rule("anyone"),
-    ("GET", "/api/v1/me"): Rule("caller"),
-    ("GET", "/api/v1/organizations"): Rule(
-        "caller", scope="organizations:read", action="organizations:organizations:list"
-    ),
-    ("GET", "/api/v1/organizations/{organization_id}/tenants"): Rule(
-        "caller", scope="organizations:read", scope_of="organization", action="organizations:tenants:list"
-    ),
-    ("POST", "/api/v1/organizations/{organization_id}/tenants"): Rule(
-        "caller",
-        scope="organizations:write",
-        roles=MANAGERS,
-        scope_of="organization",
-        operation="tenant.create",
-        action="organizations:tenants:create",
-    ),
-    ("GET", "/api/v1/tenants"): Rule("caller", scope="organizations:read", action="organizations:tenants:list"),
-    ("GET", "/api/v1/tenants/{tenant_id}"): Rule(
-        "caller", scope="organizations:read", scope_of="tenant", action="organizations:tenants:read"
-    ),
-    ("PATCH", "/api/v1/tenants/{tenant_id}"): Rule(
-        "caller",
-        scope="organizations:write",
-        roles=MANAGERS,
-        scope_of="tenant",
-        operation="tenant.rename",
-        action="organizations:tenants:update",
-    ),
-    ("GET", "/api/v1/tenants/{tenant_id}/operations"): Rule("caller", scope_of="tenant"),
-    ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): Rule("caller", scope_of="tenant"),
-    ("GET", "/api/v1/tenants/{tenant_id}/events"): Rule("caller", scope_of="tenant"),
-    ("GET", "/api/v1/scopes"): Rule("caller"),
-    ("GET", "/api/v1/iam/catalogue"): Rule("caller"),
-    ("GET", KEYS): LOOK,
-    # A key may read itself, which its route sees to.
-    ("GET", f"{KEYS}/{{key_id}}"): Rule("caller", scope_of="tenant"),
-    ("POST", f"{IAM}/groups"): _changes("group.create"),
-    ("GET", f"{IAM}/groups"): LOOK,
-    ("GET", f"{IAM}/groups/{{group_id}}"): LOOK,
-    ("PATCH", f"{IAM}/groups/{{group_id}}"): _changes("group.update"),
-    ("DELETE", f"{IAM}/groups/{{group_id}}"): _changes("group.delete"),
-    ("POST", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.add"),
-    ("GET", f"{IAM}/groups/{{group_id}}/members"): LOOK,
-    ("DELETE", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.remove"),
-    ("POST", f"{IAM}/policies"): _changes("policy.create"),
-    ("GET", f"{IAM}/policies"): LOOK,
-    ("GET", f"{IAM}/policies/{{policy_id}}"): LOOK,
-    ("PATCH", f"{IAM}/policies/{{policy_id}}"): _changes("policy.update"),
-    ("DELETE", f"{IAM}/policies/{{policy_id}}"): _changes("policy.delete"),
-    ("GET", f"{IAM}/policies/{{policy_id}}/versions"): LOOK,
-    ("GET", f"{IAM}/policies/{{policy_id}}/versions/{{version}}"): LOOK,
-    ("POST", f"{IAM}/policies/{{policy_id}}/rollback"): _changes("policy.rollback"),
-    ("POST", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.attach"),
-    ("GET", f"{IAM}/policies/{{policy_id}}/attachments"): LOOK,
-    ("DELETE", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.detach"),
-    ("POST", f"{IAM}/simulate"): TRY,
-    ("POST", f"{IAM}/coverage"): TRY,
-    ("POST", f"{IAM}/check"): TRY,
-    ("GET", f"{IAM}/access"): LOOK,
-    ("POST", f"{IAM}/who"): TRY,
-    ("POST", f"{IAM}/preview"): TRY,
-    ("POST", BINDINGS): _changes("workload_identity.create"),
-    ("GET", BINDINGS): LOOK,
-    ("GET", f"{BINDINGS}/{{binding_id}}"): LOOK,
-    ("PUT", f"{BINDINGS}/{{binding_id}}"): _changes("workload_identity.update"),
-    ("DELETE", f"{BINDINGS}/{{binding_id}}"): _changes("workload_identity.delete"),
-    ("GET", "/api/v1/platform/status"): Rule("staff", local=True),
-    ("GET", "/api/v1/platform/operations"): Rule("staff", local=True),
-    ("POST", "/api/v1/platform/stop"): Rule("staff", operation="platform.stop", local=True),
-    ("POST", "/api/v1/sessions/current/end"): Rule("person", operation="session.end"),
-    ("GET", "/issuer/.well-known/openid-configuration"): Rule("anyone", local=True),
-    ("GET", "/issuer/jwks"): Rule("anyone", local=True),
-    ("POST", "/issuer/device_authorization"): Rule("anyone", local=True),
-    ("POST", "/issuer/device/approve"): Rule("staff", local=True, operation="device.approve"),
-    ("GET", "/issuer/authorize"): Rule("staff", local=True),
-    ("POST", "/issuer/token"): Rule("anyone", local=True),
-    ("POST", "/issuer/revoke"): Rule("anyone", local=True),
-}
+from service.errors import Refusal
+from service.policy.facts import NOTHING_KNOWN, Facts
+from service.world.catalogue import enforced_scopes, levels
+from service.world.kinds import kinds
+from service.world.roles import scope_of
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """What `authorize` found out for a route: the caller, and the seat in the tenant or organization of the path.
 
-    Ids are canonical (lower-case, hyphenated), whatever the path said. `role` is the caller's in that organization.
+    Ids are canonical (lower-case, hyphenated), whatever the path said. `role` is the caller's in that organization,
+    None for a workload. `action` is the operation of the catalogue that was asked for; `facts` is what is known of the
+    request beside its target.
     """
 
     caller: Caller
     organization_id: str | None = None
     tenant_id: str | None = None
     role: str | None = None
+    action: str | None = None
+    facts: Facts = NOTHING_KNOWN
 
 
 async def authorize(request: Request) -> Access:
@@ -159,16 +46,47 @@ async def authorize(request: Request) -> Access:
     return access
 
 
-def decide(rule: Rule, caller: Caller, connection: Connection, path: dict[str, Any]) -> Access:
-    """Apply a rule to a caller whose credential is good.
+def decide(rule: Rule, caller: Caller, connection: Connection | None, path: dict[str, Any]) -> Access:
+    """Apply a rule to a caller whose credential is good; without a connection, one that looks nothing up.
 
     Raises:
         Refusal: 400 for an id that is none, 403 for everything that is not theirs.
     """
     if rule.who == "person" and caller.kind != "session":
         raise errors.session_required()
-    if caller.kind == "api_key":
-        require_scope(caller, rule.scope)
+    action, scope = asked_for(rule, path)
+    if caller.kind == "api_key" or (caller.kind == "workload" and caller.scopes):
+        require_scope(caller, scope)
+    # The guard leaves the connection out only where the rule looks nothing up; anything else must not pass.
+    assert connection is not None or not rule.looks_up
+    access = Access(caller) if connection is None else _seat(rule, caller, connection, path)
+    return access if action is None else replace(access, action=action)
+
+
+def asked_for(rule: Rule, path: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The operation of the catalogue and the scope a rule asks for; of a kind of resource, those of the kind.
+
+    Raises:
+        Refusal: flat 404 for a kind that does not exist, 400 for what cannot be done with its resources.
+    """
+    if rule.on_kind is None:
+        return rule.action, rule.scope
+    kind = kinds().get(path["kind"])
+    if kind is None:
+        raise errors.not_found()
+    action = kind.operation(rule.on_kind)
+    level = levels().get(action)
+    if level is None:
+        raise Refusal(
+            400,
+            "OPERATION_NOT_SUPPORTED",
+            f"{rule.on_kind} is nothing that can be done with a resource of this kind",
+            details={"kind": kind.name, "operation": rule.on_kind},
+        )
+    return action, scope_of(action, level)
+
+
+def _seat(rule: Rule, caller: Caller, connection: Connection, path: dict[str, Any]) -> Access:
     if rule.scope_of == "tenant":
         return _in_tenant(rule, caller, connection, canonical_id(path["tenant_id"], "tenant"))
     if rule.scope_of == "organization":
@@ -207,7 +125,21 @@ def still_entitled(
     return frozenset((user_id, tenant_id) for user_id, tenant_id in rows)
 
 
+def _workload_in(rule: Rule, caller: Caller, connection: Connection, place: ColumnElement[bool]) -> str | None:
+    """The organization of a workload's one tenant, if that is the place; no workload has a role there."""
+    query = select(tenants.c.organization_id).where(tenants.c.id == caller.tenant_id, place)
+    organization_id = connection.scalar(query)
+    if organization_id is not None and rule.roles is not None:
+        raise errors.permission_denied(rule.scope_of or "tenant")
+    return organization_id
+
+
 def _in_tenant(rule: Rule, caller: Caller, connection: Connection, tenant_id: str) -> Access:
+    if caller.kind == "workload":
+        organization_id = _workload_in(rule, caller, connection, tenants.c.id == tenant_id)
+        if organization_id is None:
+            raise errors.tenant_access_denied()
+        return Access(caller, organization_id, tenant_id)
     seat = connection.execute(
         select(tenants.c.organization_id, memberships.c.role)
         .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
@@ -221,6 +153,10 @@ def _in_tenant(rule: Rule, caller: Caller, connection: Connection, tenant_id: st
 
 
 def _in_organization(rule: Rule, caller: Caller, connection: Connection, organization_id: str) -> Access:
+    if caller.kind == "workload":
+        if _workload_in(rule, caller, connection, tenants.c.organization_id == organization_id) is None:
+            raise errors.permission_denied("organization")
+        return Access(caller, organization_id)
     membership = select(memberships.c.role).where(
         memberships.c.organization_id == organization_id, memberships.c.user_id == caller.user_id
     )

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-CallerKind = Literal["session", "api_key", "staff", "anonymous", "platform"]
+CallerKind = Literal["session", "api_key", "workload", "staff", "anonymous", "platform"]
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     """A caller whose credential has been checked.
 
-    `user_id` is the person signed in, or the creator of the API key. `tenant_id` is the one tenant a key is bound to,
-    None for a session. `scopes` are the key's, as stored. `peer_uid` is the user id at the other end of the
-    unix socket, None over TCP.
+    `user_id` is the person signed in, or the creator of the API key; a workload has none. `tenant_id` is the one tenant
+    a key or a workload is bound to, None for a session. `scopes` are theirs, as stored. `peer_uid` is the user id at
+    the other end of the unix socket, None over TCP.
     """
 
     kind: CallerKind
@@ -22,6 +22,7 @@ class Caller:
     email: str | None = None
     session_id: str | None = None
     key_id: str | None = None
+    workload_id: str | None = None
     tenant_id: str | None = None
     scopes: tuple[str, ...] = ()
     peer_uid: int | None = None
@@ -29,14 +30,14 @@ class Caller:
 
     @property
     def actor_id(self) -> str:
-        """Who answers for what is done: a person, the uid of staff, or a word."""
-        if self.user_id:
-            return self.user_id
+        """Who answers for what is done: a person, a workload, the uid of staff, or a word."""
+        if actor := self.user_id or self.workload_id:
+            return actor
         return f"uid:{self.peer_uid}" if self.kind == "staff" else self.kind
 
     @property
     def credential_id(self) -> str | None:
-        return self.key_id or self.session_id
+        return self.key_id or self.session_id or self.workload_id
 
 
 # What the platform does by itself, e.g. at start or in durable work.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service import errors
-from service.access import keys
+from service.access import keys, workloads
 
 HEADERS = (b"x-api-key", b"authorization")
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
@@ -16,7 +16,7 @@ _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII
 class Credential:
     """What was presented. `secret` has the right shape and is otherwise unchecked."""
 
-    kind: Literal["api_key", "bearer"]
+    kind: Literal["api_key", "bearer", "workload"]
     secret: str
 
 
@@ -25,7 +25,7 @@ def presented(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
 
     Raises:
         Refusal: 401 for none, for more than one (two headers, or one repeated), and for one of the wrong shape;
-            a key with a bad checksum ends here, before the database is asked.
+            a key or workload token with a bad checksum ends here, before the database is asked.
     """
     found = [(name, value.decode("latin-1")) for name, value in headers if name in HEADERS]
     if len(found) != 1:
@@ -35,5 +35,9 @@ def presented(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
         if keys.well_formed(value):
             return Credential("api_key", value)
     elif match := _BEARER.fullmatch(value):
-        return Credential("bearer", match[1])
+        token = match[1]
+        if not token.startswith(workloads.MARK):
+            return Credential("bearer", token)
+        if workloads.well_formed(token):
+            return Credential("workload", token)
     raise errors.authentication_required()

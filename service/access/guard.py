@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter
@@ -20,11 +21,13 @@ from starlette.responses import Response
 
 from client.models import strict_json
 from service import errors
-from service.access import audit, keys
-from service.access.authority import RULES, Access, Rule, canonical_id, decide
+from service.access import audit, keys, workloads
+from service.access.address import address_of
+from service.access.authority import Access, canonical_id, decide
 from service.access.caller import Caller
-from service.access.credential import presented
-from service.access.enforcement import enforce
+from service.access.credential import HEADERS, presented
+from service.access.enforcement import enforce, facts_of
+from service.access.table import RULES, Rule
 from service.errors import Refusal, validation_refusal
 from service.peer import peer_uid
 from service.platform import Platform
@@ -89,23 +92,54 @@ def admit(rule: Rule, platform: Platform, request: Request) -> Access:
         return Access(caller)
     caller = identify(platform, request, request_id, uid)
     request.scope["frost.caller"] = caller
-    with platform.database.read() as connection:
-        access = decide(rule, caller, connection, request.path_params)
-        enforce(platform, connection, rule, access, request)
-        return access
+    if rule.looks_up:
+        with platform.database.read() as connection:
+            access = decide(rule, caller, connection, request.path_params)
+            access = replace(access, facts=facts_of(platform, request, access))
+            enforce(platform, connection, rule, access)
+    else:
+        access = decide(rule, caller, None, request.path_params)
+    require_agreement(request, access)
+    return access
+
+
+def require_agreement(request: Request, access: Access) -> None:
+    """Refuse a request whose `X-Tenant-Id` names another tenant than its path or its credential does. hostile B07
+
+    Raises:
+        Refusal: 403 TENANT_ACCESS_DENIED.
+    """
+    meant = access.tenant_id or access.caller.tenant_id
+    for name, value in request.scope["headers"]:
+        if name == b"x-tenant-id" and meant and value.decode("latin-1").lower() != meant:
+            raise errors.tenant_access_denied()
 
 
 def identify(platform: Platform, request: Request, request_id: str, uid: int | None) -> Caller:
     """The caller behind the one credential of a request.
 
     Raises:
-        Refusal: 401, always in the same words.
+        Refusal: 401, always in the same words, or 429 when wrong ones have been coming too often.
     """
-    credential = presented(request.scope["headers"])
-    if credential.kind == "api_key":
-        return keys.caller_of(platform, credential.secret, request_id=request_id, peer_uid=uid)
-    place = "this machine" if uid is not None else str(request.scope["client"][0])
-    return platform.tokens.bearer(credential.secret, request_id=request_id, peer_uid=uid, place=place)
+    address = address_of(request.scope, platform.settings.proxies)
+    attempts, credential = platform.attempts, None
+    try:
+        credential = presented(request.scope["headers"])
+        attempts.require_patience(address, credential.secret)
+        if credential.kind == "api_key":
+            caller = keys.caller_of(platform, credential.secret, request_id=request_id, peer_uid=uid)
+        elif credential.kind == "workload":
+            caller = workloads.caller_of(platform, credential.secret, request_id=request_id, peer_uid=uid)
+        else:
+            place = address or "this machine"
+            caller = platform.tokens.bearer(credential.secret, request_id=request_id, peer_uid=uid, place=place)
+    except Refusal as refusal:
+        if refusal.status_code == 401 and any(name in HEADERS for name, _ in request.scope["headers"]):
+            begins = keys.prefix(credential.secret) if credential and credential.kind == "api_key" else None
+            attempts.wrong(address, begins)
+        raise
+    attempts.right(address, credential.secret)
+    return caller
 
 
 async def read_body(request: Request) -> None:
@@ -148,7 +182,7 @@ def record_refusal(
                 connection,
                 caller,
                 operation=operation,
-                target=request.scope["path"],
+                target=keys.masked(request.scope["path"]),
                 outcome="refused",
                 organization_id=access.organization_id if access else named(request, "organization"),
                 tenant_id=access.tenant_id if access else named(request, "tenant"),

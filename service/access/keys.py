@@ -6,34 +6,42 @@ keyed with the platform's own secret, so that a stolen database proves nothing.
 """
 
 import hmac
+import logging
 import re
 import secrets
 from binascii import crc32
+from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import Connection, select, update
+from sqlalchemy.exc import DBAPIError
 
 from service import errors
+from service.access import ratelimit
 from service.access.caller import Caller
 from service.access.sessions import SEEN_STEP
+from service.db.engine import Record, takes_no_changes
 from service.db.tables import api_keys, users
 
 if TYPE_CHECKING:
     from service.platform import Platform
+
+logger = logging.getLogger(__name__)
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 MARK = "fmk_"
 RANDOM_LENGTH = 30
 CHECKSUM_LENGTH = 6
 PREFIX_LENGTH = 12
-_SHAPE = re.compile(rf"{MARK}[0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}}")
+_SECRET = re.compile(r"(fm[kw]_[0-9A-Za-z]{8})[0-9A-Za-z]+")
+_BODY = re.compile(rf"[0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}}")
 
 
-def mint() -> str:
+def mint(mark: str = MARK) -> str:
     """A new secret; 178 random bits."""
     body = "".join(secrets.choice(ALPHABET) for _ in range(RANDOM_LENGTH))
-    return MARK + body + checksum(body)
+    return mark + body + checksum(body)
 
 
 def checksum(body: str) -> str:
@@ -46,11 +54,11 @@ def checksum(body: str) -> str:
     return "".join(reversed(digits))
 
 
-def well_formed(secret: str) -> bool:
+def well_formed(secret: str, mark: str = MARK) -> bool:
     """Whether the text can be a key at all: shape and checksum, exactly, nothing before or after."""
-    if not _SHAPE.fullmatch(secret):
+    if not secret.startswith(mark) or not _BODY.fullmatch(secret[len(mark) :]):
         return False
-    return checksum(secret[len(MARK) : -CHECKSUM_LENGTH]) == secret[-CHECKSUM_LENGTH:]
+    return checksum(secret[len(mark) : -CHECKSUM_LENGTH]) == secret[-CHECKSUM_LENGTH:]
 
 
 def prefix(secret: str) -> str:
@@ -63,22 +71,33 @@ def digest(secret_key: bytes, secret: str) -> str:
     return hmac.new(secret_key, secret.encode("ascii"), sha256).hexdigest()
 
 
+def masked(text: str) -> str:
+    """A text without the secrets that somebody put into it by mistake, such as one in a path. hostile C15"""
+    return _SECRET.sub(r"\1…", text)
+
+
 def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: int | None) -> Caller:
     """The caller a well-formed secret stands for.
 
     Raises:
         Refusal: 401, in the same words for an unknown, wrong, expired or revoked key and for one whose creator is gone.
     """
-    now = platform.clock.now()
-    with platform.database.read() as connection:
-        row = connection.execute(_KEY.where(api_keys.c.key_prefix == prefix(secret))).one_or_none()
-    # An unknown key is hashed and compared all the same, so that it takes as long as a revoked one.
-    right = hmac.compare_digest(digest(platform.secret, secret), row.key_hash if row else "0" * 64)
-    if row is None or not right or row.revoked_at or row.deleted_at or now >= row.expires_at:
-        raise errors.authentication_required()
-    if row.last_used_at is None or now - row.last_used_at >= SEEN_STEP:
-        with platform.database.write() as connection:
-            connection.execute(update(api_keys).where(api_keys.c.id == row.id).values(last_used_at=now))
+    now, stored = platform.clock.now(), digest(platform.secret, secret)
+    # Whatever is wrong with a key, the answer is no row: none takes longer to refuse than another (hostile C02).
+    good = _KEY.where(
+        api_keys.c.key_prefix == prefix(secret),
+        api_keys.c.key_hash == stored,
+        api_keys.c.revoked_at.is_(None),
+        api_keys.c.expires_at > now,
+        users.c.deleted_at.is_(None),
+    )
+    with platform.database.read_newest() as connection:
+        row = connection.execute(good).one_or_none()
+        if row is None or not hmac.compare_digest(stored, row.key_hash):
+            raise errors.authentication_required()
+        wait = _counted(platform, connection, row, now)
+    if wait is not None:
+        raise ratelimit.too_many(wait)
     return Caller(
         kind="api_key",
         request_id=request_id,
@@ -92,15 +111,30 @@ def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: i
     )
 
 
+def _counted(platform: "Platform", found_on: Connection, row: Record, now: datetime) -> int | None:
+    """Count a request of a good key, and note its use once a minute; how many seconds too early it came."""
+    try:
+        with platform.database.write_after(found_on) as connection:
+            wait = ratelimit.take(connection, row.id, row.rate_limit)
+            if wait is None and (row.last_used_at is None or now - row.last_used_at >= SEEN_STEP):
+                connection.execute(update(api_keys).where(api_keys.c.id == row.id).values(last_used_at=now))
+            return wait
+    except DBAPIError as error:
+        if not takes_no_changes(error):
+            raise
+        # A database that takes no writes still answers reads; it will refuse the changes by itself (hostile I01).
+        logger.warning("a request of an API key could not be counted: %s", type(error.orig).__name__)
+        return None
+
+
 _KEY = select(
     api_keys.c.id,
     api_keys.c.user_id,
     api_keys.c.tenant_id,
     api_keys.c.key_hash,
     api_keys.c.scopes,
+    api_keys.c.rate_limit,
     api_keys.c.expires_at,
-    api_keys.c.revoked_at,
     api_keys.c.last_used_at,
     users.c.email,
-    users.c.deleted_at,
 ).join(users, users.c.id == api_keys.c.user_id)

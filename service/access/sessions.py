@@ -6,7 +6,7 @@ sign-in) is fixed at the start and never moves.
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,8 +15,8 @@ from sqlalchemy import Connection, insert, select, update
 
 from service.access import audit
 from service.access.caller import Caller
-from service.db.engine import insert_unless_there
-from service.db.tables import sessions, users
+from service.db.engine import Record, insert_unless_there
+from service.db.tables import authorization_codes, device_codes, sessions, users
 
 LIFETIME = timedelta(days=30)
 # `last_seen_at` is for people to read; a write for each request would cost more than it tells.
@@ -71,15 +71,29 @@ def start(
 
 
 def start_at_first_sight(
-    connection: Connection, *, issuer: str, subject: str, email: str, place: str, request_id: str, at: datetime
+    connection: Connection,
+    *,
+    issuer: str,
+    subject: str,
+    email: str,
+    signed_in: float,
+    place: str,
+    request_id: str,
+    at: datetime,
 ) -> None:
     """Write the session of an outside issuer's token, for the person with that address.
 
-    Does nothing when there is no such person, or another request just wrote the session.
+    Does nothing when there is no such person, when they ended all their sessions after that sign-in (`signed_in`,
+    seconds since 1970), or when another request just wrote the session.
     """
-    user_id = connection.scalar(select(users.c.id).where(users.c.email == email, users.c.deleted_at.is_(None)))
-    if user_id is None:
+    person = connection.execute(
+        select(users.c.id, users.c.sessions_revoked_at).where(users.c.email == email, users.c.deleted_at.is_(None))
+    ).one_or_none()
+    if person is None:
         return
+    if person.sessions_revoked_at is not None and signed_in <= person.sessions_revoked_at.timestamp():
+        return
+    user_id = person.id
     row = _row(issuer, user_id, "", place, at, str(uuid.uuid4()), subject)
     # Told by the row that comes back: psycopg gives no row count for an insert.
     once = insert_unless_there(connection, sessions).values(row).on_conflict_do_nothing()
@@ -144,6 +158,40 @@ def end(connection: Connection, session_id: str, *, reason: str, at: datetime) -
         .values(ended_at=at, end_reason=reason)
     )
     return ended.rowcount == 1
+
+
+def end_all(connection: Connection, user_id: str, *, reason: str, at: datetime) -> int:
+    """End every session of a person, and what could still become one; how many sessions those were. checklist E02
+
+    A sign-in that was approved and not yet collected is one in the making; and of an outside issuer, tokens of
+    sign-ins this platform has not seen yet are not taken for new ones any more (`start_at_first_sight`).
+    """
+    ended = connection.execute(
+        update(sessions)
+        .where(sessions.c.user_id == user_id, sessions.c.ended_at.is_(None), sessions.c.expires_at > at)
+        .values(ended_at=at, end_reason=reason)
+    )
+    connection.execute(update(users).where(users.c.id == user_id).values(sessions_revoked_at=at))
+    connection.execute(
+        update(device_codes)
+        .where(device_codes.c.user_id == user_id, device_codes.c.status == "approved")
+        .values(status="denied")
+    )
+    connection.execute(
+        update(authorization_codes)
+        .where(authorization_codes.c.user_id == user_id, authorization_codes.c.used_at.is_(None))
+        .values(expires_at=at)
+    )
+    return ended.rowcount
+
+
+def active(connection: Connection, user_id: str, at: datetime) -> Sequence[Record]:
+    """The sessions of a person that count at an instant, last seen first."""
+    return connection.execute(
+        select(sessions)
+        .where(sessions.c.user_id == user_id, sessions.c.ended_at.is_(None), sessions.c.expires_at > at)
+        .order_by(sessions.c.last_seen_at.desc(), sessions.c.id)
+    ).all()
 
 
 def sign_out(connection: Connection, caller: Caller, session_id: str, *, at: datetime) -> None:

@@ -103,9 +103,9 @@ class Tokens:
             if claims is not None:
                 self._verified.move_to_end(name)
         if claims is not None:
-            return claims if _in_time(claims, now) else None
+            return claims if in_time(claims, now) else None
         claims = verify(token, self._issuer)
-        if claims is None or not _in_time(claims, now):
+        if claims is None or not in_time(claims, now):
             return None
         with self._lock:
             self._verified[name] = claims
@@ -132,6 +132,7 @@ class Tokens:
                 issuer=self._issuer.issuer,
                 subject=subject,
                 email=email,
+                signed_in=_signed_in(claims),
                 place=place,
                 request_id=request_id,
                 at=now,
@@ -161,7 +162,8 @@ def verify(token: str, issuer: TrustedIssuer) -> Mapping[str, Any] | None:
     return claims if claims.get("iss") == issuer.issuer and for_us and somebody else None
 
 
-def _in_time(claims: Mapping[str, Any], now: datetime) -> bool:
+def in_time(claims: Mapping[str, Any], now: datetime) -> bool:
+    """Whether now is within what a token says of its time; one that does not say when it ends is never in time."""
     instant = now.timestamp()
     expiry, start = claims.get("exp"), claims.get("nbf", 0)
     if not _number(expiry) or not _number(start):
@@ -172,6 +174,14 @@ def _in_time(claims: Mapping[str, Any], now: datetime) -> bool:
 def _number(value: object) -> TypeGuard[float]:
     # A whole number is always finite, and too large a one cannot be asked.
     return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and isfinite(value))
+
+
+def _signed_in(claims: Mapping[str, Any]) -> float:
+    """When the sign-in behind a token was, as far as it says: at the latest when it was issued. Else long ago."""
+    for name in ("auth_time", "iat"):
+        if _number(instant := claims.get(name)):
+            return instant
+    return 0.0
 
 
 def _verified_email(claims: Mapping[str, Any]) -> str | None:

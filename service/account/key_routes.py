@@ -4,24 +4,73 @@ A person reads and manages their own keys. The list of a tenant names everybody'
 made of keys; another person's key by its id is not found (checklist K40).
 """
 
-from typing import Annotated
+import json
+from hashlib import sha256
+from typing import Annotated, Any
+from uuid import uuid4
 
-from fastapi import Depends
+from fastapi import Depends, Header
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from service import errors
-from service.access.authority import Access, authorize
+from service.access.authority import Access, authorize, entitled
+from service.access.decisions import Known
 from service.access.guard import area
-from service.account import key_store
+from service.access.scopes import holding, verbs
+from service.access.standing import role_in
+from service.account import key_rules, key_store
+from service.clock import wire_time
 from service.db.engine import Record
+from service.errors import Refusal
+from service.iam import rules
+from service.iam.answering import CHANGED, nothing, record
+from service.iam.principal_store import lock_tenant
 from service.platform import Platform, platform_of
+from service.tenants.rules import require_same_request
+from service.tenants.store import claim
+from service.world.catalogue import scopes
 
 router = area("API keys")
 KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
+CREATE = "api_key.create"
 
 Granted = Annotated[Access, Depends(authorize)]
 Here = Annotated[Platform, Depends(platform_of)]
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]
+
+
+class NewKey(BaseModel):
+    """The body that makes a key."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str = Field(description="2 to 100 characters once invisible ones are removed")
+    description: str = ""
+    scopes: list[str] = Field(default_factory=list, description="at least one `<service>:<action>`")
+    expires_at: str | None = Field(None, alias="expiresAt", description="RFC 3339; default 365 days, at most 2 years")
+    rate_limit: int | None = Field(None, alias="rateLimit", description="requests a minute; default 600")
+
+
+class KeyChange(BaseModel):
+    """The body that changes a key; a member left out stays. The expiry never changes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str | None = None
+    description: str | None = None
+    scopes: list[str] | None = None
+    rate_limit: int | None = Field(None, alias="rateLimit")
+
+
+class Rotation(BaseModel):
+    """The body that replaces a key: the new one's expiry, and when the old one retires by itself."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    expires_at: str | None = Field(None, alias="expiresAt")
+    retire_at: str | None = Field(None, alias="retireAt", description="earlier than the old key's own expiry")
 
 
 @router.get(KEYS)
@@ -33,12 +82,164 @@ def list_keys(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"apiKeys": [key_store.wire(row, now) for row in rows]})
 
 
+@router.get("/api/v1/me/api-keys")
+def list_my_keys(access: Granted, platform: Here) -> JSONResponse:
+    """The keys the caller made, in every tenant they may enter."""
+    now = platform.clock.now()
+    with platform.database.read() as connection:
+        rows = key_store.of_person(connection, access.caller.user_id, entitled(access.caller))
+    return JSONResponse({"apiKeys": [key_store.wire(row, now) for row in rows]})
+
+
+@router.get("/api/v1/tenants/{tenant_id}/scopes")
+def list_grantable_scopes(access: Granted, platform: Here) -> JSONResponse:
+    """What a key of the caller in this tenant could be given, and what of it the caller's role lacks."""
+    with platform.database.read() as connection:
+        known = platform.decisions.known(connection)
+    return JSONResponse(
+        {
+            "scopes": [
+                {
+                    "scope": scope.scope,
+                    "description": scope.description,
+                    "enforced": scope.enforced,
+                    "operations": sum(map(len, verbs(scope.scope, known))),
+                    "held": (found := holding(access.role, scope.scope, str(access.tenant_id), known)).held,
+                    "lacks": list(found.lacks),
+                }
+                for scope in scopes()
+                if scope.scope != "*"
+            ]
+        }
+    )
+
+
+@router.post(KEYS, status_code=201)
+def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+    """A new key of the caller in the tenant. Its secret is in this answer and never again.
+
+    The same request again under the same `Idempotency-Key` is refused, naming the key that was made: its secret
+    cannot be shown twice.
+    """
+    now, key_id = platform.clock.now(), str(uuid4())
+    with platform.database.write() as connection:
+        tenant_id = str(access.tenant_id)
+        lock_tenant(connection, tenant_id)
+        if idempotency_key:
+            request_hash = sha256(json.dumps([tenant_id, body.model_dump()]).encode()).hexdigest()
+            named = {"actor_id": access.caller.user_id, "operation": CREATE, "key": idempotency_key}
+            claimed = claim(connection, named | {"request_hash": request_hash, "resource_id": key_id}, now)
+            require_first(claimed, key_id, request_hash)
+        known, expires = platform.decisions.known(connection), key_rules.expiry(body.expires_at, now)
+        values: dict[str, Any] = {
+            "id": key_id,
+            "tenant_id": tenant_id,
+            "user_id": access.caller.user_id,
+            "name": key_rules.name(body.name),
+            "description": rules.description(body.description),
+            "scopes": held_scopes(connection, access, body.scopes, known),
+            "rate_limit": key_rules.rate_limit(body.rate_limit),
+            "created_at": now,
+            "expires_at": expires,
+        }
+        secret = key_store.add(connection, platform.secret, values)
+        details = {"name": values["name"], "scopes": values["scopes"], "expiresAt": wire_time(expires)}
+        record(connection, access, CREATE, f"api_key:{key_id}", now, details)
+        made = key_store.wire(the_key(connection, access, key_id), now)
+    return JSONResponse({"apiKey": made, "key": secret}, 201)
+
+
 @router.get(KEYS + "/{key_id}")
 def get_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
     """One key of the caller; a key finds itself and no other."""
     with platform.database.read() as connection:
         row = the_key(connection, access, key_id)
     return JSONResponse(key_store.wire(row, platform.clock.now()))
+
+
+@router.patch(KEYS + "/{key_id}")
+def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) -> JSONResponse:
+    """Change the members that are given. Scopes that are added must be held by the caller now."""
+    now = platform.clock.now()
+    if not body.model_fields_set or all(value is None for value in body.model_dump().values()):
+        raise errors.invalid_input("nothing to change: give name, description, scopes or rateLimit", reason="nothing")
+    with platform.database.write() as connection:
+        lock_tenant(connection, str(access.tenant_id))
+        before = the_key(connection, access, key_id)
+        wanted: dict[str, Any] = {}
+        if body.name is not None:
+            wanted["name"] = key_rules.name(body.name)
+        if body.description is not None:
+            wanted["description"] = rules.description(body.description)
+        if body.rate_limit is not None:
+            wanted["rate_limit"] = key_rules.rate_limit(body.rate_limit)
+        if body.scopes is not None:
+            known = platform.decisions.known(connection)
+            wanted["scopes"] = held_scopes(connection, access, body.scopes, known, kept=before.scopes)
+        changed = {name: value for name, value in wanted.items() if getattr(before, name) != value}
+        if changed:
+            key_store.change(connection, str(access.tenant_id), key_id, changed)
+            details = {name: {"from": getattr(before, name), "to": value} for name, value in changed.items()}
+            record(connection, access, "api_key.update", f"api_key:{key_id}", now, details)
+        return answer(connection, access, platform, key_id, bool(changed))
+
+
+@router.post(KEYS + "/{key_id}/revoke")
+def revoke_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
+    """Refuse the key from the next request on, for good. A second time changes nothing."""
+    now = platform.clock.now()
+    with platform.database.write() as connection:
+        lock_tenant(connection, str(access.tenant_id))
+        before = the_key(connection, access, key_id)
+        if before.revoked_at is None:
+            key_store.change(connection, str(access.tenant_id), key_id, {"revoked_at": now})
+            record(connection, access, "api_key.revoke", f"api_key:{key_id}", now, {"name": before.name})
+        return answer(connection, access, platform, key_id, before.revoked_at is None)
+
+
+@router.post(KEYS + "/{key_id}/rotate", status_code=201)
+def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> JSONResponse:
+    """A new key with the name, scopes, rate limit, groups and policies of an active one.
+
+    With `retireAt` the old key expires then, so that both work in between; without, the caller revokes it.
+    """
+    now, new_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
+    with platform.database.write() as connection:
+        lock_tenant(connection, tenant_id)
+        old = the_key(connection, access, key_id)
+        if key_store.status(old, now) != "active":
+            raise Refusal(409, "API_KEY_NOT_ACTIVE", "only an active key can be rotated", hint="create a new key")
+        retires = key_rules.expiry(body.retire_at, now) if body.retire_at else old.expires_at
+        if retires > old.expires_at:
+            raise errors.invalid_input(
+                "retireAt is later than the key's expiry", member="retireAt", latest=wire_time(old.expires_at)
+            )
+        known = platform.decisions.known(connection)
+        key_rules.require_held(role_in(connection, tenant_id, access.caller.user_id), tenant_id, old.scopes, known)
+        kept = ("tenant_id", "user_id", "name", "description", "scopes", "rate_limit")
+        values = {name: getattr(old, name) for name in kept}
+        values |= {"id": new_id, "created_at": now, "expires_at": key_rules.expiry(body.expires_at, now)}
+        secret = key_store.add(connection, platform.secret, values)
+        grants = key_store.copy_grants(connection, tenant_id, key_id, new_id, access.caller.user_id, now)
+        key_store.change(connection, tenant_id, key_id, {"expires_at": retires})
+        details = {"from": key_id, "grants": grants, "retireAt": wire_time(retires)}
+        record(connection, access, "api_key.rotate", f"api_key:{new_id}", now, details)
+        made = key_store.wire(the_key(connection, access, new_id), now)
+        replaced = key_store.wire(the_key(connection, access, key_id), now)
+    return JSONResponse({"apiKey": made, "key": secret, "replaced": replaced, "grants": grants}, 201)
+
+
+@router.delete(KEYS + "/{key_id}", status_code=204)
+def delete_key(access: Granted, platform: Here, key_id: str) -> Response:
+    """Remove a key in any state, with its memberships and attachments."""
+    now = platform.clock.now()
+    with platform.database.write() as connection:
+        lock_tenant(connection, str(access.tenant_id))
+        row = the_key(connection, access, key_id)
+        key_store.remove(connection, str(access.tenant_id), key_id)
+        details = {"name": row.name, "keyPrefix": row.key_prefix}
+        record(connection, access, "api_key.delete", f"api_key:{key_id}", now, details)
+    return nothing()
 
 
 def the_key(connection: Connection, access: Access, key_id: str) -> Record:
@@ -52,3 +253,39 @@ def the_key(connection: Connection, access: Access, key_id: str) -> Record:
     if row is None or (caller.kind == "api_key" and row.id != caller.key_id):
         raise errors.not_found()
     return row
+
+
+def answer(connection: Connection, access: Access, platform: Platform, key_id: str, changed: bool) -> JSONResponse:
+    """The key as it is now, and whether there was anything to change."""
+    row = the_key(connection, access, key_id)
+    headers = {CHANGED: "true" if changed else "false"}
+    return JSONResponse(key_store.wire(row, platform.clock.now()), headers=headers)
+
+
+def held_scopes(
+    connection: Connection, access: Access, given: list[str], known: Known, kept: list[str] | None = None
+) -> list[str]:
+    """The scopes a key is to have; those it has already are not asked for again."""
+    wanted = key_rules.scopes(given, known)
+    tenant_id = str(access.tenant_id)
+    added = [scope for scope in wanted if scope not in (kept or ())]
+    key_rules.require_held(role_in(connection, tenant_id, access.caller.user_id), tenant_id, added, known)
+    return wanted
+
+
+def require_first(claimed: Record, key_id: str, request_hash: str) -> None:
+    """Refuse a creation that was done already under this idempotency key. hostile J05
+
+    Raises:
+        Refusal: 409 SECRET_ALREADY_SHOWN with the id of the key that was made.
+    """
+    require_same_request(claimed.request_hash, request_hash)
+    if claimed.resource_id == key_id:
+        return
+    raise Refusal(
+        409,
+        "SECRET_ALREADY_SHOWN",
+        "this key was made by an earlier request, and its secret cannot be shown again",
+        details={"apiKeyId": claimed.resource_id},
+        hint="use the secret you were given, or rotate the key",
+    )

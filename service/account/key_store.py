@@ -1,14 +1,26 @@
-"""API keys in the database: what people and screens read of them. Secrets are not among it."""
+"""API keys in the database. What is read of them has no part of the secret but its first characters."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
+from service.access import keys
 from service.clock import wire_time
 from service.db.engine import Record
-from service.db.tables import api_keys, tenants, users
+from service.db.tables import (
+    api_keys,
+    group_members,
+    memberships,
+    policy_attachments,
+    rate_limits,
+    tenants,
+    users,
+)
+from service.iam import principal_store
+
+KIND = "api_key"
 
 _KEY = (
     select(
@@ -20,12 +32,18 @@ _KEY = (
     .join(tenants, tenants.c.id == api_keys.c.tenant_id)
     .join(users, users.c.id == api_keys.c.user_id)
 )
+_NEWEST_FIRST = (api_keys.c.created_at.desc(), api_keys.c.id)
 
 
 def of_tenant(connection: Connection, tenant_id: str) -> Sequence[Record]:
     """Every key of a tenant, whoever made it, the newest first."""
-    query = _KEY.where(api_keys.c.tenant_id == tenant_id)
-    return connection.execute(query.order_by(api_keys.c.created_at.desc(), api_keys.c.id)).all()
+    return connection.execute(_KEY.where(api_keys.c.tenant_id == tenant_id).order_by(*_NEWEST_FIRST)).all()
+
+
+def of_person(connection: Connection, user_id: str | None, entered: ColumnElement[bool]) -> Sequence[Record]:
+    """The keys a person made in the tenants they may enter, the newest first. checklist K35"""
+    query = _KEY.join(memberships, memberships.c.organization_id == tenants.c.organization_id)
+    return connection.execute(query.where(api_keys.c.user_id == user_id, entered).order_by(*_NEWEST_FIRST)).all()
 
 
 def one(connection: Connection, tenant_id: str, user_id: str | None, key_id: str) -> Record | None:
@@ -33,6 +51,44 @@ def one(connection: Connection, tenant_id: str, user_id: str | None, key_id: str
     return connection.execute(
         _KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.user_id == user_id, api_keys.c.id == key_id)
     ).one_or_none()
+
+
+def add(connection: Connection, platform_secret: bytes, values: dict[str, Any]) -> str:
+    """Write a new key and return its secret, which is nowhere else."""
+    secret = keys.mint()
+    while connection.scalar(select(api_keys.c.id).where(api_keys.c.key_prefix == keys.prefix(secret))):
+        secret = keys.mint()
+    made = {"key_prefix": keys.prefix(secret), "key_hash": keys.digest(platform_secret, secret)}
+    connection.execute(insert(api_keys).values(**values, **made))
+    return secret
+
+
+def change(connection: Connection, tenant_id: str, key_id: str, values: dict[str, Any]) -> None:
+    connection.execute(
+        update(api_keys).where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id).values(**values)
+    )
+
+
+def remove(connection: Connection, tenant_id: str, key_id: str) -> None:
+    """Remove a key for good, with its memberships, its attachments and its allowance. checklist K38"""
+    principal_store.forget(connection, tenant_id, KIND, key_id)
+    connection.execute(delete(rate_limits).where(rate_limits.c.key_id == key_id))
+    connection.execute(delete(api_keys).where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id))
+
+
+def copy_grants(connection: Connection, tenant_id: str, old: str, new: str, by: str | None, at: datetime) -> int:
+    """Give a key the groups and policies of another; how many those are."""
+    copied = 0
+    for table, kind, identifier, who, when in (
+        (group_members, "member_type", "member_id", "added_by", "added_at"),
+        (policy_attachments, "attachee_type", "attachee_id", "attached_by", "attached_at"),
+    ):
+        held = select(table).where(table.c.tenant_id == tenant_id, table.c[kind] == KIND, table.c[identifier] == old)
+        rows = [{**row, identifier: new, who: by, when: at} for row in connection.execute(held).mappings()]
+        if rows:
+            connection.execute(insert(table), rows)
+        copied += len(rows)
+    return copied
 
 
 def status(row: Record, at: datetime) -> str:

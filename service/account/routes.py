@@ -3,12 +3,15 @@
 from typing import Any
 
 from fastapi import Depends
+from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service.access.authority import Access, authorize
+from service.access.caller import Caller
 from service.access.guard import area
 from service.account import store
 from service.clock import wire_time
+from service.db.engine import Record
 from service.errors import Refusal
 from service.platform import Platform, platform_of
 from service.version import VERSION
@@ -34,28 +37,39 @@ def get_me(platform: Platform = Depends(platform_of), access: Access = Depends(a
     """The caller's person, credential, default tenant (empty when there is none) and organizations."""
     caller = access.caller
     with platform.database.read() as connection:
-        person = store.person(connection, caller.user_id)
+        who = whose(connection, caller)
         seats = store.organizations_of(connection, caller)
     credential: dict[str, Any] = {
         "kind": caller.kind,
         "id": caller.credential_id,
         "expiresAt": wire_time(caller.expires_at) if caller.expires_at else None,
     }
-    if caller.kind == "api_key":
+    if caller.kind != "session":
         credential |= {"scopes": list(caller.scopes), "tenantId": caller.tenant_id}
     return JSONResponse(
-        {
-            "id": person.id,
-            "tenantId": caller.tenant_id or person.default_tenant_id or "",
-            "email": person.email,
-            "name": person.name,
-            "createdAt": wire_time(person.created_at),
+        who
+        | {
             "credential": credential,
             "organizations": [
                 {"id": seat.id, "name": seat.name, "slug": seat.slug, "role": seat.role} for seat in seats
             ],
         }
     )
+
+
+def whose(connection: Connection, caller: Caller) -> dict[str, str]:
+    """The person, or the workload identity, that a caller is; an identity has no address."""
+    if caller.kind == "workload":
+        identity = store.workload(connection, caller.workload_id)
+        name, email, home = f"{identity.namespace}/{identity.service_account}", "", identity.tenant_id
+        return _who(identity, email, name, home)
+    person = store.person(connection, caller.user_id)
+    return _who(person, person.email, person.name, caller.tenant_id or person.default_tenant_id or "")
+
+
+def _who(row: Record, email: str, name: str, tenant_id: str) -> dict[str, str]:
+    created = wire_time(row.created_at)
+    return {"id": row.id, "tenantId": tenant_id, "email": email, "name": name, "createdAt": created}
 
 
 @router.get("/api/v1/organizations")

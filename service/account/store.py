@@ -1,11 +1,11 @@
 """What the database knows of a caller's person and organizations."""
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, literal, select
 
 from service.access.authority import entitled
 from service.access.caller import Caller
 from service.db.engine import Record
-from service.db.tables import memberships, organizations, tenants, users
+from service.db.tables import memberships, organizations, tenants, users, workload_identities
 
 
 def person(connection: Connection, user_id: str | None) -> Record:
@@ -17,6 +17,11 @@ def person(connection: Connection, user_id: str | None) -> Record:
     ).one()
 
 
+def workload(connection: Connection, workload_id: str | None) -> Record:
+    """The identity behind a workload's token."""
+    return connection.execute(select(workload_identities).where(workload_identities.c.id == workload_id)).one()
+
+
 def default_tenant_id(connection: Connection, caller: Caller) -> str:
     """The tenant used when none is named: a key's only one, a person's home; empty when there is none."""
     if caller.tenant_id:
@@ -25,7 +30,23 @@ def default_tenant_id(connection: Connection, caller: Caller) -> str:
 
 
 def organizations_of(connection: Connection, caller: Caller) -> list[Record]:
-    """The caller's organizations with their role, by name. A key sees the one of its tenant, while its creator may."""
+    """The caller's organizations with their role, by name. A key sees the one of its tenant, while its creator may.
+
+    A workload sees that of its tenant, in no role of a person.
+    """
+    if caller.kind == "workload":
+        theirs = (
+            select(
+                organizations.c.id,
+                organizations.c.name,
+                organizations.c.slug,
+                organizations.c.created_at,
+                literal(caller.kind).label("role"),
+            )
+            .join(tenants, tenants.c.organization_id == organizations.c.id)
+            .where(tenants.c.id == caller.tenant_id)
+        )
+        return list(connection.execute(theirs))
     query = (
         select(
             organizations.c.id,

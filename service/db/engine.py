@@ -5,14 +5,18 @@ SQLite runs in WAL mode with synchronous NORMAL. The driver's own transaction ha
 writes, so that a writer never meets SQLITE_BUSY half-way, and one lock keeps the writers of this process in line.
 """
 
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, Engine, Row, Table, create_engine, event
+from sqlalchemy import Connection, Dialect, Engine, Row, Table, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from service.db.tables import complete_for_postgresql
 
@@ -20,6 +24,10 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
 BUSY_SECONDS = 10
+# A request that asks first whether the server is there takes a third longer.
+REST_SECONDS = 5
+# As PostgreSQL numbers them.
+READ_ONLY_TRANSACTION, DISK_FULL = "25006", "53100"
 
 # A row whose columns are read by name.
 Record: TypeAlias = Row[*tuple[Any, ...]]
@@ -61,9 +69,10 @@ class Database:
                 parsed.set(drivername="postgresql+psycopg"),
                 pool_size=8,
                 max_overflow=40,
-                pool_pre_ping=True,
                 hide_parameters=True,
             )
+            event.listen(self.engine, "checkin", _note_return)
+            event.listen(self.engine, "checkout", partial(_look_after_rest, self.engine.dialect))
         else:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
         self._writer = threading.RLock()
@@ -91,6 +100,28 @@ class Database:
             with self.engine.begin() as connection:
                 yield connection
 
+    @contextmanager
+    def read_newest(self) -> Iterator[Connection]:
+        """What is committed at each statement, not of one moment: what `write_after` may follow.
+
+        In a snapshot, a change of what another changed meanwhile would be refused instead of made after it.
+        """
+        with self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write_after(self, connection: Connection) -> Iterator[Connection]:
+        """A change that follows a `read_newest`: on PostgreSQL in the same transaction, committed at the end.
+
+        SQLite would have to begin again as a writer, so there it is a transaction of its own.
+        """
+        if self.kind == "sqlite":
+            with self.write() as writing:
+                yield writing
+        else:
+            yield connection
+            connection.commit()
+
     def writable(self) -> bool:
         """Whether a change could begin now."""
         try:
@@ -115,6 +146,26 @@ def insert_unless_there(connection: Connection, table: Table) -> "postgresql.Ins
     from sqlalchemy.dialects.sqlite import insert as insert_into_sqlite
 
     return insert_into_sqlite(table)
+
+
+def takes_no_changes(error: DBAPIError) -> bool:
+    """Whether a change failed because there can be none now: the database is read-only, or its disk is full."""
+    if isinstance(error.orig, sqlite3.Error):
+        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
+    return getattr(error.orig, "sqlstate", None) in (READ_ONLY_TRANSACTION, DISK_FULL)
+
+
+def _note_return(driver_connection: Any, record: ConnectionPoolEntry) -> None:
+    record.info["returned"] = time.monotonic()
+
+
+def _look_after_rest(dialect: Dialect, driver_connection: Any, record: ConnectionPoolEntry, proxy: object) -> None:
+    """Look whether a connection that nobody used for a while is still there; one just used is taken as it is."""
+    if time.monotonic() - record.info.get("returned", time.monotonic()) > REST_SECONDS:
+        try:
+            dialect.do_ping(driver_connection)
+        except dialect.loaded_dbapi.Error as error:
+            raise DisconnectionError from error
 
 
 def _prepare_sqlite(driver_connection: Any, record: object) -> None:

@@ -87,6 +87,8 @@ users = Table(
     Column("default_tenant_id", String(36)),
     Column("created_at", Instant, nullable=False),
     Column("deleted_at", Instant),
+    # When this person last ended all their sessions: an outside issuer's older sign-ins start none here any more.
+    Column("sessions_revoked_at", Instant),
 )
 
 organizations = Table(
@@ -447,4 +449,35 @@ workload_identities = Table(
     Column("updated_at", Instant, nullable=False),
     UniqueConstraint("tenant_id", "cluster_id", "namespace", "service_account", name="uq_workload_identities_subject"),
     Index("ix_workload_identities_tenant_made", "tenant_id", "created_at", "id"),
+)
+
+# The signing keys of a cluster's service accounts, public parts only: what a workload's own token is checked against.
+cluster_issuers = Table(
+    "cluster_issuers",
+    metadata,
+    Column("tenant_id", ForeignKey("tenants.id"), primary_key=True),
+    Column("cluster_id", String(36), primary_key=True),
+    Column("issuer", String(300), nullable=False),
+    Column("keys", Document, nullable=False),
+    Column("changed_by", ForeignKey("users.id"), nullable=False),
+    Column("changed_at", Instant, nullable=False),
+)
+
+# What a workload exchanged its own token for.
+workload_tokens = Table(
+    "workload_tokens",
+    metadata,
+    Column("token_hash", String(64), primary_key=True),
+    Column("identity_id", ForeignKey("workload_identities.id"), nullable=False, index=True),
+    Column("issued_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False, index=True),
+)
+
+# Per API key, the instant at which its allowance is whole again, on the database's clock.
+# Unlogged on PostgreSQL: a crash there gives everybody a fresh minute, which is cheaper than a log entry a request.
+rate_limits = Table(
+    "rate_limits",
+    metadata,
+    Column("key_id", String(36), primary_key=True),
+    Column("full_at", BigInteger, nullable=False),
 )

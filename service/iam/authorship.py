@@ -17,8 +17,9 @@ from sqlalchemy import Connection
 
 from service import errors
 from service.access import standing as stored
-from service.access.authority import AUTHORS, Access
+from service.access.authority import Access
 from service.access.decisions import Known, covers, role_document, role_rules
+from service.access.table import AUTHORS
 from service.db.engine import Record
 from service.errors import Refusal
 from service.iam import policy_store, principal_store, wire

@@ -19,6 +19,7 @@ from service.db.tables import (
     tenants,
     users,
     workload_identities,
+    workload_tokens,
 )
 from service.iam.paging import Key, behind
 
@@ -126,8 +127,9 @@ def change_scopes(connection: Connection, tenant_id: str, binding_id: str, scope
 
 
 def remove_identity(connection: Connection, tenant_id: str, binding_id: str) -> None:
-    """Remove a workload identity, its memberships and its attachments."""
+    """Remove a workload identity, its tokens, its memberships and its attachments."""
     forget(connection, tenant_id, "workload_identity", binding_id)
+    connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id == binding_id))
     connection.execute(
         delete(workload_identities).where(
             workload_identities.c.tenant_id == tenant_id, workload_identities.c.id == binding_id

@@ -19,7 +19,10 @@ def list_scopes(platform: Platform = Depends(platform_of), _: Access = Depends(a
         operations = store.operations(connection)
     return JSONResponse(
         {
-            "scopes": [{"scope": scope.scope, "description": scope.description} for scope in scopes()],
+            "scopes": [
+                {"scope": scope.scope, "description": scope.description, "enforced": scope.enforced}
+                for scope in scopes()
+            ],
             "operations": [
                 {"name": row.name, "accessLevel": row.access_level, "description": row.description}
                 for row in operations

@@ -62,11 +62,9 @@ class Look:
     views: dict[str, View]
 
     def may_hear(self, stream: "Stream") -> bool:
-        """Whether its credential is still good and its person may still enter its tenant."""
-        return (stream.session_id or stream.key_id) in self.credentials and (
-            stream.user_id,
-            stream.tenant_id,
-        ) in self.entitled
+        """Whether its credential is still good and its person may still enter its tenant; a workload is of its own."""
+        entered = stream.workload_id is not None or (stream.user_id, stream.tenant_id) in self.entitled
+        return entered and stream.credential_id in self.credentials
 
 
 @dataclass(eq=False)
@@ -77,10 +75,15 @@ class Stream:
     user_id: str
     session_id: str | None
     key_id: str | None
+    workload_id: str | None = None
     ended: bool = False
     welcomed: bool = False
     _waiting: deque[str] = field(default_factory=deque)
     _ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def credential_id(self) -> str | None:
+        return self.session_id or self.key_id or self.workload_id
 
     async def next(self, seconds: float) -> str | None:
         """What has come in, waiting at most so long; None when nothing did."""
@@ -127,12 +130,12 @@ class Signals:
 
         Raises TooManyStreams, TooManyOfOne.
         """
-        user_id = str(caller.user_id)
+        user_id = str(caller.user_id or caller.workload_id)
         if sum(stream.user_id == user_id for stream in self._streams) >= MOST_OF_ONE:
             raise TooManyOfOne
         if self._closed or len(self._streams) >= MOST_STREAMS:
             raise TooManyStreams
-        stream = Stream(tenant_id, user_id, caller.session_id, caller.key_id)
+        stream = Stream(tenant_id, user_id, caller.session_id, caller.key_id, caller.workload_id)
         self._streams.add(stream)
         self._joined.set()
         if self._looker is None or self._looker.done():
@@ -189,6 +192,7 @@ class Signals:
         held = store.Credentials(
             frozenset(stream.session_id for stream in streams if stream.session_id),
             frozenset(stream.key_id for stream in streams if stream.key_id),
+            frozenset(stream.workload_id for stream in streams if stream.workload_id),
         )
         with self._database.read() as connection:
             good = store.still_good(connection, held, self._clock.now())
@@ -204,7 +208,7 @@ class Signals:
                 else:
                     operations = {row["run_id"]: row for row in store.latest(connection, tenant_id)}
                 views[tenant_id] = View(states.get(tenant_id), moved, operations)
-            return Look(good.sessions | good.keys, entitled, views)
+            return Look(good.sessions | good.keys | good.workloads, entitled, views)
 
 
 def signals_between(before: View, after: View, tenant_id: str, now: datetime) -> list[str]:

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from service.db.engine import insert_unless_there
-from service.db.tables import api_keys, executors, operations, sessions, tenants, users
+from service.db.tables import api_keys, executors, operations, sessions, tenants, users, workload_identities
 
 OPEN = ("pending", "running")
 LISTED = 50
@@ -198,10 +198,11 @@ def tenant_states(connection: Connection, tenant_ids: Collection[str]) -> dict[s
 
 @dataclass(frozen=True)
 class Credentials:
-    """Sessions and keys behind open streams, or those among them that are still good."""
+    """Sessions, keys and workload identities behind open streams, or those among them that are still good."""
 
     sessions: frozenset[str]
     keys: frozenset[str]
+    workloads: frozenset[str]
 
 
 def still_good(connection: Connection, held: Credentials, now: datetime) -> Credentials:
@@ -234,4 +235,9 @@ def still_good(connection: Connection, held: Credentials, now: datetime) -> Cred
         if held.keys
         else ()
     )
-    return Credentials(frozenset(live_sessions), frozenset(live_keys))
+    bound = (
+        connection.scalars(select(workload_identities.c.id).where(workload_identities.c.id.in_(held.workloads)))
+        if held.workloads
+        else ()
+    )
+    return Credentials(frozenset(live_sessions), frozenset(live_keys), frozenset(bound))

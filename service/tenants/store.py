@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, and_, delete, func, insert, literal, or_, select, update
 
 from service.access.authority import entitled
 from service.access.caller import Caller
@@ -27,8 +27,8 @@ from service.world.quotas import QuotaType
 
 REMEMBERED = timedelta(days=1)
 
-# A tenant as a caller sees it: its columns, its organization, the caller's role, the operation that still sets it up.
-_SEEN = (
+# A tenant with its organization and the operation that still sets it up.
+_TENANT = (
     select(
         tenants.c.id,
         tenants.c.display_name,
@@ -36,7 +36,6 @@ _SEEN = (
         tenants.c.status,
         tenants.c.organization_id,
         organizations.c.name.label("organization_name"),
-        memberships.c.role,
         tenants.c.default_tags,
         tenants.c.created_at,
         tenants.c.updated_at,
@@ -44,7 +43,6 @@ _SEEN = (
         operations.c.run_id,
     )
     .join(organizations, organizations.c.id == tenants.c.organization_id)
-    .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
     .outerjoin(
         operations,
         and_(
@@ -54,11 +52,23 @@ _SEEN = (
         ),
     )
 )
+# The same as people and their keys see it, with the role; and as a workload does, which has none.
+_SEEN = _TENANT.join(memberships, memberships.c.organization_id == tenants.c.organization_id).add_columns(
+    memberships.c.role
+)
+_SEEN_BY_WORKLOADS = _TENANT.add_columns(literal("workload").label("role"))
+
+
+def _seen(caller: Caller) -> Select[Any]:
+    """The tenants a caller may enter."""
+    if caller.kind == "workload":
+        return _SEEN_BY_WORKLOADS.where(tenants.c.id == caller.tenant_id)
+    return _SEEN.where(entitled(caller))
 
 
 def visible(connection: Connection, caller: Caller, organization_id: str | None = None) -> list[Record]:
     """The tenants a caller may enter, of one organization or of all; by organization, name, id."""
-    query = _SEEN.where(entitled(caller))
+    query = _seen(caller)
     if organization_id is not None:
         query = query.where(tenants.c.organization_id == organization_id)
     rows = connection.execute(query)
@@ -71,7 +81,7 @@ def get(connection: Connection, caller: Caller, tenant_id: str) -> Record:
     Raises:
         Refusal: 403 when it is theirs no longer, however recently it was.
     """
-    row = connection.execute(_SEEN.where(tenants.c.id == tenant_id, entitled(caller))).one_or_none()
+    row = connection.execute(_seen(caller).where(tenants.c.id == tenant_id)).one_or_none()
     if row is None:
         raise tenant_access_denied()
     return row
@@ -121,6 +131,8 @@ def counted(
 
 
 def _entitled_ids(caller: Caller) -> Select[Any]:
+    if caller.kind == "workload":
+        return select(tenants.c.id).where(tenants.c.id == caller.tenant_id)
     return (
         select(tenants.c.id)
         .join(memberships, memberships.c.organization_id == tenants.c.organization_id)

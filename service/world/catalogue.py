@@ -37,6 +37,12 @@ def operations() -> tuple[Operation, ...]:
 
 
 @cache
+def levels() -> Mapping[str, str]:
+    """The access level of every operation this version knows, by name."""
+    return {operation.name: operation.access_level for operation in operations()}
+
+
+@cache
 def scopes() -> tuple[Scope, ...]:
     """Every scope in the order it is served; the first is `*`, which no key may hold."""
     return tuple(

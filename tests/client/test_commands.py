@@ -45,6 +45,17 @@ iam simulate: --as-author --document --fail-on-deny --operation --principal-type
 --region --request-tag --resource-tag --source-ip --target --tenant --time
 iam access:
 iam who: --operation --region --request-tag --resource-tag --source-ip --target --time
+account profile:
+account delete: --yes
+account api-key get:
+account api-key list:
+account api-key revoke:
+account api-key delete:
+account api-key scopes:
+account api-key create: --description --expires --name --rate-limit --save-context --scopes
+account api-key rotate: --expires --overlap
+account session list:
+account session revoke-all:
 tenant create: --name --organization
 tenant current: --organization
 tenant list: --all --organization
@@ -63,6 +74,7 @@ platform serve: --data-dir --database --idle-minutes --issuer --listen --world
 platform stop:
 platform reset: --world --yes
 platform operations:
+platform account restore:
 completion:
 """.strip().splitlines()
 
@@ -151,12 +163,15 @@ DOCUMENTS = {"document", "iam_input", "refusals"}
     ("words", "own"),
     [
         (["tenant", "list", "--all"], {"tenant", "names"}),
+        (["account", "profile"], {"account"}),
+        (["account", "session", "list"], {"account", "account_session"}),
+        (["account", "api-key", "list"], {"account", "account_key", "iam_input", "names"}),
         (["iam", "catalog", "--filter", "dns"], {"iam"}),
         (["iam", "group", "list"], PAGED | {"iam_group", "effects", "asking"}),
         (["iam", "policy", "list"], PAGED | DOCUMENTS | {"iam_policy", "effects", "asking"}),
         (TRIAL, DOCUMENTS | {"iam", "names", "iam_simulate", "request_facts"}),
     ],
-    ids=["tenants", "catalogue", "groups", "policies", "simulate"],
+    ids=["tenants", "profile", "sessions", "keys", "catalogue", "groups", "policies", "simulate"],
 )
 def test_a_plain_read_loads_little_and_nothing_heavy(demo: Home, words: list[str], own: set[str]) -> None:
     script = (

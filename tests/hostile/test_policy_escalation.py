@@ -187,7 +187,7 @@ def test_a08_a_scopeless_identity_of_a_weak_maker_is_not_freed_of_its_scopes_int
 
 
 def test_a10_a_key_manages_no_access_whatever_its_scopes(iam: Iam) -> None:
-    from service.access.authority import RULES
+    from service.access.table import RULES
 
     asked = 0
     for (method, path), rule in RULES.items():

@@ -1,14 +1,16 @@
 """The application in this process, without a server: where a test must count what it asks of the database."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
-from sqlalchemy import event
+from sqlalchemy import event, insert
 
 from service.access import keys
 from service.app import create_app
+from service.db import tables
 from service.platform import Platform
 from service.settings import from_arguments
 
@@ -41,8 +43,30 @@ class Inside:
 
         return asyncio.run(ask())
 
-    def digest(self, secret: str) -> str:
-        return keys.digest(self.platform.secret, secret)
+    def stored_key(self, **members: Any) -> str:
+        """The secret of a key put straight into an empty world, with its person and its tenant."""
+        secret, now = keys.mint(), datetime.now(UTC)
+        with self.platform.database.write() as connection:
+            connection.execute(insert(tables.users).values(id="u", email="u@x.example", name="u", created_at=now))
+            organization = {"id": "o", "name": "o", "slug": "o", "created_at": now}
+            connection.execute(insert(tables.organizations).values(organization))
+            tenant = {"id": "t", "organization_id": "o", "display_name": "t", "slug": "t", "status": "active"}
+            times = {"default_tags": {}, "created_at": now, "updated_at": now}
+            connection.execute(insert(tables.tenants).values(tenant | times))
+            row = {
+                "id": "k",
+                "tenant_id": "t",
+                "user_id": "u",
+                "name": "kk",
+                "key_prefix": keys.prefix(secret),
+                "key_hash": keys.digest(self.platform.secret, secret),
+                "scopes": [],
+                "rate_limit": 1,
+                "created_at": now,
+                "expires_at": now + timedelta(days=1),
+            }
+            connection.execute(insert(tables.api_keys).values(row | members))
+        return secret
 
     def close(self) -> None:
         self.platform.database.close()

@@ -15,11 +15,16 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
 
+from service.world.loader import KEY_FILE
 from tests.homes import Answer, UnixConnection
+from tests.leaks import leaks_of_database, leaks_of_files
 
 START_SECONDS = 30
 STOP_SECONDS = 15
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+# Readable to their owner only: what the demo world's keys are.
+SECRET_FILES = (KEY_FILE,)
 
 OWNER = "owner@aurora.example"
 ADMIN = "admin@aurora.example"
@@ -68,9 +73,22 @@ class Running:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.process and self.process.poll() is None:
-            self.stop()
-        shutil.rmtree(self.folder.parent, ignore_errors=True)
+        try:
+            # Before it stops: then its write-ahead log is gone.
+            leaks = self.leaks()
+            if self.process and self.process.poll() is None:
+                self.stop()
+            leaks += leaks_of_files(self.folder.parent, SECRET_FILES)
+        finally:
+            shutil.rmtree(self.folder.parent, ignore_errors=True)
+        assert error or not leaks, leaks
+
+    def leaks(self) -> list[str]:
+        """Where a secret can be read that belongs to nobody but its owner. hostile C15"""
+        leaks = leaks_of_files(self.folder.parent, SECRET_FILES)
+        if self.flags[-2:-1] == ["--database"]:
+            leaks += leaks_of_database(self.database_url)
+        return leaks
 
     def start(self) -> None:
         """Start the process and wait for its first answer."""
@@ -89,12 +107,15 @@ class Running:
         """A process of this platform, whether or not one is running."""
         with (self.folder.parent / "log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "service", "--data-dir", str(self.folder), *self.flags],
+                [sys.executable, *self.program(), "--data-dir", str(self.folder), *self.flags],
                 env={**os.environ, **self.variables},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
+
+    def program(self) -> list[str]:
+        return ["-m", "service"]
 
     def stop(self) -> int:
         """SIGTERM, and the exit status."""

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -174,3 +174,18 @@ def test_the_secret_is_made_once_and_read_after(tmp_path: Path) -> None:
     assert len(first) == 32
     assert secret_of(tmp_path) == first
     assert (tmp_path / "secret.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_connection_the_server_has_closed_meanwhile_is_replaced(
+    new_database_url: Callable[[str, bool], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.db.engine.REST_SECONDS", -1)
+    database, other = (Database(url) for url in [new_database_url("postgresql", True)] * 2)
+    with database.read() as connection:
+        process = connection.scalar(text("SELECT pg_backend_pid()"))
+    with other.read() as connection:
+        assert connection.scalar(text("SELECT pg_terminate_backend(:process, 5000)"), {"process": process})
+    with database.read() as connection:
+        assert connection.scalar(text("SELECT pg_backend_pid()")) != process
+    database.close()
+    other.close()

@@ -82,7 +82,7 @@ def test_an_unclean_path_is_unrouted_even_for_the_owner(demo: Running, path: str
         ("POST", "/api/v1/tenants", "GET, HEAD"),
         ("GET", "/api/v1/platform/stop", "POST"),
         ("OPTIONS", "/healthz", "GET, HEAD"),
-        ("PROPFIND", "/api/v1/me", "GET, HEAD"),
+        ("PROPFIND", "/api/v1/me", "DELETE, GET, HEAD"),
     ],
 )
 def test_a_wrong_method_is_told_every_right_one(demo: Running, method: str, path: str, allow: str) -> None:

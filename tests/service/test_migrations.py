@@ -1,9 +1,11 @@
 """The migrated schema is the one `service/db/tables.py` describes, on both databases."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -12,6 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import update
 from sqlalchemy.sql import column, table
 
+from service.access import ratelimit
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import metadata
@@ -59,6 +62,52 @@ def test_replicas_that_start_together_migrate_once(kind: str, new_database_url: 
     assert {migrate.stored_revision(database) for database in databases} == {migrate.HEAD}
     for database in databases:
         database.close()
+
+
+# Written by a version before the account: a person, and all that hangs on them.
+OLDER = """
+INSERT INTO users (id, email, name, created_at) VALUES ('u', 'u@x.example', 'u', 1);
+INSERT INTO organizations (id, name, slug, created_at) VALUES ('o', 'o', 'o', 1);
+INSERT INTO memberships (organization_id, user_id, role, limited, created_at) VALUES ('o', 'u', 'owner', FALSE, 1);
+INSERT INTO tenants
+    (id, organization_id, display_name, slug, status, default_tags, default_tags_version, created_at, updated_at)
+    VALUES ('t', 'o', 't', 't', 'active', '{}', 1, 1, 1);
+INSERT INTO sessions (id, issuer, subject, user_id, device, place, started_at, last_seen_at, expires_at)
+    VALUES ('s', 'local', 's', 'u', '', '', 1, 1, 9000000000000000);
+INSERT INTO api_keys
+    (id, tenant_id, user_id, name, description, key_prefix, key_hash, scopes, rate_limit, created_at, expires_at)
+    VALUES ('k', 't', 'u', 'kk', '', 'fmk_12345678', 'h', '["compute:read"]', 600, 1, 9000000000000000)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("revision", ["0001", "0002"])
+def test_a_database_of_an_older_version_is_brought_up_with_all_that_is_in_it(
+    kind: str, revision: str, new_database_url: NewUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(new_database_url(kind, False))
+    with monkeypatch.context() as older:
+        older.setattr(migrate, "HEAD", revision)
+        migrate.upgrade(database)
+    with database.write() as connection:
+        for statement in OLDER.split(";"):
+            connection.exec_driver_sql(statement)
+    before = contents(database)
+    migrate.upgrade(database)
+    after = contents(database)
+    assert {name: {**after[name], **row} for name, row in before.items()} == after
+    with database.write() as connection:
+        assert ratelimit.take(connection, "k", 1) is None
+    with database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    database.close()
+
+
+def contents(database: Database) -> dict[str, dict[str, Any]]:
+    """The one row of each table that was written to."""
+    names = re.findall(r"INSERT INTO (\w+)", OLDER)
+    with database.read() as connection:
+        return {name: dict(connection.exec_driver_sql(f"SELECT * FROM {name}").mappings().one()) for name in names}
 
 
 def test_a_database_of_a_newer_version_is_refused_and_left_alone(database: Database) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from service.access.authority import RULES
+from service.access.table import RULES
 from service.db import migrate
 from service.db.engine import Database
 from service.logs import JsonLines

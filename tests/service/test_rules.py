@@ -7,8 +7,8 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from service import app as application
-from service.access.authority import RULES, Rule
 from service.access.guard import area
+from service.access.table import RULES, Rule
 from service.settings import from_arguments
 from service.world.catalogue import enforced_scopes
 

@@ -38,6 +38,7 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
     assert settings(FROST_PLATFORM_WORLD="").world == "demo"
     assert settings(FROST_PLATFORM_IDLE_MINUTES="1.5").idle_minutes == 1.5
     assert settings(FROST_PLATFORM_PROVISIONING_PACE="0").provisioning_pace == 0
+    assert settings(FROST_PLATFORM_PROXIES="10.0.0.1, 2001:DB8::1").proxies == {"10.0.0.1", "2001:db8::1"}
     assert from_arguments([], {"FROST_PLATFORM_DATA_DIR": "/elsewhere"}).data_dir == Path("/elsewhere")
 
 
@@ -50,6 +51,7 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
         {"FROST_PLATFORM_LISTEN": "localhost:99999"},
         {"FROST_PLATFORM_LISTEN": ":80"},
         {"FROST_PLATFORM_ISSUER": "ftp://idp.example"},
+        {"FROST_PLATFORM_PROXIES": "10.0.0.1, load-balancer"},
     ],
 )
 def test_a_variable_that_makes_no_sense_is_refused(environ: dict[str, str]) -> None:

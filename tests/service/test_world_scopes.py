@@ -46,8 +46,10 @@ def answer(platform: Home) -> dict[str, Any]:
 
 
 def test_every_scope_is_listed_in_order_with_the_global_one_first(answer: dict[str, Any]) -> None:
-    assert answer["scopes"] == [{"scope": s.scope, "description": s.description} for s in scopes()]
-    assert answer["scopes"][0] == {"scope": "*", "description": "Full access to all resources"}
+    assert answer["scopes"] == [
+        {"scope": s.scope, "description": s.description, "enforced": s.enforced} for s in scopes()
+    ]
+    assert answer["scopes"][0] == {"scope": "*", "description": "Full access to all resources", "enforced": False}
 
 
 def test_every_operation_is_listed_with_level_and_description(answer: dict[str, Any]) -> None:

@@ -1,0 +1,145 @@
+"""`frost account api-key`: the caller's own keys (contract: account api-key; checklist K)."""
+
+from typing import Any
+
+import click
+
+from client import records, records_account
+from client.api import account, keys, tenants
+from client.commands.frame import Group, Lazy
+from client.commands.iam_input import an_id
+from client.commands.invocation import Invocation
+from client.commands.names import own_key_ids
+from client.commands.output import Fact
+from client.errors import Exit, FrostError
+from client.text import safe
+
+_MAKING = "client.commands.account_key_making"
+
+api_key = Group(
+    "api-key",
+    {
+        "create": Lazy(f"{_MAKING}:create", "Create an API key; its secret is shown only now."),
+        "rotate": Lazy(f"{_MAKING}:rotate", "Replace a key by a new one that may do the same.", ours=True),
+    },
+    help="API keys of your own.",
+)
+
+ID = click.Argument(["key_id"], metavar="API_KEY_ID", callback=an_id, shell_complete=own_key_ids)
+
+
+@api_key.leaf("get", ID, examples=("frost account api-key get API_KEY_ID -o json",))
+def get(run: Invocation, key_id: str) -> None:
+    """Show one of your keys; never its secret.
+
+    An API key may show itself.
+    """
+    found = own_key(run, key_id)
+    facts: list[Fact] = [
+        ("id", found["id"]),
+        ("name", found["name"]),
+        ("description", found.get("description", "")),
+        ("tenant", f"{found.get('tenantName', '')} · {found.get('tenantId', '')}"),
+        ("status", found["status"]),
+        ("scopes", records_account.scopes_text(found)),
+        ("rate limit", f"{found['rateLimit']} requests a minute" if found.get("rateLimit") else ""),
+        ("prefix", found.get("keyPrefix", "")),
+        ("created", records.time_text(found.get("createdAt"))),
+        ("expires", records.time_text(found.get("expiresAt"))),
+        ("last used", records.time_text(found.get("lastUsedAt"))),
+    ]
+    if found.get("revokedAt"):
+        facts.append(("revoked", records.time_text(found["revokedAt"])))
+    run.output.facts(found, facts)
+
+
+@api_key.leaf("list", examples=("frost account api-key list", "frost account api-key list -o wide"))
+def list_(run: Invocation) -> None:
+    """List your keys in every tenant you may use, the newest first.
+
+    Revoked and expired ones too, until they are deleted. --tenant narrows to one tenant.
+    """
+    found = _own(run)
+    if not found and run.flags.tenant:
+        run.call_for_tenant(tenants.get)  # none there, or no such tenant: the latter is said
+    run.output.records(records_account.API_KEY, found)
+
+
+@api_key.leaf("revoke", ID, examples=("frost account api-key revoke API_KEY_ID",))
+def revoke(run: Invocation, key_id: str) -> None:
+    """Revoke a key, for good: its next request is refused.
+
+    It stays in the list as revoked.
+    """
+    found = own_key(run, key_id)
+    made = run.change(keys.revoke(found["tenantId"], found["id"]))
+    said = f"key {named(found)} is revoked; its next request is refused" if made.changed else "already revoked"
+    run.output.done(said, made.record)
+
+
+@api_key.leaf("delete", ID, examples=("frost account api-key delete API_KEY_ID",))
+def delete(run: Invocation, key_id: str) -> None:
+    """Delete a key permanently, with its memberships and attachments.
+
+    Its next request is refused, and it is in no list any more.
+    """
+    found = own_key(run, key_id)
+    run.call(keys.delete(found["tenantId"], found["id"]))
+    run.output.done(f"key {named(found)} is deleted", {"id": found["id"], "status": "deleted"})
+
+
+@api_key.leaf("scopes", examples=("frost account api-key scopes", "frost account api-key scopes -o wide"))
+def scopes(run: Invocation) -> None:
+    """List the scopes that a key can be given.
+
+    -o wide says what each allows, and which no service enforces: a key with only such scopes is denied everything.
+    """
+    served = run.call(account.scopes())["scopes"]
+    run.output.records(records_account.SCOPE, [one for one in served if one["scope"] != "*"])
+
+
+def own_key(run: Invocation, key_id: str) -> dict[str, Any]:
+    """One of the caller's keys by its id, whatever its tenant. Raises FrostError when there is none (exit 5)."""
+    if run.connection.credential().kind == "api_key":
+        return _itself(run, key_id)
+    own = _own(run)
+    for one in own:
+        if one["id"] == key_id:
+            return one
+    from client.tenancy import folded
+
+    of_that_name = [one["id"] for one in own if folded(one["name"]) == folded(key_id)]
+    where = f" in tenant {run.flags.tenant}" if run.flags.tenant else ""
+    raise FrostError(
+        f"you have no API key {safe(key_id, 130)}{where}",
+        code="NOT_FOUND",
+        hint=f"the id of the key called so is {of_that_name[0]}"
+        if len(of_that_name) == 1
+        else "see your keys: frost account api-key list",
+        exit_code=Exit.NOT_FOUND,
+    )
+
+
+def _itself(run: Invocation, key_id: str) -> dict[str, Any]:
+    """The key of the context in use, which may read itself alone, in its one tenant."""
+    try:
+        found: dict[str, Any] = run.call(keys.get(run.me["tenantId"], key_id))
+    except FrostError as error:
+        if error.gone:
+            error.message = f"the API key in use may read itself alone, not {safe(key_id, 130)}"
+            run.point_to_person(error)
+        raise
+    return found
+
+
+def named(key: records.Record) -> str:
+    """A key as a sentence names it."""
+    return f'"{safe(key["name"], 130)}" ({key["id"]})'
+
+
+def _own(run: Invocation) -> list[dict[str, Any]]:
+    """The caller's keys, of one tenant where `--tenant` is given."""
+    found: list[dict[str, Any]] = run.call(keys.own())["apiKeys"]
+    if run.flags.tenant is None:
+        return found
+    return [one for one in found if one["tenantId"] == run.tenant.tenant_id]

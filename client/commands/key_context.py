@@ -1,0 +1,51 @@
+"""A new API key as a context of its own: its secret goes to the credential store and is never shown (ours)."""
+
+from typing import Any
+
+from client import config, contexts, credentials, records_account
+from client.api import keys
+from client.commands.invocation import Invocation
+from client.errors import FrostError
+from client.text import safe
+
+
+def check(run: Invocation, name: str) -> None:
+    """Refuse, before a key is made, a name that no new context can have. Raises FrostError (exit 2, 6)."""
+    contexts.check_new(run.config, name)
+
+
+def save(run: Invocation, name: str, made: dict[str, Any]) -> None:
+    """Make the context and say so; a key that could not be kept is deleted again, since nobody has its secret.
+
+    Raises:
+        FrostError: The file or the keyring could not be written.
+    """
+    key = made["apiKey"]
+    try:
+        contexts.add_new(run.config, name, str(run.connection.endpoint), key["tenantId"])
+        try:
+            notices = credentials.save_api_key(run.config, name, made["key"])
+        except FrostError:
+            contexts.remove(config.load(run.config.path), name)
+            raise
+    except FrostError as error:
+        error.message = f"the new key could not be kept: {error.message}"
+        _delete_again(run, key, error)
+        raise
+    if run.output.structured:
+        run.output.document({"apiKey": key, "context": name})
+    else:
+        run.output.record(records_account.API_KEY, key)
+        run.output.note(f"context {safe(name)} holds the key; to use it: frost config use-context {safe(name)}")
+    for notice in notices:
+        run.output.warn(notice)
+
+
+def _delete_again(run: Invocation, key: dict[str, Any], error: FrostError) -> None:
+    try:
+        run.call(keys.delete(key["tenantId"], key["id"]))
+    except FrostError:
+        error.message += f"; key {key['id']} is still there"
+        error.hint = f"frost account api-key delete {key['id']}"
+    else:
+        error.message += "; it is deleted again"

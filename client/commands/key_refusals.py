@@ -1,0 +1,95 @@
+"""What is said of a key that was refused: the input at fault, in the words of who typed it (checklist K05 to K30)."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from client import expiry
+from client.errors import Exit, FrostError
+from client.records import parse_time, time_text
+from client.text import safe
+
+_CELLS = 100
+_WRONG_VALUES = frozenset(
+    {
+        "INVALID_INPUT",
+        "INVALID_API_KEY_NAME",
+        "WILDCARD_SCOPE_NOT_ALLOWED",
+        "INVALID_SCOPE",
+        "API_KEY_LIFETIME_EXCEEDS_MAX",
+        "API_KEY_EXPIRY_IN_PAST",
+    }
+)
+"""Codes for a value of the command line that is none: it ends the command as when the client itself finds it."""
+_FLAGS = {"name": "--name", "description": "--description", "scopes": "--scopes", "rateLimit": "--rate-limit"}
+
+
+@contextmanager
+def explained(expires: str | None) -> Iterator[None]:
+    """Has a refusal name the flag, the scope or the date at fault.
+
+    Args:
+        expires: `--expires` as it was typed.
+    """
+    try:
+        yield
+    except FrostError as error:
+        details = error.details or {}
+        if error.code in _WRONG_VALUES:
+            error.exit_code = Exit.USAGE
+        match error.code:
+            case "INVALID_INPUT" | "INVALID_API_KEY_NAME":
+                flag = _FLAGS.get(str(details.get("member", "name")))
+                error.message = f"{flag}: {error.message}" if flag else error.message
+            case "WILDCARD_SCOPE_NOT_ALLOWED" | "INVALID_SCOPE":
+                error.message = f'--scopes: "{safe(details.get("scope"), _CELLS)}": {error.message}'
+            case "SCOPE_EXCEEDS_AUTHOR":
+                lacks = ", ".join(_texts(details.get("lacks")))
+                error.message += f", for one {lacks}" if lacks else ""
+            case "API_KEY_LIFETIME_EXCEEDS_MAX" if expires is not None:
+                _name_latest(error, expires, details)
+            case "API_KEY_EXPIRY_IN_PAST":
+                _name_past(error, expires, details)
+            case "SECRET_ALREADY_SHOWN":
+                _name_lost(error, details)
+        raise
+
+
+@contextmanager
+def still_active(key_id: str) -> Iterator[None]:
+    """Has the failure to revoke an old key say that a new one is there already."""
+    try:
+        yield
+    except FrostError as error:
+        error.message = f"the new key is made, but the old one still works: {error.message}"
+        error.hint = f"frost account api-key revoke {key_id}"
+        raise
+
+
+def _texts(found: object) -> list[str]:
+    return [safe(one, _CELLS) for one in found] if isinstance(found, list) else []
+
+
+def _name_latest(error: FrostError, expires: str, details: Mapping[str, Any]) -> None:
+    """The latest date or instant that would have been taken, in the form that was typed."""
+    latest = parse_time(details.get("latest"))
+    if latest is None:
+        return
+    error.message = f"--expires: {expires} is too late: a key lives at most 2 years"
+    dated = expiry.is_date(expires)
+    error.hint = f"the latest is {expiry.last_day(latest).isoformat() if dated else expiry.wire(latest)}"
+
+
+def _name_past(error: FrostError, expires: str | None, details: Mapping[str, Any]) -> None:
+    if expires is None:
+        error.message = "by the platform's clock the overlap would be over already"
+        error.hint = f"there it is {time_text(details.get('now'))}; set this machine's clock, or use --overlap 0"
+        return
+    error.message = f"--expires: {expires} is over: it means {safe(details.get('expiresAt'), 40)}"
+
+
+def _name_lost(error: FrostError, details: Mapping[str, Any]) -> None:
+    """An answer that never came made a key: nobody has its secret."""
+    made = safe(details.get("apiKeyId"), 80)
+    error.message = f"key {made} was made, but its secret was lost on the way and cannot be shown again"
+    error.hint = f"frost account api-key delete {made}, and create it again"

@@ -1,0 +1,79 @@
+"""The record kinds of the account: API keys, scopes, sessions. contract: API key, Session
+
+As in client/records.py: plain wire dicts in, plain texts out.
+"""
+
+from client.records import Column, Kind, Record, fields, id_column, number_column, time_column
+
+
+def scopes_text(record: Record) -> str:
+    """`compute:read, storage:read`."""
+    return ", ".join(str(scope) for scope in record.get("scopes") or ())
+
+
+_API_KEY = (
+    Column("name", "Name"),
+    id_column("id", "ID"),
+    Column("tenantName", "Tenant"),
+    Column("status", "Status", whole=True),
+    Column("scopes", "Scopes", cell=scopes_text, sort=lambda record: scopes_text(record) or None),
+    time_column("expiresAt", "Expires"),
+    time_column("lastUsedAt", "Last used"),
+    Column("keyPrefix", "Prefix", wide=True, whole=True),
+    number_column("rateLimit", "Requests/min", wide=True),
+    Column("description", "Description", wide=True),
+    time_column("createdAt", "Created", wide=True),
+    time_column("revokedAt", "Revoked", wide=True),
+    id_column("tenantId", "Tenant ID", wide=True),
+)
+
+API_KEY = Kind(
+    "API key",
+    "API keys",
+    "id",
+    _API_KEY,
+    fields(
+        _API_KEY,
+        name="name",
+        id="id",
+        tenant="tenantName",
+        status="status",
+        scopes="scopes",
+        prefix="keyPrefix",
+        description="description",
+    ),
+    "name",
+)
+
+_SCOPE = (
+    Column("scope", "Scope", whole=True),
+    Column("enforced", "Enforced", wide=True),
+    Column("description", "Description", wide=True),
+)
+
+SCOPE = Kind(
+    "scope",
+    "scopes",
+    "scope",
+    _SCOPE,
+    fields(_SCOPE, scope="scope", enforced="enforced", description="description"),
+    "scope",
+)
+
+_SESSION = (
+    Column("device", "Device"),
+    Column("place", "Place"),
+    time_column("startedAt", "Started"),
+    time_column("lastSeenAt", "Last seen"),
+    id_column("id", "ID", wide=True),
+    time_column("expiresAt", "Expires", wide=True),
+)
+
+SESSION = Kind(
+    "session",
+    "sessions",
+    "id",
+    _SESSION,
+    fields(_SESSION, device="device", place="place", id="id"),
+    "device",
+)

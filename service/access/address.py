@@ -1,0 +1,36 @@
+"""Where a request comes from: the other end of the connection, never a header anybody can write. hostile D04"""
+
+from collections.abc import Collection, Mapping
+from ipaddress import ip_address
+from typing import Any
+
+from service.peer import peer_uid
+
+
+def address_of(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None:
+    """The address a request came from; None over the unix socket.
+
+    Only from a proxy the operator has named is `X-Forwarded-For` believed: its last address that is no such proxy.
+    """
+    client = scope.get("client")
+    if not client or peer_uid(scope) is not None:
+        return None
+    peer = str(client[0])
+    if peer not in proxies:
+        return peer
+    given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    for hop in reversed([part.strip() for value in given for part in value.split(",")]):
+        address = plain_address(hop)
+        if address is None:
+            break
+        if address not in proxies:
+            return address
+    return peer
+
+
+def plain_address(text: str) -> str | None:
+    """An IP address in its canonical spelling; None for anything else."""
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return None

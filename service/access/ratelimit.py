@@ -1,0 +1,69 @@
+"""How often an API key may ask: one statement of SQL a request, exact whoever asks at the same time. checklist K32
+
+The generic cell rate algorithm: a key has a minute's requests at once, and each comes back after its share of a
+minute, so there is no edge of a window at which twice as many pass (hostile D03). What is stored per key is the one
+instant at which its allowance will be whole again. All processes share it, on the database's own clock.
+"""
+
+import time
+
+from sqlalchemy import Connection, text
+
+from service.errors import Refusal
+
+MINUTE = 60_000_000  # microseconds
+
+# An instant further off than a minute can only be there because the clock was set back: it is as good as none.
+_TAKE = """
+INSERT INTO rate_limits (key_id, full_at) VALUES (:key, {now} + :step)
+ON CONFLICT (key_id) DO UPDATE SET full_at = {step_from} + :step
+WHERE {step_from} - {now} <= :minute - :step
+RETURNING full_at
+"""
+_STEP_FROM = "CASE WHEN rate_limits.full_at BETWEEN {now} AND {now} + :minute THEN rate_limits.full_at ELSE {now} END"
+_POSTGRESQL_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+
+def _statement(now: str) -> str:
+    return _TAKE.format(now=now, step_from=_STEP_FROM.format(now=now))
+
+
+_TAKES = {
+    # SQLite has no clock of its own finer than a millisecond; it runs on the machine that asks.
+    "sqlite": (text(_statement(":now")), text("SELECT full_at - :now FROM rate_limits WHERE key_id = :key")),
+    "postgresql": (
+        text(_statement(_POSTGRESQL_NOW)),
+        text(f"SELECT full_at - {_POSTGRESQL_NOW} FROM rate_limits WHERE key_id = :key"),  # noqa: S608 - a constant
+    ),
+}
+
+
+def take(connection: Connection, key_id: str, per_minute: int) -> int | None:
+    """Count one request of a key: None when it fits, else how many seconds later it would."""
+    kind, step = connection.dialect.name, MINUTE // per_minute
+    statement, left = _TAKES[kind]
+    values: dict[str, int | str] = {"key": key_id, "step": step, "minute": MINUTE}
+    clock = {"now": time.time_ns() // 1_000} if kind == "sqlite" else {}
+    if connection.execute(statement, values | clock).scalar() is not None:
+        return None
+    ahead = connection.execute(left, {"key": key_id} | clock).scalar() or 0
+    return seconds(int(ahead) - (MINUTE - step))
+
+
+def seconds(microseconds: int) -> int:
+    """Whole seconds, rounded up, at least one."""
+    return max(1, -(-microseconds // 1_000_000))
+
+
+class TooMany(Refusal):
+    """429 as the gateway speaks it: here `error` is a string. contract: Rate limit"""
+
+    def __init__(self, wait: int) -> None:
+        message = f"Too many requests. Please retry after {wait} seconds."
+        super().__init__(429, "RATE_LIMITED", message, flat=True, headers={"Retry-After": str(wait)})
+        self.body = {"error": "rate limit exceeded", "message": message, "retry_after": wait}
+
+
+def too_many(wait: int) -> Refusal:
+    """The refusal of a request that comes `wait` seconds too early."""
+    return TooMany(wait)

@@ -1,0 +1,65 @@
+"""Which operations a scope stands for, and whether somebody's role gives any of them. contract: Scope rules
+
+A key never exceeds its creator at any moment, because every decision asks the creator's role as well. What is asked
+here, when a scope is given, is coarser: nobody gives a scope of which they hold nothing. checklist K09, K10
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from service.access.decisions import Known, role_rules
+from service.policy.reach import reach
+from service.world.catalogue import scopes
+from service.world.roles import scope_of
+
+REMEMBERED = 2_048
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """How much of a scope a role gives: of every verb something (`held`), and up to five operations it lacks."""
+
+    held: bool
+    lacks: tuple[str, ...]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def holding(role: str | None, scope: str, tenant_id: str, known: Known) -> Holding:
+    """How much of a scope somebody with this role holds in a tenant, under whatever conditions."""
+    given = possible(role, tenant_id, known)
+    parts = [part for part in verbs(scope, known) if part]
+    lacks = [name for part in parts for name in part if name not in given]
+    held = bool(parts) and all(any(name in given for name in part) for part in parts)
+    return Holding(held, tuple(lacks[:MOST_NAMED]))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def possible(role: str | None, tenant_id: str, known: Known) -> frozenset[str]:
+    """The operations a role gives on something in a tenant, under whatever conditions."""
+    masks = known.catalogue.masks
+    return frozenset(masks.names(reach(masks, role_rules(role), tenant_id).possible))
+
+
+def verbs(scope: str, known: Known) -> list[list[str]]:
+    """The operations of a scope, apart by the scope that a service asks for.
+
+    `compute:*` stands for two: `compute:read` and `compute:write`. A scope that no service asks for stands for the
+    operations it is named after, or for its whole service.
+    """
+    service, _, verb = scope.partition(":")
+    names = [name for name in known.catalogue.names if name.startswith(f"{service}:")]
+    if ":" in verb:
+        return [[scope]]
+    if verb == "*":
+        by_scope: dict[str, list[str]] = {}
+        for name in names:
+            by_scope.setdefault(scope_of(name, known.levels[name]), []).append(name)
+        return [part for needed, part in by_scope.items() if needed in listed()]
+    covered = [name for name in names if scope_of(name, known.levels[name]) == scope]
+    return [covered or [name for name in names if name.rpartition(":")[2] == verb] or names]
+
+
+def listed() -> frozenset[str]:
+    """The scopes that can be given, the global wildcard not among them."""
+    return frozenset(scope.scope for scope in scopes() if scope.scope != "*")

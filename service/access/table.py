@@ -1,0 +1,188 @@
+"""Who may call what: a line for every route, read by the guard. checklist N10
+
+A route without a line stops the platform at start.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from service.world.roles import roles
+
+MANAGERS = frozenset({"owner", "admin"})
+AUTHORS = frozenset(role.name for role in roles().values() if role.authors_policies)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who may call one route.
+
+    `who`: anyone; a caller with any good credential; a person (an interactive session, never a machine); staff (the
+    owner of the unix socket). `scope`: the key scope an API key needs, None when any enforced scope will do.
+    `roles`: the roles one of which is needed in the organization, None for any membership. `scope_of`: whether the
+    path names a tenant or an organization that the caller must be entitled to. `operation`: the name of the change in
+    the audit log, None for reads. `local`: the route exists only on the unix socket. `action`: the operation of the
+    catalogue that a machine's creator and policies must allow too; `on_kind`: its last part, where the path names a
+    kind of resource that says the rest, and with it the scope. `of_people`: people are asked for the operation as
+    well, by the rules of their role. `tries`: a POST that changes nothing.
+    """
+
+    who: Literal["anyone", "caller", "person", "staff"]
+    scope: str | None = None
+    roles: frozenset[str] | None = None
+    scope_of: Literal["tenant", "organization"] | None = None
+    operation: str | None = None
+    local: bool = False
+    action: str | None = None
+    on_kind: str | None = None
+    of_people: bool = False
+    tries: bool = False
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether its decision looks at the database at all, beyond the credential and its scopes."""
+        return self.scope_of is not None or self.action is not None
+
+
+IAM = "/api/v1/tenants/{tenant_id}/iam"
+BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
+CLUSTERS = "/api/v1/tenants/{tenant_id}/workload-identity/clusters/{cluster_id}"
+KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
+RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
+INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
+# Access is managed by people only, never with a key or a token of a machine. contract: Authentication
+LOOK = Rule("person", scope_of="tenant")
+TRY = Rule("person", scope_of="tenant", tries=True)
+
+
+def _changes(operation: str) -> Rule:
+    return Rule("person", roles=AUTHORS, scope_of="tenant", operation=operation)
+
+
+def _owns(operation: str) -> Rule:
+    return Rule("person", scope_of="tenant", operation=operation)
+
+
+def _resource(verb: str, *, changes: bool = True) -> Rule:
+    operation = f"resource.{verb}" if changes else None
+    return Rule("caller", scope_of="tenant", operation=operation, on_kind=verb, of_people=True)
+
+
+def _interactive(name: str, scope: str) -> Rule:
+    action = f"sessions:{name}:open"
+    return Rule("caller", scope, scope_of="tenant", operation="interactive.open", action=action, of_people=True)
+
+
+RULES: dict[tuple[str, str], Rule] = {
+    ("GET", "/healthz"): Rule("anyone"),
+    ("GET", "/readyz"): Rule("anyone"),
+    ("GET", "/api/openapi.json"): Rule("anyone"),
+    ("GET", "/api/v1/auth/cli-config"): Rule("anyone"),
+    ("GET", "/api/v1/me"): Rule("caller"),
+    ("GET", "/api/v1/organizations"): Rule(
+        "caller", scope="organizations:read", action="organizations:organizations:list"
+    ),
+    ("GET", "/api/v1/organizations/{organization_id}/tenants"): Rule(
+        "caller", scope="organizations:read", scope_of="organization", action="organizations:tenants:list"
+    ),
+    ("POST", "/api/v1/organizations/{organization_id}/tenants"): Rule(
+        "caller",
+        scope="organizations:write",
+        roles=MANAGERS,
+        scope_of="organization",
+        operation="tenant.create",
+        action="organizations:tenants:create",
+    ),
+    ("GET", "/api/v1/tenants"): Rule("caller", scope="organizations:read", action="organizations:tenants:list"),
+    ("GET", "/api/v1/tenants/{tenant_id}"): Rule(
+        "caller", scope="organizations:read", scope_of="tenant", action="organizations:tenants:read"
+    ),
+    ("PATCH", "/api/v1/tenants/{tenant_id}"): Rule(
+        "caller",
+        scope="organizations:write",
+        roles=MANAGERS,
+        scope_of="tenant",
+        operation="tenant.rename",
+        action="organizations:tenants:update",
+    ),
+    ("GET", "/api/v1/tenants/{tenant_id}/operations"): Rule("caller", scope_of="tenant"),
+    ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): Rule("caller", scope_of="tenant"),
+    ("GET", "/api/v1/tenants/{tenant_id}/events"): Rule("caller", scope_of="tenant"),
+    ("GET", "/api/v1/scopes"): Rule("caller"),
+    ("GET", "/api/v1/iam/catalogue"): Rule("caller"),
+    ("GET", "/api/v1/me/api-keys"): Rule("person"),
+    ("GET", "/api/v1/tenants/{tenant_id}/scopes"): LOOK,
+    ("GET", KEYS): LOOK,
+    ("POST", KEYS): _owns("api_key.create"),
+    # A key may read itself, which its route sees to; keys are made and ended by people only (hostile A10).
+    ("GET", f"{KEYS}/{{key_id}}"): Rule("caller", scope_of="tenant"),
+    ("PATCH", f"{KEYS}/{{key_id}}"): _owns("api_key.update"),
+    ("POST", f"{KEYS}/{{key_id}}/revoke"): _owns("api_key.revoke"),
+    ("POST", f"{KEYS}/{{key_id}}/rotate"): _owns("api_key.rotate"),
+    ("DELETE", f"{KEYS}/{{key_id}}"): _owns("api_key.delete"),
+    ("POST", f"{IAM}/groups"): _changes("group.create"),
+    ("GET", f"{IAM}/groups"): LOOK,
+    ("GET", f"{IAM}/groups/{{group_id}}"): LOOK,
+    ("PATCH", f"{IAM}/groups/{{group_id}}"): _changes("group.update"),
+    ("DELETE", f"{IAM}/groups/{{group_id}}"): _changes("group.delete"),
+    ("POST", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.add"),
+    ("GET", f"{IAM}/groups/{{group_id}}/members"): LOOK,
+    ("DELETE", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.remove"),
+    ("POST", f"{IAM}/policies"): _changes("policy.create"),
+    ("GET", f"{IAM}/policies"): LOOK,
+    ("GET", f"{IAM}/policies/{{policy_id}}"): LOOK,
+    ("PATCH", f"{IAM}/policies/{{policy_id}}"): _changes("policy.update"),
+    ("DELETE", f"{IAM}/policies/{{policy_id}}"): _changes("policy.delete"),
+    ("GET", f"{IAM}/policies/{{policy_id}}/versions"): LOOK,
+    ("GET", f"{IAM}/policies/{{policy_id}}/versions/{{version}}"): LOOK,
+    ("POST", f"{IAM}/policies/{{policy_id}}/rollback"): _changes("policy.rollback"),
+    ("POST", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.attach"),
+    ("GET", f"{IAM}/policies/{{policy_id}}/attachments"): LOOK,
+    ("DELETE", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.detach"),
+    ("POST", f"{IAM}/simulate"): TRY,
+    ("POST", f"{IAM}/coverage"): TRY,
+    ("POST", f"{IAM}/check"): TRY,
+    ("GET", f"{IAM}/access"): LOOK,
+    ("POST", f"{IAM}/who"): TRY,
+    ("POST", f"{IAM}/preview"): TRY,
+    ("POST", BINDINGS): _changes("workload_identity.create"),
+    ("GET", BINDINGS): LOOK,
+    ("GET", f"{BINDINGS}/{{binding_id}}"): LOOK,
+    ("PUT", f"{BINDINGS}/{{binding_id}}"): _changes("workload_identity.update"),
+    ("DELETE", f"{BINDINGS}/{{binding_id}}"): _changes("workload_identity.delete"),
+    ("PUT", f"{CLUSTERS}/issuer"): Rule(
+        "person", roles=MANAGERS, scope_of="tenant", operation="workload_identity.issuer.set"
+    ),
+    ("GET", f"{CLUSTERS}/issuer"): LOOK,
+    ("DELETE", f"{CLUSTERS}/issuer"): Rule(
+        "person", roles=MANAGERS, scope_of="tenant", operation="workload_identity.issuer.remove"
+    ),
+    ("POST", "/api/v1/auth/workload-token"): Rule("anyone", operation="workload_identity.exchange"),
+    ("GET", RESOURCES): _resource("list", changes=False),
+    ("POST", RESOURCES): _resource("create"),
+    ("GET", f"{RESOURCES}/{{resource_id}}"): _resource("read", changes=False),
+    ("PATCH", f"{RESOURCES}/{{resource_id}}"): _resource("update"),
+    ("DELETE", f"{RESOURCES}/{{resource_id}}"): _resource("delete"),
+    ("POST", f"{RESOURCES}/{{resource_id}}/start"): _resource("start"),
+    ("POST", f"{RESOURCES}/{{resource_id}}/stop"): _resource("stop"),
+    ("POST", f"{RESOURCES}/{{resource_id}}/restart"): _resource("restart"),
+    # Interactive scopes substitute for nothing else, and nothing for them. contract: Scope rules
+    ("POST", f"{INTERACTIVE}/port-forwards"): _interactive("port-forwards", "sessions:forward"),
+    ("POST", f"{INTERACTIVE}/database-consoles"): _interactive("database-consoles", "sessions:forward"),
+    ("POST", f"{INTERACTIVE}/shells"): _interactive("shells", "sessions:pty"),
+    ("POST", f"{INTERACTIVE}/cluster-proxies"): _interactive("cluster-proxies", "sessions:write"),
+    ("DELETE", "/api/v1/me"): Rule("person", operation="account.delete"),
+    ("GET", "/api/v1/sessions"): Rule("person"),
+    ("POST", "/api/v1/sessions/revoke-all"): Rule("person", operation="session.revoke_all"),
+    ("POST", "/api/v1/platform/accounts/restore"): Rule("staff", operation="account.restore", local=True),
+    ("GET", "/api/v1/platform/status"): Rule("staff", local=True),
+    ("GET", "/api/v1/platform/operations"): Rule("staff", local=True),
+    ("POST", "/api/v1/platform/stop"): Rule("staff", operation="platform.stop", local=True),
+    ("POST", "/api/v1/sessions/current/end"): Rule("person", operation="session.end"),
+    ("GET", "/issuer/.well-known/openid-configuration"): Rule("anyone", local=True),
+    ("GET", "/issuer/jwks"): Rule("anyone", local=True),
+    ("POST", "/issuer/device_authorization"): Rule("anyone", local=True),
+    ("POST", "/issuer/device/approve"): Rule("staff", local=True, operation="device.approve"),
+    ("GET", "/issuer/authorize"): Rule("staff", local=True),
+    ("POST", "/issuer/token"): Rule("anyone", local=True),
+    ("POST", "/issuer/revoke"): Rule("anyone", local=True),
+}

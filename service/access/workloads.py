@@ -1,0 +1,80 @@
+"""Tokens of workload identities: what a service account of a cluster exchanges its own token for. contract: Workload
+identity; hostile A12
+
+A token is `fmw_` and the form of an API key's secret; stored is only its keyed digest, with the identity and the
+instant it ends. The identity's row is read with every request, so that its removal and its grants act on the next one.
+"""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, insert, select
+
+from service import errors
+from service.access import keys
+from service.access.caller import Caller
+from service.access.standing import policies_of
+from service.db.tables import workload_identities, workload_tokens
+
+if TYPE_CHECKING:
+    from service.platform import Platform
+
+KIND = "workload_identity"
+MARK = "fmw_"
+LIFETIME = timedelta(minutes=15)
+
+
+def well_formed(token: str) -> bool:
+    """Whether a bearer token can be one of these."""
+    return keys.well_formed(token, MARK)
+
+
+def issue(connection: Connection, secret_key: bytes, identity_id: str, *, at: datetime, until: datetime) -> str:
+    """A new token of an identity, good until an instant; tokens that ended are forgotten."""
+    token = keys.mint(MARK)
+    connection.execute(delete(workload_tokens).where(workload_tokens.c.expires_at <= at))
+    connection.execute(
+        insert(workload_tokens).values(
+            token_hash=keys.digest(secret_key, token), identity_id=identity_id, issued_at=at, expires_at=until
+        )
+    )
+    return token
+
+
+def caller_of(platform: "Platform", token: str, *, request_id: str, peer_uid: int | None) -> Caller:
+    """The caller a well-formed token stands for.
+
+    Raises:
+        Refusal: 401, in the same words for an unknown or ended token and for an identity without any grant left.
+    """
+    now = platform.clock.now()
+    with platform.database.read() as connection:
+        row = connection.execute(
+            _TOKEN.where(
+                workload_tokens.c.token_hash == keys.digest(platform.secret, token), workload_tokens.c.expires_at > now
+            )
+        ).one_or_none()
+        if row is None or not granted(connection, row.tenant_id, row.id, row.scopes):
+            raise errors.authentication_required()
+    return Caller(
+        kind="workload",
+        request_id=request_id,
+        workload_id=row.id,
+        tenant_id=row.tenant_id,
+        scopes=tuple(row.scopes),
+        peer_uid=peer_uid,
+        expires_at=row.expires_at,
+    )
+
+
+def granted(connection: Connection, tenant_id: str, identity_id: str, scopes: list[str]) -> bool:
+    """Whether an identity has any grant: scopes, or a policy of its own or of a group."""
+    return bool(scopes) or bool(policies_of(connection, tenant_id, KIND, identity_id))
+
+
+_TOKEN = select(
+    workload_identities.c.id,
+    workload_identities.c.tenant_id,
+    workload_identities.c.scopes,
+    workload_tokens.c.expires_at,
+).join(workload_identities, workload_identities.c.id == workload_tokens.c.identity_id)

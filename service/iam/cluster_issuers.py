@@ -1,0 +1,117 @@
+"""Tokens of clusters: which are believed, and for which identity. hostile A12, C13
+
+A token says which cluster it is for by its audience; that cluster's registered keys and issuer, and nothing it says
+of itself, then decide whether it is one of it.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from service import errors
+from service.access.outside import OutsideIssuer, require_safe
+from service.access.tokens import LONGEST, in_time
+from service.db.engine import Record
+from service.errors import Refusal
+from service.iam import cluster_store
+
+AUDIENCE = "frost:cluster:"
+MOST_KEYS = 10
+ALGORITHMS: Sequence[str] = OutsideIssuer.algorithms
+_PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_SUBJECT = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})", re.ASCII)
+
+
+def audience(cluster_id: str) -> str:
+    """What a token must be made out to so that this cluster's keys are asked."""
+    return AUDIENCE + cluster_id
+
+
+def issuer_url(text: str) -> str:
+    """The issuer of a cluster as its tokens name it.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT for what is no plain https URL.
+    """
+    try:
+        require_safe(text)
+    except ValueError as error:
+        raise errors.invalid_input(f"issuer: {error}", member="issuer", reason="url") from None
+    return text
+
+
+def public_keys(given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keys as they are kept: public parts of signing keys, each with an id of its own.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT; a private key is never stored.
+    """
+    from joserfc.errors import JoseError
+    from joserfc.jwk import ECKey, RSAKey
+
+    kept = []
+    if not 1 <= len(given) <= MOST_KEYS:
+        raise _refused(f"one to {MOST_KEYS} keys")
+    for key in given:
+        if _PRIVATE & key.keys():
+            raise _refused("a private or symmetric key must not leave its owner; give the public part")
+        if not isinstance(key.get("kid"), str) or key.get("kty") not in ("EC", "RSA"):
+            raise _refused("each key has a kid and is of kty EC or RSA")
+        try:
+            imported = (ECKey if key["kty"] == "EC" else RSAKey).import_key(key)
+        except (JoseError, ValueError, TypeError) as error:
+            raise _refused(f"{key['kid']!r} is no key ({type(error).__name__})") from None
+        kept.append({**imported.as_dict(private=False), "kid": key["kid"]})
+    if len({key["kid"] for key in kept}) < len(kept):
+        raise _refused("two keys have the same kid")
+    return kept
+
+
+def _refused(message: str) -> Refusal:
+    return errors.invalid_input(f"keys: {message}", member="keys", reason="keys")
+
+
+def believed(connection: Connection, token: str, now: datetime) -> tuple[Record, datetime] | None:
+    """The identity a cluster's token stands for and when the token ends; None for every other token."""
+    from joserfc import jws, jwt
+    from joserfc.errors import JoseError
+    from joserfc.jwk import KeySet
+
+    if len(token) > LONGEST or not token.isascii():
+        return None
+    try:
+        unchecked = json.loads(jws.extract_compact(token.encode("ascii")).payload)
+        cluster_id = _cluster_of(unchecked)
+        registered = cluster_id and cluster_store.of_cluster(connection, cluster_id)
+        if not registered:
+            return None
+        keys = KeySet.import_key_set({"keys": registered.keys})
+        claims = jwt.decode(token, keys, ALGORITHMS).claims
+    except (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        # joserfc's own refusals, and what Python says to a wrong shape.
+        return None
+    subject = _SUBJECT.fullmatch(claims["sub"]) if isinstance(claims.get("sub"), str) else None
+    if claims.get("iss") != registered.issuer or not in_time(claims, now) or subject is None:
+        return None
+    identity = cluster_store.identity(connection, registered.tenant_id, registered.cluster_id, subject[1], subject[2])
+    return None if identity is None else (identity, _end(claims["exp"]))
+
+
+def _cluster_of(claims: Any) -> str | None:
+    """The one cluster a token is made out to."""
+    given = claims.get("aud")
+    audiences = given if isinstance(given, list) else [given]
+    named = [one.removeprefix(AUDIENCE) for one in audiences if isinstance(one, str) and one.startswith(AUDIENCE)]
+    return named[0] if len(named) == 1 else None
+
+
+def _end(expiry: float) -> datetime:
+    """The instant of an `exp` claim; one beyond what a date can be is as good as the last."""
+    try:
+        return datetime.fromtimestamp(expiry, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.max.replace(tzinfo=UTC)

@@ -1,0 +1,78 @@
+"""Interactive sessions over HTTP: forwarding, database console, shell, cluster proxy. contract: Scope rules
+
+Nothing lies behind them here: a route answers whether the caller may open one to a resource, decided like everything
+else, and writes that into the audit log.
+"""
+
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import Depends
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse
+
+from service.access.authority import Access, authorize
+from service.access.enforcement import require, target_in
+from service.access.guard import area
+from service.iam.answering import found, record
+from service.iam.rules import is_id
+from service.platform import Platform, platform_of
+from service.resources import store
+
+router = area("interactive sessions")
+INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
+# What a port can be forwarded to: whatever listens.
+LISTENING = ("instance", "database", "cache", "kubernetes_cluster", "webserver", "message_broker", "load_balancer")
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+class Opening(BaseModel):
+    """The body that says to what."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    resource_id: str = Field(alias="resourceId")
+
+
+@router.post(INTERACTIVE + "/port-forwards")
+def forward_port(access: Granted, platform: Here, body: Opening) -> JSONResponse:
+    """Whether a local port may be forwarded to a resource."""
+    return opened(access, platform, body.resource_id, *LISTENING)
+
+
+@router.post(INTERACTIVE + "/database-consoles")
+def open_database_console(access: Granted, platform: Here, body: Opening) -> JSONResponse:
+    """Whether the console of a database may be opened."""
+    return opened(access, platform, body.resource_id, "database")
+
+
+@router.post(INTERACTIVE + "/shells")
+def open_shell(access: Granted, platform: Here, body: Opening) -> JSONResponse:
+    """Whether a shell on an instance may be opened."""
+    return opened(access, platform, body.resource_id, "instance")
+
+
+@router.post(INTERACTIVE + "/cluster-proxies")
+def open_cluster_proxy(access: Granted, platform: Here, body: Opening) -> JSONResponse:
+    """Whether a proxy to the API of a Kubernetes cluster may be opened."""
+    return opened(access, platform, body.resource_id, "kubernetes_cluster")
+
+
+def opened(access: Access, platform: Platform, resource_id: str, *kinds: str) -> JSONResponse:
+    """The decision on a resource of one of these kinds.
+
+    Raises:
+        Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
+    """
+    now, tenant_id = platform.clock.now(), str(access.tenant_id)
+    with platform.database.write() as connection:
+        row = found(store.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None)
+        facts = replace(access.facts, region=row.region, resource_tags=row.tags)
+        require(platform, connection, access, target_in(access, row), facts)
+        details = {"operation": access.action}
+        record(connection, access, "interactive.open", f"{row.kind}:{row.id}", now, details)
+    return JSONResponse(
+        {"decision": "allowed", "operation": access.action, "resourceId": row.id, "resourceKind": row.kind}
+    )

@@ -1,0 +1,217 @@
+"""The inventory over HTTP: one set of routes for every kind, each operation decided on the resource itself.
+
+The scope of a kind is its service's (`compute:write` for every mutation, start, stop and restart included); then the
+role, and of a machine the policies, are asked about this very resource with its region and tags. contract: API key
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import Depends, Path
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse, Response
+
+from service import errors, names
+from service.access.authority import Access, authorize
+from service.access.enforcement import compiled, require, require_somewhere, target_in
+from service.access.guard import area
+from service.db.engine import Record
+from service.iam.answering import found, nothing, record
+from service.iam.paging import Asked, asked, page_of
+from service.iam.rules import is_id
+from service.platform import Platform, platform_of
+from service.policy.facts import Facts
+from service.resources import rules, store
+from service.world.kinds import Kind, kinds
+
+router = area("resources")
+RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
+REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+Paging = Annotated[Asked, Depends(asked)]
+Tags = dict[str, str]
+
+
+async def kind_of(kind: Annotated[str, Path(description="such as instance, volume, kubernetes_cluster")]) -> Kind:
+    """The kind of the path; the guard has seen that there is one."""
+    return found(kinds().get(kind))
+
+
+OfKind = Annotated[Kind, Depends(kind_of)]
+
+
+class NewResource(BaseModel):
+    """The body that makes a resource."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str
+    region: Annotated[str, StringConstraints(pattern=REGION)]
+    tags: Tags = Field(default_factory=dict)
+
+
+class ResourceChange(BaseModel):
+    """The body that changes a resource; a member left out stays, tags are replaced as a whole."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str | None = None
+    tags: Tags | None = None
+
+
+@router.get(RESOURCES)
+def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging) -> JSONResponse:
+    """The resources of a kind that the caller may list, in the order they were made.
+
+    A page may hold fewer than asked, even none, while there is a `nextCursor`: others are not the caller's to see.
+    """
+    tenant_id = str(access.tenant_id)
+    page = page_of(platform, paging, "resources", tenant_id, kind.name)
+    with platform.database.read() as connection:
+        rows, cursor = page.cut(
+            store.page(connection, tenant_id, kind.name, page.after, page.limit), "created_at", "id"
+        )
+        ready = compiled(platform, connection, access.caller, tenant_id)
+    require_somewhere(ready, access)
+    shown = [
+        rules.wire(row, kind)
+        for row in rows
+        if ready.decide(str(access.action), target_in(access, row), facts_of(access, row)).allowed
+    ]
+    return JSONResponse({"resources": shown, "nextCursor": cursor})
+
+
+@router.post(RESOURCES, status_code=201)
+def create_resource(access: Granted, platform: Here, kind: OfKind, body: NewResource) -> JSONResponse:
+    """A new resource of a kind. It is decided by the region and the tags it is to have."""
+    now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
+    kept = rules.tags(body.tags, kind)
+    values = {
+        "id": resource_id,
+        "tenant_id": tenant_id,
+        "kind": kind.name,
+        "name": names.display_name(body.name, "name"),
+        "region": body.region,
+        "state": rules.first_state(kind),
+        "tags": kept,
+        "relations": {},
+        "attributes": {},
+        "created_at": now,
+        "updated_at": now,
+    }
+    facts = replace(access.facts, region=body.region, request_tags=kept)
+    with platform.database.write() as connection:
+        require(platform, connection, access, target_in(access, None, body.region), facts)
+        store.add(connection, values)
+        details = {"name": values["name"], "region": body.region}
+        record(connection, access, "resource.create", f"{kind.name}:{resource_id}", now, details)
+        return JSONResponse(rules.wire(found(store.one(connection, tenant_id, kind.name, resource_id)), kind), 201)
+
+
+@router.get(RESOURCES + "/{resource_id}")
+def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
+    """One resource."""
+    with platform.database.read() as connection:
+        return JSONResponse(rules.wire(the_resource(connection, platform, access, kind, resource_id), kind))
+
+
+@router.patch(RESOURCES + "/{resource_id}")
+def update_resource(
+    access: Granted, platform: Here, kind: OfKind, resource_id: str, body: ResourceChange
+) -> JSONResponse:
+    """Change name or tags. Decided by the tags it has and those it is to have."""
+    now = platform.clock.now()
+    if body.name is None and body.tags is None:
+        raise errors.invalid_input("nothing to change: give name or tags", reason="nothing")
+    with platform.database.write() as connection:
+        asked = access if body.tags is None else replace(access, facts=replace(access.facts, request_tags=body.tags))
+        row = the_resource(connection, platform, asked, kind, resource_id, lock=True)
+        rules.require_changeable(row, kind, retags=body.tags is not None)
+        changed = {} if body.name is None else {"name": names.display_name(body.name, "name")}
+        values = changed | ({} if body.tags is None else {"tags": rules.tags(body.tags, kind)})
+        details = {name: {"from": getattr(row, name), "to": value} for name, value in values.items()}
+        return changed_to(connection, access, kind, row, values, "update", now, details)
+
+
+@router.delete(RESOURCES + "/{resource_id}", status_code=204)
+def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> Response:
+    """Remove a resource for good."""
+    now, tenant_id = platform.clock.now(), str(access.tenant_id)
+    with platform.database.write() as connection:
+        row = the_resource(connection, platform, access, kind, resource_id, lock=True)
+        rules.require_changeable(row, kind, retags=False)
+        store.remove(connection, tenant_id, resource_id)
+        record(connection, access, "resource.delete", f"{kind.name}:{resource_id}", now, {"name": row.name})
+    return nothing()
+
+
+@router.post(RESOURCES + "/{resource_id}/start")
+def start_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
+    """Start what is stopped."""
+    return powered(access, platform, kind, resource_id, "start")
+
+
+@router.post(RESOURCES + "/{resource_id}/stop")
+def stop_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
+    """Stop what is running."""
+    return powered(access, platform, kind, resource_id, "stop")
+
+
+@router.post(RESOURCES + "/{resource_id}/restart")
+def restart_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
+    """Restart what is running."""
+    return powered(access, platform, kind, resource_id, "restart")
+
+
+def powered(access: Access, platform: Platform, kind: Kind, resource_id: str, verb: str) -> JSONResponse:
+    """Start, stop or restart, with its audit entry."""
+    now = platform.clock.now()
+    with platform.database.write() as connection:
+        row = the_resource(connection, platform, access, kind, resource_id, lock=True)
+        state = rules.next_state(verb, kind, row.state)
+        details = {"from": row.state, "to": state}
+        return changed_to(connection, access, kind, row, {"state": state}, verb, now, details)
+
+
+def changed_to(
+    connection: Connection,
+    access: Access,
+    kind: Kind,
+    row: Record,
+    values: dict[str, Any],
+    verb: str,
+    now: datetime,
+    details: dict[str, Any],
+) -> JSONResponse:
+    """Write a change and its audit entry; the resource as it is then."""
+    tenant_id = str(access.tenant_id)
+    store.change(connection, tenant_id, row.id, values | {"updated_at": now})
+    record(connection, access, f"resource.{verb}", f"{kind.name}:{row.id}", now, details)
+    return JSONResponse(rules.wire(found(store.one(connection, tenant_id, kind.name, row.id)), kind))
+
+
+def the_resource(
+    connection: Connection, platform: Platform, access: Access, kind: Kind, resource_id: str, *, lock: bool = False
+) -> Record:
+    """The resource of the path, once the caller may do to it what the route does.
+
+    Raises:
+        Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
+    """
+    tenant_id = str(access.tenant_id)
+    row = store.one(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
+    if row is None:
+        require_somewhere(compiled(platform, connection, access.caller, tenant_id), access)
+        raise errors.not_found()
+    require(platform, connection, access, target_in(access, row), facts_of(access, row))
+    return row
+
+
+def facts_of(access: Access, row: Record) -> Facts:
+    """What is known of a request for a resource that is there."""
+    return replace(access.facts, region=row.region, resource_tags=row.tags)

@@ -1,0 +1,51 @@
+"""The inventory in the database. Every query carries the tenant."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from service.db.engine import Record
+from service.db.tables import resources
+from service.iam.paging import Key, behind
+
+_ORDER = (resources.c.created_at, resources.c.id)
+
+
+def one(connection: Connection, tenant_id: str, kind: str, resource_id: str, *, lock: bool = False) -> Record | None:
+    """A resource of the tenant; `lock` holds it against other writers until the transaction ends."""
+    query = select(resources).where(
+        resources.c.tenant_id == tenant_id, resources.c.kind == kind, resources.c.id == resource_id
+    )
+    return connection.execute(query.with_for_update() if lock else query).one_or_none()
+
+
+def any_kind(connection: Connection, tenant_id: str, kinds: Sequence[str], resource_id: str) -> Record | None:
+    """A resource of the tenant that is of one of these kinds."""
+    return connection.execute(
+        select(resources).where(
+            resources.c.tenant_id == tenant_id, resources.c.kind.in_(kinds), resources.c.id == resource_id
+        )
+    ).one_or_none()
+
+
+def page(connection: Connection, tenant_id: str, kind: str, after: Key | None, limit: int) -> Sequence[Record]:
+    """Resources of a kind in the order they were made; one row more than asked."""
+    query = select(resources).where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
+    if after is not None:
+        query = query.where(behind(_ORDER, after))
+    return connection.execute(query.order_by(*_ORDER).limit(limit + 1)).all()
+
+
+def add(connection: Connection, values: dict[str, Any]) -> None:
+    connection.execute(insert(resources).values(**values))
+
+
+def change(connection: Connection, tenant_id: str, resource_id: str, values: dict[str, Any]) -> None:
+    connection.execute(
+        update(resources).where(resources.c.tenant_id == tenant_id, resources.c.id == resource_id).values(**values)
+    )
+
+
+def remove(connection: Connection, tenant_id: str, resource_id: str) -> None:
+    connection.execute(delete(resources).where(resources.c.tenant_id == tenant_id, resources.c.id == resource_id))

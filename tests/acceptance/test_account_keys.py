@@ -1,0 +1,317 @@
+"""checklist K: making, finding, revoking and deleting API keys with the commands."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.acceptance.account import CREATE, Account, Key, days, instant
+from tests.acceptance.people import MEMBER, NOBODYS, OWNER, VIEWER, WEB_SHOP
+from tests.conftest import opened
+from tests.service.access import KEYS
+
+TERRAFORM = KEYS["terraform"]
+"""A key of the world that somebody else made."""
+
+
+@pytest.fixture(scope="module")
+def owner(demo_platform: Path) -> Iterator[Account]:
+    home = opened(demo_platform)
+    home.sign_in()
+    yield Account(home)
+    home.remove()
+
+
+@pytest.fixture(scope="module")
+def viewer(demo_platform: Path) -> Iterator[Account]:
+    """Somebody who holds compute:read and nothing else."""
+    home = opened(demo_platform)
+    home.sign_in(VIEWER)
+    yield Account(home)
+    home.remove()
+
+
+def test_K01_K45_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> None:
+    result = owner.run("api-key", "create", "--name", "ci", "--scopes", "compute:read")
+    *table, empty, heading, secret = result.out.splitlines()
+    assert (result.code, len(table), empty) == (0, 2, "")
+    assert "shown only now" in heading
+    assert secret.startswith("fmk_")
+    assert secret not in "".join(table) + result.err
+    assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_K45_as_a_document_it_is_the_key_and_its_secret(owner: Account, form: str) -> None:
+    result = owner.run(*CREATE, "compute:read", "-o", form, "-q")
+    document = (json.loads if form == "json" else yaml.safe_load)(result.out)
+    assert (result.code, result.err, list(document)) == (0, "", ["apiKey", "key"])
+    assert document["apiKey"]["name"] == "test key"
+    assert document["key"].startswith(document["apiKey"]["keyPrefix"])
+
+
+def test_K02_no_other_answer_has_the_secret(owner: Account) -> None:
+    key = Key(owner, "compute:read")
+    words = (("get", key.id), ("list",), ("list", "-o", "wide"), ("revoke", key.id), ("get", key.id, "-o", "yaml"))
+    results = [owner.run("api-key", *one, "-d") for one in words]
+    shown = "".join(one.out + one.err for one in results)
+    assert key.id in shown
+    assert key.secret[12:] not in shown
+
+
+def test_K03_a_name_is_required(owner: Account) -> None:
+    assert "--name is required" in owner.refused(2, "api-key", "create", "--scopes", "compute:read")
+
+
+@pytest.mark.parametrize("given", [(), ("--scopes", ""), ("--scopes", ","), ("--scopes=", "--scopes=,,")])
+def test_K04_at_least_one_scope_is_required(owner: Account, given: tuple[str, ...]) -> None:
+    said = owner.refused(2, "api-key", "create", "--name", "no scopes", *given)
+    assert "at least one scope" in said
+    assert "frost account api-key scopes" in said
+
+
+@pytest.mark.parametrize("scope", ["*", "*:*", "*:read", " * ", "compute:*,*"])
+def test_K05_K06_no_wildcard_over_all_services_is_given(owner: Account, scope: str) -> None:
+    result = owner.run(*CREATE, scope, "-o", "json")
+    assert (result.code, result.error()["code"]) == (2, "WILDCARD_SCOPE_NOT_ALLOWED")
+    assert result.out == ""
+
+
+def test_K07_K08_K45_scopes_add_up_and_each_is_kept_once(owner: Account) -> None:
+    made = owner.done(*CREATE, "compute:*,storage:read", "--scopes", "dns:read", "--scopes=compute:*")["apiKey"]
+    assert made["scopes"] == ["compute:*", "storage:read", "dns:read"]
+
+
+@pytest.mark.parametrize("scope", ["compute:write", "compute:*", "organizations:write"])
+def test_K09_K10_nobody_gives_what_they_do_not_hold(viewer: Account, scope: str) -> None:
+    said = viewer.refused(4, *CREATE, f"compute:read,{scope}")
+    assert scope in said
+    assert viewer.done(*CREATE, "compute:read")["apiKey"]["scopes"] == ["compute:read"]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "named"),
+    [
+        ("compute:instances:start", "compute:instances:start: every request of this key is denied"),
+        ("compute:start", "compute:start: every request of this key is denied"),
+        ("compute:read,compute:start,dns:zones:read", "compute:start, dns:zones:read: nothing is allowed by it"),
+    ],
+)
+def test_K11_K21_scopes_that_no_service_enforces_are_given_with_a_warning(
+    owner: Account, scopes: str, named: str
+) -> None:
+    result = owner.run(*CREATE, scopes, "-q", "-o", "json")
+    assert result.code == 0
+    assert f"warning: no service enforces {named}" in result.err
+    assert result.json()["apiKey"]["scopes"] == scopes.split(",")
+
+
+def test_K11_for_scopes_that_are_enforced_nothing_is_said(owner: Account) -> None:
+    assert owner.run(*CREATE, "compute:*,storage:write,sessions:*", "-q").err == ""
+
+
+@pytest.mark.parametrize(
+    ("scope", "nearest"),
+    [
+        ("compte:read", "compute:read"),
+        ("compute:READ", "compute:read"),
+        ("Compute:read", "compute:read"),
+        ("compute:", "compute:"),
+        (":read", ":read"),
+        ("compute", "compute:"),
+        ("compute:a:b:c", ""),
+        (" compute:write", "compute:write"),
+        ("compute:write\n", "compute:write"),
+        ("ｃompute:write", "compute:write"),
+    ],
+)
+def test_K21_A11_what_is_no_scope_is_refused_with_the_nearest_one(owner: Account, scope: str, nearest: str) -> None:
+    result = owner.run(*CREATE, scope, "-o", "json")
+    assert (result.code, result.error()["code"]) == (2, "INVALID_SCOPE")
+    assert nearest in result.error()["message"]
+    assert result.error()["details"]["scope"] == scope
+
+
+def test_K22_without_a_date_a_key_lives_365_days(owner: Account) -> None:
+    made = Key(owner, "compute:read").made
+    assert instant(made["expiresAt"]) - instant(made["createdAt"]) == timedelta(days=365)
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Pacific/Auckland", "UTC"])
+def test_K23_K24_K25_a_date_is_the_end_of_that_day_where_one_is(owner: Account, zone: str) -> None:
+    from zoneinfo import ZoneInfo
+
+    day = days(100).date().isoformat()
+    result = owner.run(*CREATE, "compute:read", "--expires", day, "-o", "json", TZ=zone)
+    local = instant(result.json()["apiKey"]["expiresAt"]).astimezone(ZoneInfo(zone))
+    assert local.strftime("%Y-%m-%d %H:%M:%S") == f"{day} 23:59:59"
+    assert f"the end of {day}" in result.err
+
+
+def test_K26_an_instant_is_itself(owner: Account) -> None:
+    typed = days(10).replace(microsecond=123_000).isoformat().replace("+00:00", "+02:00")
+    made = owner.done(*CREATE, "compute:read", "--expires", typed)["apiKey"]
+    assert instant(made["expiresAt"]) == instant(typed)
+
+
+@pytest.mark.parametrize("typed", ["", "2027-01-01T00:00:00", "01/02/2027", "20270101", "2027-02-30", "tomorrow", "1y"])
+def test_K27_what_is_neither_is_refused_before_anything_is_sent(owner: Account, typed: str) -> None:
+    result = owner.run(*CREATE, "compute:read", "--expires", typed, "-d")
+    assert (result.code, result.out) == (2, "")
+    assert "YYYY-MM-DD" in result.err
+    assert "RFC 3339" in result.err
+    assert "POST" not in result.err
+
+
+def test_K28_too_late_a_date_is_refused_with_the_latest_that_would_do(owner: Account) -> None:
+    far = days(3 * 365).date().isoformat()
+    result = owner.run(*CREATE, "compute:read", "--expires", far, "-o", "json", TZ="Pacific/Auckland")
+    assert (result.code, result.error()["code"]) == (2, "API_KEY_LIFETIME_EXCEEDS_MAX")
+    latest = result.error()["hint"].rpartition(" ")[2]
+    assert owner.run(*CREATE, "compute:read", "--expires", latest, TZ="Pacific/Auckland").code == 0
+    next_day = (instant(f"{latest}T00:00:00+00:00") + timedelta(days=1)).date().isoformat()
+    assert owner.run(*CREATE, "compute:read", "--expires", next_day, TZ="Pacific/Auckland").code == 2
+
+
+def test_K28_too_late_an_instant_is_refused_with_the_latest_instant(owner: Account) -> None:
+    said = owner.refused(2, *CREATE, "compute:read", "--expires", days(3 * 365).isoformat())
+    latest = said.strip().rpartition(" ")[2]
+    assert owner.done(*CREATE, "compute:read", "--expires", latest)["apiKey"]["expiresAt"] == latest
+
+
+@pytest.mark.parametrize("typed", ["2020-01-01", "2020-01-01T00:00:00Z"])
+def test_K30_a_past_instant_is_refused(owner: Account, typed: str) -> None:
+    said = owner.refused(2, *CREATE, "compute:read", "--expires", typed)
+    assert f"{typed} is over" in said
+
+
+@pytest.mark.parametrize("given", ["0", "-5", "abc", "1.5", "", "٣", "1_0", "9" * 30])
+def test_K33_a_rate_limit_is_a_whole_number_from_1_on(owner: Account, given: str) -> None:
+    assert "--rate-limit" in owner.refused(2, *CREATE, "compute:read", f"--rate-limit={given}")
+
+
+def test_K33_more_than_the_platform_takes_is_refused_with_the_bound(owner: Account) -> None:
+    assert "60000" in owner.refused(2, *CREATE, "compute:read", "--rate-limit", "60001")
+
+
+def test_K33_K34_a_key_says_everything_about_itself_but_its_secret(owner: Account) -> None:
+    made = Key(owner, "compute:read", "dns:read", more=("--description", "for the tests", "--rate-limit", "42")).made
+    plain = Key(owner, "compute:read").made
+    assert plain["rateLimit"] == 600
+    assert owner.done("api-key", "get", made["id"]) == made
+    shown = owner.run("api-keys", "get", made["id"]).out
+    for text in ("for the tests", "compute:read, dns:read", "42 requests a minute", "active", made["keyPrefix"]):
+        assert text in shown
+    assert {"created", "expires", "last used"} <= {line.split("  ")[0] for line in shown.splitlines()}
+
+
+def test_K35_ones_own_keys_are_listed_whatever_their_tenant(owner: Account) -> None:
+    found = owner.keys()
+    assert {one["tenantName"] for one in found.values()} >= {"Web Shop", "Data Lake", "Newsroom"}
+    assert {one["creatorEmail"] for one in found.values()} == {OWNER}
+    assert TERRAFORM not in found
+    heads = owner.run("api-key", "list").out.splitlines()[0].split()
+    assert heads[:4] == ["NAME", "ID", "TENANT", "STATUS"]
+    here = owner.done("api-key", "list", "--tenant", WEB_SHOP)["items"]
+    assert {one["tenantId"] for one in here} == {WEB_SHOP}
+    owner.refused(4, "api-key", "list", "--tenant", NOBODYS)
+
+
+def test_K36_K37_a_revoked_key_is_refused_stays_listed_and_is_never_active_again(owner: Account) -> None:
+    key = Key(owner, "compute:read")
+    assert key.ask("GET", "/api/v1/me").status == 200
+    assert owner.done("api-key", "revoke", key.id)["status"] == "revoked"
+    assert key.ask("GET", "/api/v1/me").status == 401
+    assert owner.keys()[key.id]["status"] == "revoked"
+    again = owner.run("api-key", "revoke", key.id)
+    assert (again.code, again.err) == (0, "already revoked\n")
+    assert key.ask("GET", "/api/v1/me").status == 401
+
+
+def test_K38_a_deleted_key_is_gone_with_its_memberships_and_attachments(owner: Account) -> None:
+    key = Key(owner, "compute:read")
+    group = owner.home.json("iam", "group", "create", "--name", "of the deleted")["id"]
+    member = ("--type", "api_key", "--id", key.id)
+    assert owner.home.frost("iam", "group", "member", "add", group, *member).code == 0
+    assert owner.done("api-key", "delete", key.id) == {"id": key.id, "status": "deleted"}
+    assert key.ask("GET", "/api/v1/me").status == 401
+    owner.refused(5, "api-key", "get", key.id)
+    owner.refused(5, "api-key", "delete", key.id)
+    assert owner.home.json("iam", "group", "member", "list", group)["items"] == []
+
+
+def test_K39_revoke_and_delete_ask_nobody(owner: Account) -> None:
+    for word in ("revoke", "delete"):
+        key = Key(owner, "compute:read")
+        program = owner.on_terminal("api-key", word, key.id)
+        assert program.wait_end(30) == 0
+        assert "?" not in program.text
+
+
+@pytest.mark.parametrize("word", ["get", "revoke", "delete", "rotate"])
+def test_K40_another_persons_key_is_not_found(owner: Account, word: str) -> None:
+    for other in (TERRAFORM, NOBODYS):
+        assert owner.refused(5, "api-key", word, other) == (
+            f"frost: you have no API key {other}. See your keys: frost account api-key list\n"
+        )
+    assert owner.raw("GET", f"/api-keys/{TERRAFORM}").status == 404
+
+
+def test_K40_a_name_is_no_id_but_leads_to_it(owner: Account) -> None:
+    made = owner.done("api-key", "create", "--name", "Named Once", "--scopes", "dns:read")["apiKey"]
+    assert made["id"] in owner.refused(5, "api-key", "revoke", "named once")
+    assert owner.keys()[made["id"]]["status"] == "active"
+
+
+def test_K42_scopes_are_served_lines_without_the_wildcard(owner: Account) -> None:
+    lines = owner.run("api-key", "scopes").out.splitlines()
+    assert lines[0] == "SCOPE"
+    assert {"compute:read", "compute:*", "sessions:pty", "organizations:write"} <= set(lines)
+    assert all(len(line.split(":")) == 2 for line in lines[1:])
+    items = owner.done("api-key", "scopes")["items"]
+    assert [one["scope"] for one in items] == lines[1:]
+    assert "*" not in lines
+
+
+def test_K43_every_listed_scope_is_accepted_for_who_holds_everything(owner: Account) -> None:
+    every = [one["scope"] for one in owner.done("api-key", "scopes")["items"]]
+    assert owner.done(*CREATE, ",".join(every))["apiKey"]["scopes"] == every
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("  ci  ", "ci"), ("c\u200bi", "ci"), ("e\u0301te\u0301", "\u00e9t\u00e9"), ("x" * 100, "x" * 100)],
+)
+def test_K46_a_name_is_normalised_first(owner: Account, name: str, kept: str) -> None:
+    assert owner.done("api-key", "create", "--name", name, "--scopes", "dns:read")["apiKey"]["name"] == kept
+
+
+@pytest.mark.parametrize("name", ["", "x", "x\u200b\u200b", "x" * 101])
+def test_K46_a_name_has_2_to_100_characters(owner: Account, name: str) -> None:
+    result = owner.run("api-key", "create", "--name", name, "--scopes", "dns:read", "-o", "json")
+    assert (result.code, result.error()["code"]) == (2, "INVALID_API_KEY_NAME")
+    assert "2 to 100" in result.error()["message"]
+
+
+@pytest.mark.parametrize("word", ["get", "revoke", "delete", "rotate"])
+@pytest.mark.parametrize("identifier", ["../me", "a/b", "..", "%2e%2e", "a\\b", "", "x\n"])
+def test_K47_an_id_with_path_characters_is_refused_before_anything_is_sent(
+    owner: Account, word: str, identifier: str
+) -> None:
+    result = owner.run("api-key", word, identifier, "-d")
+    assert (result.code, result.out) == (2, "")
+    assert "/api/" not in result.err
+
+
+def test_keys_of_a_member_are_in_the_tenants_they_may_enter(demo_platform: Path) -> None:
+    home = opened(demo_platform)
+    try:
+        home.sign_in(MEMBER)
+        found = Account(home).keys()
+        assert {one["creatorEmail"] for one in found.values()} == {MEMBER}
+        assert "Data Lake" not in {one["tenantName"] for one in found.values()}
+    finally:
+        home.remove()

@@ -1,0 +1,177 @@
+"""checklist E: sessions on all devices; N: what needs a person, what a key and a workload may."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import yaml
+
+from tests.acceptance.account import TENANT, Account, Key, instant
+from tests.acceptance.people import MEMBER
+from tests.conftest import opened
+from tests.homes import Answer
+from tests.service.clusters import GRANT, JWT_TYPE, Cluster
+
+NEED_PERSON = [
+    ("api-key", "list"),
+    ("api-key", "create", "--name", "another", "--scopes", "compute:read"),
+    ("session", "list"),
+    ("session", "revoke-all"),
+    ("delete", "--yes"),
+]
+
+
+@pytest.fixture
+def owner(demo_platform: Path) -> Iterator[Account]:
+    home = opened(demo_platform)
+    home.sign_in()
+    yield Account(home)
+    home.remove()
+
+
+@pytest.fixture(scope="module")
+def kept(demo_platform: Path) -> Iterator[Account]:
+    """Somebody whose sessions stay, for the tests that end none."""
+    home = opened(demo_platform)
+    home.sign_in()
+    yield Account(home)
+    home.remove()
+
+
+def test_E01_sessions_say_device_place_and_times_and_this_one_is_marked(kept: Account) -> None:
+    found = kept.done("session", "list")["items"]
+    assert len(found) > 2
+    assert [one["current"] for one in found].count(True) == 1
+    assert all(one["device"] and one["place"] and instant(one["startedAt"]) for one in found)
+    seen = [instant(one["lastSeenAt"]) for one in found]
+    assert seen == sorted(seen, reverse=True)
+    lines = kept.run("sessions", "list").out.splitlines()
+    assert lines[0].split("  ")[1].startswith("DEVICE")
+    (marked,) = [line for line in lines if line.startswith("* ")]
+    assert "this machine" in marked
+
+
+def test_E02_E03_every_session_ends_this_one_too_and_the_next_command_names_login(owner: Account) -> None:
+    here, elsewhere = owner.home.token(), _elsewhere(owner)
+    active = len(owner.done("session", "list")["items"])
+    assert owner.done("session", "revoke-all") == {"ended": active}
+    for words in (("session", "list"), ("profile",), ("api-key", "list")):
+        assert "frost login" in owner.refused(3, *words)
+    for token in (here, elsewhere):
+        assert owner.home.request("GET", "/api/v1/me", token=token).status == 401
+    assert here not in owner.home.config.read_text()
+    owner.home.sign_in()
+    assert len(owner.done("session", "list")["items"]) == 1
+
+
+def test_E03_another_device_is_told_to_sign_in_as_well(owner: Account) -> None:
+    other = owner.home.frost("login", "--context", "other", "--endpoint", f"unix:{owner.home.socket}")
+    assert other.code == 0
+    assert owner.home.frost("config", "use-context", "local").code == 0
+    assert owner.run("session", "revoke-all").code == 0
+    said = owner.refused(3, "session", "list", FROST_CONTEXT="other")
+    assert "frost login" in said
+
+
+def test_E04_api_keys_go_on(owner: Account) -> None:
+    key = Key(owner, "compute:read")
+    assert owner.run("session", "revoke-all").code == 0
+    assert key.use("GET", "/resources/instance") == 200
+
+
+def test_E05_a_refresh_token_is_worth_nothing_afterwards(owner: Account) -> None:
+    document = yaml.safe_load(owner.home.config.read_text())
+    token = document["contexts"]["local"]["credentials"]["refresh_token"]
+    assert owner.run("session", "revoke-all").code == 0
+    form = {"grant_type": "refresh_token", "client_id": "frost-cli", "refresh_token": token}
+    assert _form(owner, "/issuer/token", form).status == 400
+
+
+def test_E06_on_the_command_line_nobody_is_asked(owner: Account) -> None:
+    assert "--yes" not in owner.run("session", "revoke-all", "--help").out
+    result = owner.run("session", "revoke-all")
+    assert (result.code, result.out) == (0, "")
+    assert "this one too" in result.err
+
+
+@pytest.mark.parametrize("scope", ["sessions:write", "sessions:*"])
+def test_E07_scopes_for_interactive_sessions_reach_no_sign_in(kept: Account, scope: str) -> None:
+    key = Key(kept, scope)
+    assert key.ask("GET", "/api/v1/sessions").status == 403
+    assert key.ask("POST", "/api/v1/sessions/revoke-all").status == 403
+
+
+@pytest.mark.parametrize("words", NEED_PERSON, ids=" ".join)
+def test_N03_K44_what_needs_a_person_is_refused_with_a_key_and_names_login(
+    kept: Account, words: tuple[str, ...]
+) -> None:
+    context = kept.context("compute:*", "organizations:*")
+    assert "frost login --context NAME" in kept.refused(4, *words, FROST_CONTEXT=context)
+
+
+def test_N04_what_needs_a_person_is_refused_with_a_workloads_token(kept: Account) -> None:
+    token = _workload_token(kept)
+    document = yaml.safe_load(kept.home.config.read_text())
+    document["contexts"]["workload"] = {
+        "api_endpoint": f"unix:{kept.home.socket}",
+        "credentials": {"access_token": token},
+    }
+    kept.home.config.write_text(yaml.safe_dump(document))
+    assert kept.done("profile", FROST_CONTEXT="workload")["credential"]["kind"] == "workload"
+    assert "workload identity" in kept.run("profile", FROST_CONTEXT="workload").out
+    for words in NEED_PERSON:
+        assert "frost login" in kept.refused(4, *words, FROST_CONTEXT="workload")
+    listed = kept.home.frost("iam", "policy", "list", env={"FROST_CONTEXT": "workload"})
+    assert (listed.code, listed.out) == (4, "")
+    assert "frost login" in listed.err
+
+
+def test_N05_a_missing_scope_is_named(kept: Account) -> None:
+    key = Key(kept, "storage:read")
+    answer = key.ask("GET", f"{TENANT}/resources/instance")
+    assert (answer.status, answer.json()["error"]["details"]) == (403, {"scope": "compute:read"})
+    context = kept.context("storage:read")
+    result = kept.home.frost("tenant", "list", env={"FROST_CONTEXT": context})
+    assert (result.code, result.out) == (4, "")
+    assert "organizations:read" in result.err
+
+
+def _elsewhere(owner: Account) -> str:
+    """The access token of a session on another device of the same person."""
+    name = "elsewhere"
+    assert owner.home.frost("login", "--context", name, "--endpoint", f"unix:{owner.home.socket}").code == 0
+    document = yaml.safe_load(owner.home.config.read_text())
+    assert owner.home.frost("config", "use-context", "local").code == 0
+    return str(document["contexts"][name]["credentials"]["access_token"])
+
+
+def _form(owner: Account, path: str, form: dict[str, str]) -> Answer:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    return owner.home.request("POST", path, body=urlencode(form).encode(), headers=headers)
+
+
+def _workload_token(account: Account) -> str:
+    """The token of a service account of the world, exchanged for its cluster's own."""
+    cluster = Cluster(_Raw(account))  # type: ignore[arg-type]  # it is asked through the socket here
+    assert cluster.register().status == 200
+    form = {
+        "grant_type": GRANT,
+        "subject_token_type": JWT_TYPE,
+        "subject_token": cluster.token("shop", "checkout"),
+    }
+    answer = _form(account, "/api/v1/auth/workload-token", form)
+    assert answer.status == 200, answer
+    return str(answer.json()["access_token"])
+
+
+class _Raw:
+    """What `Cluster` needs of a platform: requests as the person signed in."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+
+    def ask(self, method: str, path: str, *, as_: str, body: Any) -> Answer:
+        assert as_ != MEMBER
+        return self.account.home.request(method, path, body=body, token=self.account.home.token())

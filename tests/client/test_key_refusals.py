@@ -1,0 +1,55 @@
+"""What is said of a key that was refused; what a real platform refuses is in tests/acceptance/test_account_keys.py."""
+
+from typing import Any
+
+import pytest
+
+from client.commands import key_refusals
+from client.errors import Exit, FrostError
+
+
+def told(code: str, details: Any, expires: str | None = "2030-01-01", message: str = "no") -> FrostError:
+    error = FrostError(message, code=code, details=details, exit_code=Exit.REFUSED, hint="h")
+    with pytest.raises(FrostError), key_refusals.explained(expires):
+        raise error
+    return error
+
+
+def test_a_key_whose_answer_was_lost_is_named_with_what_to_do() -> None:
+    error = told("SECRET_ALREADY_SHOWN", {"apiKeyId": "k-1"})
+    assert "key k-1 was made, but its secret was lost" in error.message
+    assert error.hint.startswith("frost account api-key delete k-1")
+
+
+def test_a_new_key_beside_an_old_one_that_could_not_be_revoked_is_told() -> None:
+    error = FrostError("nobody listens", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
+    with pytest.raises(FrostError), key_refusals.still_active("k-1"):
+        raise error
+    assert error.message == "the new key is made, but the old one still works: nobody listens"
+    assert (error.hint, error.exit_code) == ("frost account api-key revoke k-1", Exit.UNREACHABLE)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "INVALID_INPUT",
+        "INVALID_API_KEY_NAME",
+        "INVALID_SCOPE",
+        "WILDCARD_SCOPE_NOT_ALLOWED",
+        "SCOPE_EXCEEDS_AUTHOR",
+        "API_KEY_LIFETIME_EXCEEDS_MAX",
+        "API_KEY_EXPIRY_IN_PAST",
+        "SECRET_ALREADY_SHOWN",
+        "SOMETHING_ELSE",
+    ],
+)
+@pytest.mark.parametrize("expires", [None, "2030-01-01", "2030-01-01T00:00:00Z"])
+@pytest.mark.parametrize(
+    "details",
+    [None, {}, {"scope": 7, "lacks": 7, "member": 7, "latest": 7, "expiresAt": [], "now": {}, "apiKeyId": "\x1b[2J"}],
+)
+def test_details_of_another_shape_break_nothing_and_reach_no_terminal(
+    code: str, expires: str | None, details: Any
+) -> None:
+    error = told(code, details, expires)
+    assert "\x1b" not in error.message + error.hint

@@ -1,0 +1,335 @@
+"""Attacks on keys, tokens and the limits around them. hostile B07, C02, C04, C05, C11, C14, C15, D01, D02, D04, D08"""
+
+import http.client
+import itertools
+import json
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from service.access import keys
+from service.clock import wire_time
+from service.db import tables
+from service.db.engine import Database
+from service.errors import Refusal
+from tests.homes import UnixConnection
+from tests.service.access import Iam, allow, code
+from tests.service.account import Key
+from tests.service.inside import Inside
+from tests.service.running import (
+    BOREALIS_STAGING,
+    NOBODY,
+    OUTSIDER,
+    OWNER,
+    STAGING,
+    VIEWER,
+    WEB_SHOP,
+    Running,
+)
+from tests.service.test_daemon import tcp_address
+
+PREFIX_MATES = "fmk_aaaaaaaa"
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[Running]:
+    """A platform on TCP as well, behind no proxy."""
+    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def proxied() -> Iterator[Running]:
+    """The same behind a proxy on this machine that it was told of."""
+    with Running(None, "demo", "--listen", "127.0.0.1:0", FROST_PLATFORM_PROXIES="127.0.0.1") as running:
+        yield running
+
+
+def tcp(platform: Running, source: str = "127.0.0.1") -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(*tcp_address(platform), timeout=10, source_address=(source, 0))
+
+
+def status(connection: http.client.HTTPConnection, secret: str, path: str = "/api/v1/me", **headers: str) -> int:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("GET", path, headers={"X-API-Key": secret, **sent})
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+def like(prefix: str) -> str:
+    """A well-formed key that begins so and is nobody's."""
+    body = prefix.removeprefix(keys.MARK) + keys.mint()[12:34]
+    return keys.MARK + body + keys.checksum(body)
+
+
+# B07
+
+
+@pytest.mark.parametrize(
+    ("path", "header", "body"),
+    [
+        (path, header, body)
+        for path, header, body in itertools.product((WEB_SHOP, STAGING), (None, WEB_SHOP, STAGING), (None, STAGING))
+        if STAGING in (path, header, body)
+    ],
+)
+def test_b07_a_key_that_names_another_tenant_anywhere_is_refused(
+    network: Running, path: str, header: str | None, body: str | None
+) -> None:
+    key = Key(network, "organizations:*", "compute:*")
+    headers = {"X-Tenant-Id": header} if header else {}
+    content = {"displayName": "Web Shop"} | ({"tenantId": body} if body else {})
+    refused = key.use("PATCH", f"/api/v1/tenants/{path}", content, **headers)
+    assert refused.status in (400, 403)
+    assert code(refused)[1] in ("TENANT_ACCESS_DENIED", "INVALID_INPUT")
+
+
+def test_b07_a_disagreement_is_refused_though_each_alone_would_pass(network: Running) -> None:
+    """The owner enters both tenants; a request must still mean one."""
+    path = f"/api/v1/tenants/{WEB_SHOP}"
+    assert network.get(path, as_=OWNER, headers={"X-Tenant-Id": WEB_SHOP}).status == 200
+    for other in (STAGING, BOREALIS_STAGING, NOBODY, "x"):
+        answer = network.get(path, as_=OWNER, headers={"X-Tenant-Id": other})
+        assert code(answer) == (403, "TENANT_ACCESS_DENIED")
+    key = Key(network, "organizations:read")
+    assert code(key.use("GET", "/api/v1/tenants", **{"X-Tenant-Id": STAGING})) == (403, "TENANT_ACCESS_DENIED")
+
+
+# C02
+
+
+def test_c02_unknown_revoked_and_wrong_keys_take_the_same_time_and_words(inside: Inside) -> None:
+    platform, revoked = inside.platform, inside.stored_key(revoked_at=datetime.now(UTC))
+    tries = {"unknown": keys.mint(), "revoked": revoked, "wrong": like(keys.prefix(revoked))}
+    taken: dict[str, list[int]] = {name: [] for name in tries}
+    words = set()
+    for _ in range(1_700):
+        for name, secret in tries.items():
+            began = time.perf_counter_ns()
+            with pytest.raises(Refusal) as refused:
+                keys.caller_of(platform, secret, request_id="r", peer_uid=None)
+            taken[name].append(time.perf_counter_ns() - began)
+            words.add((refused.value.status_code, json.dumps(refused.value.body)))
+    assert len(words) == 1
+    medians = {name: statistics.median(times) for name, times in taken.items()}
+    assert max(medians.values()) < 1.3 * min(medians.values()), medians
+
+
+# C04, C14
+
+
+@pytest.mark.parametrize("ending", ["revoke", "account"])
+def test_c04_c14_nothing_succeeds_that_starts_after_the_answer(
+    cluster_pair: tuple[Running, Running], ending: str
+) -> None:
+    """Eight connections to two processes keep asking while the key is ended."""
+    key = Key(cluster_pair[0], "compute:read", person=VIEWER, rateLimit=60_000)
+    over = threading.Event()
+    moments: list[tuple[float, int]] = []
+
+    def ask(number: int) -> None:
+        connection = UnixConnection(cluster_pair[number % 2].socket)
+        after = 0
+        while after < 125:
+            after += over.is_set()
+            began = time.perf_counter()
+            moments.append((began, status(connection, key.secret)))
+
+    with ThreadPoolExecutor(8) as threads:
+        asking = [threads.submit(ask, number) for number in range(8)]
+        while len(moments) < 100:
+            time.sleep(0.005)
+        leave = key.revoke if ending == "revoke" else lambda: key.platform.ask("DELETE", "/api/v1/me", as_=VIEWER)
+        answer = leave()
+        ended = time.perf_counter()
+        over.set()
+        for done in asking:
+            done.result()
+    assert answer.status == 200
+    before = Counter(status for began, status in moments if began < ended)
+    after = Counter(status for began, status in moments if began >= ended)
+    assert before[200] > 0
+    assert sum(after.values()) >= 900
+    assert set(after) <= {401, 429}
+
+
+# C05
+
+
+def test_c05_ten_thousand_keys_share_no_prefix() -> None:
+    minted = {keys.prefix(keys.mint()) for _ in range(10_000)}
+    assert len(minted) == 10_000
+
+
+# C11, and K31: the service's clock alone says what has expired
+
+
+def test_c11_expiry_is_told_by_the_services_clock_alone() -> None:
+    start = datetime(2027, 5, 1, 12, 0, 0, tzinfo=UTC)
+    platform = Running(FROST_CLOCK=wire_time(start))
+    with platform:
+        key = Key(platform, "compute:read", expiresAt=wire_time(start + timedelta(hours=1)))
+        for date in ("Sat, 29 May 2027 12:00:00 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"):
+            assert key.use(Date=date).status == 200
+        platform.stop()
+        for seconds, expected in ((3599, 200), (3600, 401)):
+            platform.variables["FROST_CLOCK"] = wire_time(start + timedelta(seconds=seconds))
+            platform.start()
+            assert key.use().status == expected
+            platform.stop()
+
+
+# C15
+
+
+def test_c15_the_secret_of_a_key_is_found_nowhere(own: Running) -> None:
+    """Used rightly, put into every wrong place, and in the middle of a failure."""
+    iam, key = Iam(own), Key(own, "organizations:*", "compute:*", name="searched for")
+    secret = key.secret
+    key.use()
+    key.use("POST", f"/api/v1/tenants/{WEB_SHOP}/resources/instance", {"name": "n1", "region": "se-sto-1"})
+    own.get(f"/api/v1/me?key={secret}", as_=OWNER)
+    own.get(f"/api/v1/tenants/{WEB_SHOP}/api-keys/{secret}", as_=OWNER)
+    own.ask("DELETE", f"/api/v1/tenants/{WEB_SHOP}/api-keys/{secret}", as_=OWNER)
+    own.get("/api/v1/me", headers={"Authorization": f"Bearer {secret}"})
+    own.get("/api/v1/me", headers={"X-API-Key": secret, "X-Request-Id": secret})
+    iam.ask("POST", "/api-keys", {"name": "x", "scopes": [secret]})
+    iam.ask("POST", "/api-keys", {"name": "x" * 200, "scopes": ["compute:read"], "expiresAt": secret})
+    opened = Database(own.database_url)
+    with opened.write() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER full BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'the log is full'); END"
+        )
+    assert key.use("PATCH", f"/api/v1/tenants/{WEB_SHOP}", {"displayName": "x"}).status == 500
+    with opened.write() as connection:
+        connection.exec_driver_sql("DROP TRIGGER full")
+    rotated = key.manage("POST", "/rotate", {}).json()["key"]
+    places = {str(path): path.read_bytes() for path in own.folder.iterdir() if path.is_file()}
+    places["log"] = own.log.encode()
+    with opened.read() as connection:
+        places["audit"] = repr(connection.execute(select(tables.audit_log)).all()).encode()
+    opened.close()
+    assert {name.rpartition("/")[2] for name in places} >= {"platform.db", "platform.db-wal", "log", "audit"}
+    assert b"Traceback" in places["log"]
+    assert b"searched for" in b"".join(places.values())
+    for name, content in places.items():
+        for plain in (secret, rotated):
+            assert plain[12:].encode() not in content, name
+
+
+# D01, D02, D04
+
+
+def test_d01_d04_guessing_from_one_address_is_refused_whatever_it_claims_to_come_from(network: Running) -> None:
+    in_use, not_used = Key(network, "compute:read"), Key(network, "compute:read")
+    guessing, elsewhere = tcp(network), tcp(network, "127.0.0.2")
+    assert status(guessing, in_use.secret) == 200
+    found = Counter(
+        status(guessing, keys.mint(), X_Forwarded_For=f"203.0.113.{number % 250}") for number in range(1_500)
+    )
+    assert set(found) == {401, 429}
+    assert found[429] > 1_000
+    # Slowed, and refused before it is looked at: a right key too, unless it was in use here already.
+    assert status(guessing, not_used.secret) == 429
+    assert status(guessing, in_use.secret) == 200
+    assert status(elsewhere, not_used.secret) == 200
+    assert not_used.use().status == 200
+
+
+def test_d02_one_prefix_from_many_addresses_is_limited_and_its_own_key_works_on(proxied: Running) -> None:
+    key = Key(proxied, "compute:read")
+    through = tcp(proxied)
+    found = Counter(
+        status(through, like(key.secret[:12]), X_Forwarded_For=f"198.51.{number // 250}.{number % 250}")
+        for number in range(200)
+    )
+    assert found[401] < 60
+    assert found[429] > 140
+    assert status(through, key.secret, X_Forwarded_For="198.51.9.9") == 200
+
+
+def test_d04_an_address_in_a_header_satisfies_no_policy_unless_a_known_proxy_says_it(
+    network: Running, proxied: Running
+) -> None:
+    listing = f"/api/v1/tenants/{WEB_SHOP}/resources/instance"
+
+    def narrowed(platform: Running) -> Key:
+        iam, key = Iam(platform), Key(platform, "compute:read", rateLimit=60_000)
+        inside: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["203.0.113.0/24"]}}
+        assert iam.attach(iam.policy("p", allow("compute:*", **inside)), "api_key", key.id).status == 204
+        return key
+
+    def shown(platform: Running, key: Key, **headers: str) -> int:
+        connection = tcp(platform, "127.0.0.1")
+        connection.request("GET", listing, headers={"X-API-Key": key.secret, **headers})
+        return len(json.loads(connection.getresponse().read())["resources"])
+
+    forged = {"X-Forwarded-For": "203.0.113.7"}
+    key = narrowed(network)
+    # The address guessed from in another test is braked; this key is known by nobody there yet.
+    status(tcp(network, "127.0.0.3"), key.secret)
+    connection = tcp(network, "127.0.0.3")
+    connection.request("GET", listing, headers={"X-API-Key": key.secret, **forged})
+    assert json.loads(connection.getresponse().read())["resources"] == []
+    key = narrowed(proxied)
+    assert shown(proxied, key, **forged) > 0
+    assert shown(proxied, key) == 0
+    # What the proxy adds comes last; what the caller wrote before it does not count.
+    assert shown(proxied, key, **{"X-Forwarded-For": "203.0.113.7, 192.0.2.1"}) == 0
+    assert shown(proxied, key, **{"X-Forwarded-For": "192.0.2.1, 203.0.113.7"}) > 0
+
+
+# D08
+
+
+def test_d08_tenants_of_others_and_of_nobody_are_refused_alike(network: Running) -> None:
+    connection = UnixConnection(network.socket)
+    token, bodies = network.token(OUTSIDER), set()
+    taken: dict[str, list[int]] = {WEB_SHOP: [], NOBODY: []}
+    for _ in range(300):
+        for tenant, times in taken.items():
+            began = time.perf_counter_ns()
+            path = f"/api/v1/tenants/{tenant}"
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+            answer = connection.getresponse()
+            bodies.add((answer.status, answer.read()))
+            times.append(time.perf_counter_ns() - began)
+    assert len(bodies) == 1
+    medians = [statistics.median(times) for times in taken.values()]
+    assert max(medians) < 1.3 * min(medians)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda own, email: own.ask("POST", "/api/v1/platform/accounts/restore", body={"email": email}),
+        lambda own, email: own.get(f"/issuer/authorize?login_hint={email}"),
+    ],
+)
+def test_d08_over_the_network_nobody_learns_which_addresses_there_are(
+    network: Running, ask: Callable[[Any, str], Any]
+) -> None:
+    """Recovery and sign-in by address exist for the owner of the machine only."""
+
+    class OverTheNetwork:
+        def ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+            connection = tcp(network, "127.0.0.4")
+            connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+        def get(self, path: str) -> tuple[int, bytes]:
+            return self.ask("GET", path)
+
+    answers = {ask(OverTheNetwork(), email) for email in (OWNER, "nobody@aurora.example")}
+    assert len(answers) == 1
+    assert next(iter(answers))[0] == 404

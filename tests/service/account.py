@@ -1,0 +1,44 @@
+"""A running platform as tests of the account use it: keys made and used, one function a route."""
+
+from typing import Any
+
+from tests.homes import Answer
+from tests.service.running import OWNER, WEB_SHOP, Running
+
+
+def keys_of(tenant: str = WEB_SHOP) -> str:
+    return f"/api/v1/tenants/{tenant}/api-keys"
+
+
+def create(platform: Running, *scopes: str, person: str = OWNER, tenant: str = WEB_SHOP, **members: Any) -> Answer:
+    """An attempt to make a key; `scopes` None leaves them out."""
+    headers = members.pop("headers", {})
+    body = {"name": "test key", "scopes": list(scopes)} | members
+    return platform.ask("POST", keys_of(tenant), as_=person, body=body, headers=headers)
+
+
+class Key:
+    """A key that was made, and what is done with it."""
+
+    def __init__(self, platform: Running, *scopes: str, person: str = OWNER, tenant: str = WEB_SHOP, **members: Any):
+        answer = create(platform, *scopes, person=person, tenant=tenant, **members)
+        assert answer.status == 201, answer
+        self.platform, self.person, self.tenant = platform, person, tenant
+        self.made: dict[str, Any] = answer.json()["apiKey"]
+        self.secret: str = answer.json()["key"]
+        self.id: str = self.made["id"]
+
+    @property
+    def path(self) -> str:
+        return f"{keys_of(self.tenant)}/{self.id}"
+
+    def use(self, method: str = "GET", path: str = "/api/v1/me", body: Any = None, **headers: str) -> Answer:
+        """A request with the key."""
+        return self.platform.ask(method, path, body=body, headers={"X-API-Key": self.secret, **headers})
+
+    def manage(self, method: str, suffix: str = "", body: Any = None) -> Answer:
+        """A request of its maker about the key."""
+        return self.platform.ask(method, self.path + suffix, as_=self.person, body=body)
+
+    def revoke(self) -> Answer:
+        return self.manage("POST", "/revoke")

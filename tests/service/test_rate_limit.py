@@ -1,0 +1,108 @@
+"""The rate limit of a key: exact under concurrency and across processes. checklist K32; hostile D03"""
+
+import http.client
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import text
+
+from service.access import ratelimit
+from service.db.engine import Database
+from tests.homes import UnixConnection
+from tests.service.account import Key
+from tests.service.conftest import KINDS
+from tests.service.running import Running
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+def burst(platforms: list[Running], secret: str, count: int, connections: int = 16) -> Counter[int]:
+    """The statuses of `count` requests on so many connections at once, shared out over the processes."""
+
+    def ask(number: int) -> list[int]:
+        connection: http.client.HTTPConnection = UnixConnection(platforms[number % len(platforms)].socket)
+        statuses = []
+        for _ in range(number, count, connections):
+            connection.request("GET", "/api/v1/me", headers={"X-API-Key": secret})
+            answer = connection.getresponse()
+            answer.read()
+            statuses.append(answer.status)
+        connection.close()
+        return statuses
+
+    with ThreadPoolExecutor(connections) as threads:
+        return Counter(status for statuses in threads.map(ask, range(connections)) for status in statuses)
+
+
+def test_of_one_request_too_many_exactly_one_is_refused_with_when_to_come_back(platform: Running) -> None:
+    key = Key(platform, "compute:read", rateLimit=4)
+    assert burst([platform], key.secret, 5) == {200: 4, 429: 1}
+    refused = key.use()
+    wait = int(refused.headers["retry-after"])
+    assert (refused.status, refused.json()) == (
+        429,
+        {
+            "error": "rate limit exceeded",
+            "message": f"Too many requests. Please retry after {wait} seconds.",
+            "retry_after": wait,
+        },
+    )
+    assert 1 <= wait <= 15
+
+
+def test_the_allowance_comes_back_evenly_and_no_edge_of_a_window_gives_it_twice(database: Database) -> None:
+    """Sixty a minute: sixty at once, then one a second. The stored instant is moved back instead of waiting."""
+
+    def ask() -> bool:
+        with database.write() as connection:
+            return ratelimit.take(connection, "key", 60) is None
+
+    def later(seconds: float) -> None:
+        with database.write() as connection:
+            moved = "UPDATE rate_limits SET full_at = full_at - :by"
+            connection.execute(text(moved), {"by": int(seconds * 1_000_000)})
+
+    assert [ask() for _ in range(61)] == [True] * 60 + [False]
+    later(1)
+    assert [ask() for _ in range(2)] == [True, False]
+    later(29)
+    assert [ask() for _ in range(30)].count(True) == 29
+    later(600)
+    assert [ask() for _ in range(62)].count(True) == 60
+
+
+def test_a_clock_that_was_set_back_locks_nobody_out(database: Database) -> None:
+    with database.write() as connection:
+        assert ratelimit.take(connection, "key", 60) is None
+        connection.execute(text("UPDATE rate_limits SET full_at = full_at + 3600000000"))
+        assert ratelimit.take(connection, "key", 60) is None
+
+
+def test_another_key_of_the_same_person_is_not_affected(platform: Running) -> None:
+    one, other = Key(platform, "compute:read", rateLimit=1), Key(platform, "compute:read", rateLimit=1)
+    assert [one.use().status, one.use().status, other.use().status] == [200, 429, 200]
+
+
+def test_a_larger_limit_counts_from_the_next_request_on(platform: Running) -> None:
+    key = Key(platform, "compute:read", rateLimit=1)
+    assert [key.use().status, key.use().status] == [200, 429]
+    key.manage("PATCH", body={"rateLimit": 60_000})
+    assert key.use().status == 200
+
+
+def test_two_processes_share_the_allowance(cluster_pair: tuple[Running, Running]) -> None:
+    key = Key(cluster_pair[0], "compute:read", rateLimit=20)
+    assert burst(list(cluster_pair), key.secret, 61) == {200: 20, 429: 41}
+
+
+def test_forged_addresses_change_nothing(platform: Running) -> None:
+    key = Key(platform, "compute:read", rateLimit=1)
+    assert key.use().status == 200
+    assert [key.use(**{"X-Forwarded-For": f"203.0.113.{n}"}).status for n in range(3)] == [429] * 3

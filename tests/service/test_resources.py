@@ -1,0 +1,293 @@
+"""Resources and interactive sessions: scopes, roles and policies decide each operation on each resource.
+
+contract: API key (Scope rules); checklist K13 to K20, K41, N05 to N07
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from service.db.engine import Database
+from service.db.tables import audit_log, memberships
+from tests.homes import Answer
+from tests.service.access import Iam, allow, code, deny, details
+from tests.service.account import Key
+from tests.service.conftest import KINDS
+from tests.service.running import (
+    MEMBER,
+    NOBODY,
+    OUTSIDER,
+    OWNER,
+    REGIONAL,
+    STAGING,
+    VIEWER,
+    WEB_SHOP,
+    Running,
+)
+
+INSTANCE = "8291a3dc-a168-4a92-abf8-e39f54334862"  # checkout-web-01, running, tags app=checkout tier=web
+VOLUME = "c1751566-5cbd-489a-95e3-b4c26c3249a9"
+DATABASE = "78fe8579-b371-45e3-b560-bdcf5a870ede"
+CLUSTER = "0c3073d2-03ba-4893-8d12-379c943c8a92"
+DEFAULT_GROUP = "6594190f-555e-4fc9-8675-1bc47d648523"
+ELSEWHERE = "1878eb0d-292e-4028-955b-7e7583b1e2a2"  # an instance of Staging
+NEW = {"name": "made-here", "region": "se-sto-1"}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+def kind(name: str, identifier: str = "", verb: str = "", tenant: str = WEB_SHOP) -> str:
+    return "/".join(part for part in (f"/api/v1/tenants/{tenant}/resources/{name}", identifier, verb) if part)
+
+
+def interactive(name: str) -> str:
+    return f"/api/v1/tenants/{WEB_SHOP}/interactive/{name}"
+
+
+def made(platform: Running, name: str = "instance", person: str = OWNER, **members: Any) -> dict[str, Any]:
+    answer = platform.ask("POST", kind(name), as_=person, body=NEW | members)
+    assert answer.status == 201, answer
+    return dict(answer.json())
+
+
+def every_mutation(platform: Running, ask: Callable[..., Answer]) -> dict[str, Answer]:
+    """What each operation on a compute resource answers; the resource is the owner's own."""
+    one = made(platform)["id"]
+    answers = {"create": ask("POST", kind("instance"), NEW)}
+    answers["update"] = ask("PATCH", kind("instance", one), {"name": "renamed", "tags": {"a": "b"}})
+    for verb in ("stop", "start", "restart"):
+        answers[verb] = ask("POST", kind("instance", one, verb))
+    answers["delete"] = ask("DELETE", kind("instance", one))
+    return answers
+
+
+def test_compute_write_covers_every_mutation_and_not_reading(platform: Running) -> None:
+    key = Key(platform, "compute:write")
+    statuses = {name: answer.status for name, answer in every_mutation(platform, key.use).items()}
+    assert statuses == {"create": 201, "update": 200, "stop": 200, "start": 200, "restart": 200, "delete": 204}
+    for path in (kind("instance"), kind("instance", INSTANCE)):
+        refused = key.use("GET", path)
+        assert code(refused) == (403, "INSUFFICIENT_SCOPE")
+        assert details(refused) == {"scope": "compute:read"}
+
+
+def test_compute_read_reads_and_lists_and_mutates_nothing(platform: Running) -> None:
+    key = Key(platform, "compute:read")
+    assert key.use("GET", kind("instance", INSTANCE)).json()["name"] == "checkout-web-01"
+    assert key.use("GET", kind("instance")).json()["resources"]
+    for answer in every_mutation(platform, key.use).values():
+        assert code(answer) == (403, "INSUFFICIENT_SCOPE")
+        assert details(answer) == {"scope": "compute:write"}
+
+
+def test_the_wildcard_of_a_service_is_both_and_stays_in_its_service(platform: Running) -> None:
+    key = Key(platform, "compute:*")
+    assert key.use("GET", kind("instance")).status == 200
+    assert all(answer.status < 300 for answer in every_mutation(platform, key.use).values())
+    refused = key.use("GET", kind("volume", VOLUME))
+    assert code(refused) == (403, "INSUFFICIENT_SCOPE")
+    assert details(refused) == {"scope": "storage:read"}
+
+
+@pytest.mark.parametrize("path", [kind("instance"), kind("instance", INSTANCE), "/api/v1/me", "/api/v1/scopes"])
+def test_a_key_of_finer_scopes_is_denied_everywhere_even_when_a_policy_allows(platform: Running, path: str) -> None:
+    key = Key(platform, "compute:instances:read", "compute:instances:list", "compute:start")
+    iam = Iam(platform)
+    iam.attach(iam.policy("p", allow("*")), "api_key", key.id)
+    assert code(key.use("GET", path)) == (403, "INSUFFICIENT_SCOPE")
+    assert code(key.use("GET", key.path)) == (403, "INSUFFICIENT_SCOPE")
+
+
+def test_finer_scopes_beside_coarse_ones_add_nothing(platform: Running) -> None:
+    key = Key(platform, "compute:read", "compute:instances:start")
+    assert key.use("GET", kind("instance", INSTANCE)).status == 200
+    assert code(key.use("POST", kind("instance", INSTANCE, "start"))) == (403, "INSUFFICIENT_SCOPE")
+
+
+OPENINGS = {
+    "port-forwards": (INSTANCE, "sessions:forward"),
+    "database-consoles": (DATABASE, "sessions:forward"),
+    "shells": (INSTANCE, "sessions:pty"),
+    "cluster-proxies": (CLUSTER, "sessions:write"),
+}
+
+
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        ["sessions:forward"],
+        ["sessions:pty"],
+        ["sessions:write"],
+        ["sessions:*"],
+        ["compute:write", "compute:*", "kubernetes:write", "kubernetes:*", "database:*"],
+    ],
+)
+def test_interactive_scopes_are_needed_and_substitute_for_nothing(platform: Running, scopes: list[str]) -> None:
+    key = Key(platform, *scopes)
+    for name, (resource, needed) in OPENINGS.items():
+        answer = key.use("POST", interactive(name), {"resourceId": resource})
+        if needed in scopes or "sessions:*" in scopes:
+            assert answer.json()["decision"] == "allowed"
+        else:
+            assert code(answer) == (403, "INSUFFICIENT_SCOPE")
+            assert details(answer) == {"scope": needed}
+    if scopes == ["sessions:*"]:
+        assert code(key.use("GET", kind("instance"))) == (403, "INSUFFICIENT_SCOPE")
+
+
+def test_an_interactive_session_is_opened_to_the_right_kind_of_this_tenant_and_audited(
+    platform: Running,
+) -> None:
+    def open_(name: str, resource: str, person: str = MEMBER) -> Answer:
+        return platform.ask("POST", interactive(name), as_=person, body={"resourceId": resource})
+
+    assert open_("shells", INSTANCE).status == 200
+    for name, resource in (("shells", DATABASE), ("cluster-proxies", INSTANCE), ("shells", ELSEWHERE), ("shells", "x")):
+        assert code(open_(name, resource)) == (404, "NOT_FOUND")
+    assert code(open_("shells", INSTANCE, VIEWER)) == (403, "INSUFFICIENT_PERMISSIONS")
+    opened = Database(platform.database_url)
+    with opened.read() as connection:
+        query = select(audit_log).where(audit_log.c.operation == "interactive.open", audit_log.c.outcome == "done")
+        entry = connection.execute(query.order_by(audit_log.c.id.desc())).first()
+    opened.close()
+    assert entry is not None
+    assert (entry.target, entry.details) == (f"instance:{INSTANCE}", {"operation": "sessions:shells:open"})
+
+
+def test_people_do_what_their_role_gives(platform: Running) -> None:
+    def viewer(method: str, path: str, body: Any = None) -> Answer:
+        return platform.ask(method, path, as_=VIEWER, body=body)
+
+    assert viewer("GET", kind("instance", INSTANCE)).status == 200
+    assert viewer("GET", kind("instance")).status == 200
+    refused = viewer("GET", kind("volume", VOLUME))
+    assert code(refused) == (403, "INSUFFICIENT_PERMISSIONS")
+    assert refused.json()["error"]["required_permission"] == "storage:volumes:read"
+    assert {code(answer) for answer in every_mutation(platform, viewer).values()} == {(403, "INSUFFICIENT_PERMISSIONS")}
+    assert code(platform.get(kind("instance"), as_=OUTSIDER)) == (403, "TENANT_ACCESS_DENIED")
+
+
+def test_a_role_with_conditions_is_decided_on_region_and_tags_of_each_resource(platform: Running) -> None:
+    here = {"region": "fi-hel-1"}
+    dev, prod = {"tags": {"env": "dev"}}, {"tags": {"env": "prod"}}
+    path = kind("instance", tenant=STAGING)
+
+    def regional(method: str, path: str, body: Any = None) -> Answer:
+        return platform.ask(method, path, as_=REGIONAL, body=body)
+
+    mine = regional("POST", path, NEW | here | dev)
+    assert mine.status == 201
+    for other in (NEW | here | prod, NEW | here, NEW | dev):
+        assert code(regional("POST", path, other)) == (403, "INSUFFICIENT_PERMISSIONS")
+    assert regional("GET", f"{path}/{mine.json()['id']}").status == 200
+    assert code(regional("GET", f"{path}/{ELSEWHERE}")) == (403, "INSUFFICIENT_PERMISSIONS")
+    listed = regional("GET", f"{path}?limit=200").json()["resources"]
+    assert {one["region"] for one in listed} == {"fi-hel-1"}
+    assert len(listed) < len(platform.get(f"{path}?limit=200", as_=OWNER).json()["resources"])
+    key = Key(platform, "compute:*", person=REGIONAL, tenant=STAGING)
+    assert key.use("GET", f"{path}/{mine.json()['id']}").status == 200
+    assert code(key.use("GET", f"{path}/{ELSEWHERE}")) == (403, "INSUFFICIENT_PERMISSIONS")
+
+
+def test_a_policy_narrows_a_key_to_its_resources_and_a_deny_wins(platform: Running) -> None:
+    iam, key = Iam(platform), Key(platform, "compute:*", "storage:*")
+    narrow = iam.policy("narrow", allow("compute:*", targets=(f"frn:compute:*:*:instances/{INSTANCE}",)))
+    iam.attach(narrow, "api_key", key.id)
+    assert key.use("GET", kind("instance", INSTANCE)).status == 200
+    assert [one["id"] for one in key.use("GET", kind("instance")).json()["resources"]] == [INSTANCE]
+    other = made(platform)["id"]
+    assert code(key.use("GET", kind("instance", other))) == (403, "INSUFFICIENT_PERMISSIONS")
+    assert code(key.use("GET", kind("volume"))) == (403, "INSUFFICIENT_PERMISSIONS")
+    iam.attach(iam.policy("shut", deny("compute:instances:read")), "api_key", key.id)
+    refused = key.use("GET", kind("instance", INSTANCE))
+    assert details(refused) == {"reason": "explicit_deny"}
+
+
+def test_a_policy_cannot_widen_a_key(platform: Running) -> None:
+    iam, key = Iam(platform), Key(platform, "compute:read")
+    iam.attach(iam.policy("wide", allow("*")), "api_key", key.id)
+    assert code(key.use("POST", kind("instance", INSTANCE, "stop"))) == (403, "INSUFFICIENT_SCOPE")
+    viewers = Key(platform, "compute:read", person=VIEWER)
+    iam.attach(iam.policy("wide too", allow("*")), "api_key", viewers.id)
+    assert code(viewers.use("GET", kind("volume", VOLUME))) == (403, "INSUFFICIENT_SCOPE")
+
+
+def test_a_key_loses_with_its_maker_on_the_next_request(platform: Running) -> None:
+    key = Key(platform, "compute:*", person=MEMBER)
+    assert key.use("POST", kind("instance"), NEW).status == 201
+    opened = Database(platform.database_url)
+
+    def has_role(role: str) -> None:
+        member = "9be37e75-5512-480a-ac08-d7e9a1984954"
+        with opened.write() as connection:
+            connection.execute(update(memberships).where(memberships.c.user_id == member).values(role=role))
+
+    has_role("viewer")
+    assert code(key.use("POST", kind("instance"), NEW)) == (403, "INSUFFICIENT_PERMISSIONS")
+    assert key.use("GET", kind("instance", INSTANCE)).status == 200
+    has_role("member")
+    assert key.use("POST", kind("instance"), NEW).status == 201
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (kind("spaceship"), (404, "NOT_FOUND")),
+        (kind("instance", NOBODY), (404, "NOT_FOUND")),
+        (kind("instance", ELSEWHERE), (404, "NOT_FOUND")),
+        (kind("instance", VOLUME), (404, "NOT_FOUND")),
+        (kind("instance", "x" * 50), (404, "NOT_FOUND")),
+    ],
+)
+def test_what_is_not_there_or_not_here_is_not_found(platform: Running, path: str, expected: tuple[int, str]) -> None:
+    assert code(platform.get(path, as_=OWNER)) == expected
+
+
+def test_operations_a_kind_does_not_know_are_refused(platform: Running) -> None:
+    answer = platform.ask("POST", kind("volume", VOLUME, "start"), as_=OWNER)
+    assert code(answer) == (400, "OPERATION_NOT_SUPPORTED")
+
+
+def test_states_and_the_platforms_own_resources_are_respected(platform: Running) -> None:
+    one = made(platform)["id"]
+    assert code(platform.ask("POST", kind("instance", one, "start"), as_=OWNER)) == (409, "invalid_state")
+    assert code(platform.ask("DELETE", kind("security_group", DEFAULT_GROUP), as_=OWNER)) == (409, "resource_in_use")
+    assert platform.ask("POST", kind("database", DATABASE, "restart"), as_=OWNER).json()["state"] == "active"
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"name": ""},
+        {"region": "nowhere"},
+        {"region": "*"},
+        {"tags": {"": "x"}},
+        {"tags": {"a\u202e": "x"}},
+        {"tags": {str(number): "" for number in range(51)}},
+        {"tenantId": STAGING},
+        {"role": "owner"},
+    ],
+)
+def test_a_resource_that_cannot_be_is_not_made(platform: Running, members: dict[str, Any]) -> None:
+    assert code(platform.ask("POST", kind("instance"), as_=OWNER, body=NEW | members)) == (400, "INVALID_INPUT")
+
+
+def test_pages_hold_only_what_may_be_listed_and_reach_the_end(platform: Running) -> None:
+    seen: list[str] = []
+    cursor, path = "", kind("instance") + "?limit=20"
+    while True:
+        page = platform.get(path + (f"&cursor={cursor}" if cursor else ""), as_=OWNER).json()
+        seen += [one["id"] for one in page["resources"]]
+        cursor = page["nextCursor"]
+        if not cursor:
+            break
+    assert len(seen) == len(set(seen)) > 40
+    assert INSTANCE in seen

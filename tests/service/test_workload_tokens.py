@@ -1,0 +1,278 @@
+"""Workload identities exchange their clusters' tokens and act as their bindings. hostile A12, C10, C13"""
+
+import hmac
+import json
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey, OctKey
+from sqlalchemy import select, update
+
+from service.db.engine import Database
+from service.db.tables import audit_log, workload_tokens
+from tests.service.access import IDENTITIES, Iam, allow, code
+from tests.service.clusters import STOREFRONT, STOREFRONT_FRA, Cluster, Workload, exchange
+from tests.service.conftest import KINDS
+from tests.service.running import AURORA, MEMBER, OWNER, STAGING, WEB_SHOP, Running
+
+INSTANCES = f"/api/v1/tenants/{WEB_SHOP}/resources/instance"
+VOLUMES = f"/api/v1/tenants/{WEB_SHOP}/resources/volume"
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def storefront(platform: Running) -> Cluster:
+    registered = Cluster(platform)
+    assert registered.register().status == 200
+    return registered
+
+
+@pytest.fixture
+def database(platform: Running) -> Iterator[Database]:
+    opened = Database(platform.database_url)
+    yield opened
+    opened.close()
+
+
+def test_the_issuer_of_a_cluster_is_told_with_the_audience_and_without_keys(storefront: Cluster) -> None:
+    told = storefront.platform.get(storefront.path, as_=MEMBER).json()
+    assert told | {"changedAt": ""} == {
+        "clusterId": STOREFRONT,
+        "issuer": storefront.issuer,
+        "audience": f"frost:cluster:{STOREFRONT}",
+        "keyIds": [storefront.key.kid],
+        "changedAt": "",
+    }
+
+
+def test_only_who_manages_the_organization_says_whose_tokens_count(storefront: Cluster) -> None:
+    assert code(storefront.register(MEMBER)) == (403, "PERMISSION_DENIED")
+    assert code(storefront.platform.ask("DELETE", storefront.path, as_=MEMBER)) == (403, "PERMISSION_DENIED")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"issuer": "http://cluster.example"},
+        {"issuer": "file:///etc/passwd"},
+        {"keys": []},
+        {"keys": [dict(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=True))]},
+        {"keys": [dict(OctKey.generate_key(256, auto_kid=True).as_dict(private=True))]},
+        {"keys": [dict(ECKey.generate_key("P-256").as_dict(private=False))]},
+        {"keys": [{"kty": "EC", "kid": "x", "crv": "P-256", "x": "AA", "y": "AA"}]},
+        {"keys": [{"kty": "EC", "kid": "x"}]},
+    ],
+)
+def test_private_keys_and_what_is_no_key_are_not_registered(storefront: Cluster, members: dict[str, Any]) -> None:
+    assert code(storefront.register(**members)) == (400, "INVALID_INPUT")
+
+
+def test_another_tenants_cluster_is_not_found(platform: Running) -> None:
+    assert code(Cluster(platform, tenant=STAGING).register()) == (404, "NOT_FOUND")
+
+
+def test_a_workload_with_scopes_does_what_they_give_and_no_more(storefront: Cluster) -> None:
+    binding = Iam(storefront.platform).binding("scoped", ["storage:read"])
+    workload = Workload(storefront, "tests", "scoped")
+    me = workload.use().json()
+    assert (me["id"], me["name"], me["email"]) == (binding, "tests/scoped", "")
+    assert me["credential"]["kind"] == "workload"
+    assert [one["role"] for one in me["organizations"]] == ["workload"]
+    assert workload.use("GET", VOLUMES).status == 200
+    assert code(workload.use("GET", INSTANCES)) == (403, "INSUFFICIENT_SCOPE")
+    assert code(workload.use("GET", f"/api/v1/tenants/{STAGING}/resources/volume")) == (403, "TENANT_ACCESS_DENIED")
+
+
+def test_the_policy_of_a_workload_with_scopes_narrows_them(storefront: Cluster) -> None:
+    """The demo world's image-resizer has scopes for storage and a policy for some of its objects."""
+    workload = Workload(storefront, "media", "image-resizer")
+    assert workload.use().json()["id"] == IDENTITIES["image-resizer"]
+    assert code(workload.use("GET", VOLUMES)) == (403, "INSUFFICIENT_PERMISSIONS")
+
+
+def test_a_workload_with_policies_only_does_what_they_give(platform: Running, storefront: Cluster) -> None:
+    iam = Iam(platform)
+    binding = iam.binding("granted")
+    assert iam.attach(iam.policy("p", allow("compute:instances:list")), "workload_identity", binding).status == 204
+    workload = Workload(storefront, "tests", "granted")
+    assert workload.use("GET", INSTANCES).status == 200
+    assert code(workload.use("GET", VOLUMES)) == (403, "INSUFFICIENT_PERMISSIONS")
+    assert code(workload.use("POST", INSTANCES, {"name": "x1", "region": "se-sto-1"})) == (
+        403,
+        "INSUFFICIENT_PERMISSIONS",
+    )
+
+
+def test_a_workload_reads_its_tenant_with_the_scope_for_it_and_never_renames_it(
+    platform: Running, storefront: Cluster
+) -> None:
+    Iam(platform).binding("reader", ["organizations:read", "organizations:write"])
+    workload = Workload(storefront, "tests", "reader")
+    for path in ("/api/v1/tenants", f"/api/v1/organizations/{AURORA}/tenants"):
+        (tenant,) = workload.use("GET", path).json()["tenants"]
+        assert (tenant["id"], tenant["role"]) == (WEB_SHOP, "workload")
+    assert workload.use("GET", f"/api/v1/tenants/{WEB_SHOP}").json()["displayName"] == "Web Shop"
+    rename = workload.use("PATCH", f"/api/v1/tenants/{WEB_SHOP}", {"displayName": "Mine"})
+    assert code(rename) == (403, "PERMISSION_DENIED")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", f"/api/v1/tenants/{WEB_SHOP}/iam/policies"),
+        ("POST", f"/api/v1/tenants/{WEB_SHOP}/iam/policies"),
+        ("POST", f"/api/v1/tenants/{WEB_SHOP}/iam/simulate"),
+        ("GET", f"/api/v1/tenants/{WEB_SHOP}/api-keys"),
+        ("POST", f"/api/v1/tenants/{WEB_SHOP}/api-keys"),
+        ("GET", "/api/v1/sessions"),
+        ("POST", "/api/v1/sessions/revoke-all"),
+        ("DELETE", "/api/v1/me"),
+    ],
+)
+def test_a_workload_does_nothing_that_needs_a_person(storefront: Cluster, method: str, path: str) -> None:
+    workload = Workload(storefront, "media", "image-resizer")
+    assert code(workload.use(method, path)) == (403, "SESSION_REQUIRED")
+
+
+def test_a_token_dies_with_its_binding_and_with_the_last_grant(platform: Running, storefront: Cluster) -> None:
+    iam = Iam(platform)
+    binding = iam.binding("short-lived", ["compute:read"])
+    workload = Workload(storefront, "tests", "short-lived")
+    assert workload.use().status == 200
+    assert iam.ask("DELETE", f"/workload-identity/bindings/{binding}").status == 204
+    assert workload.use().status == 401
+    binding, group = iam.binding("grouped"), iam.group("of the grouped")
+    iam.attach(iam.policy("p", allow("compute:*")), "group", group)
+    iam.add(group, "workload_identity", binding)
+    workload = Workload(storefront, "tests", "grouped")
+    assert workload.use().status == 200
+    iam.drop(group, "workload_identity", binding)
+    assert workload.use().status == 401
+
+
+def test_an_identity_without_any_grant_gets_no_token(storefront: Cluster) -> None:
+    iam = Iam(storefront.platform)
+    iam.binding("inert")
+    assert code(exchange(storefront.platform, storefront.token("tests", "inert"))) == (403, "WORKLOAD_HAS_NO_GRANT")
+
+
+def test_a_token_lives_a_quarter_of_an_hour_and_never_longer_than_the_one_it_came_from(
+    storefront: Cluster, database: Database
+) -> None:
+    long = Workload(storefront, "media", "image-resizer")
+    short = Workload(storefront, "media", "image-resizer", exp=int(time.time()) + 60)
+    assert long.answer["expires_in"] == 900
+    assert short.answer["expires_in"] <= 60
+    with database.write() as connection:
+        connection.execute(update(workload_tokens).values(expires_at=workload_tokens.c.issued_at))
+    assert [long.use().status, short.use().status] == [401, 401]
+
+
+def test_a_token_of_another_cluster_with_the_same_names_is_refused(platform: Running, storefront: Cluster) -> None:
+    other = Cluster(platform, STOREFRONT_FRA)
+    assert other.register().status == 200
+    names = ("media", "image-resizer")
+    for token in (
+        other.token(*names),
+        other.token(*names, aud=[f"frost:cluster:{STOREFRONT}"]),
+        other.token(*names, aud=[f"frost:cluster:{STOREFRONT}"], iss=storefront.issuer),
+        other.token(*names, aud=[f"frost:cluster:{STOREFRONT}", f"frost:cluster:{STOREFRONT_FRA}"]),
+        storefront.token(*names, aud=[f"frost:cluster:{STOREFRONT_FRA}"]),
+        storefront.token(*names, aud=[f"frost:cluster:{STOREFRONT}", f"frost:cluster:{STOREFRONT_FRA}"]),
+        storefront.token(*names, iss=other.issuer),
+    ):
+        assert code(exchange(platform, token)) == (401, "AUTHENTICATION_REQUIRED")
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": "frost"},
+        {"aud": []},
+        {"aud": None},
+        {"exp": None},
+        {"exp": 1},
+        {"nbf": 99999999999},
+        {"exp": "tomorrow"},
+        {"sub": None},
+        {"sub": "image-resizer"},
+        {"sub": "system:serviceaccount:media:image-resizer\n"},
+        {"sub": "system:serviceaccount:media:image-resizer:x"},
+        {"sub": "system:serviceaccount:media:other"},
+        {"sub": "system:serviceaccount:other:image-resizer"},
+        {"iss": None},
+    ],
+)
+def test_a_token_that_does_not_say_what_it_must_is_refused(storefront: Cluster, claims: dict[str, Any]) -> None:
+    refused = exchange(storefront.platform, storefront.token("media", "image-resizer", **claims))
+    assert code(refused) == (401, "AUTHENTICATION_REQUIRED")
+
+
+def test_unsigned_tokens_and_keys_taken_for_others_are_refused(storefront: Cluster) -> None:
+    good = storefront.token("media", "image-resizer")
+    head, body, signature = good.split(".")
+    claims = jwt.decode(good, storefront.key).claims
+    for token in (
+        f"{head}.{body}.",
+        f"eyJhbGciOiJub25lIn0.{body}.",
+        f"{head}.{body}.{signature[:-4]}AAAA",
+        signed_with_the_public_key(storefront, body),
+        jwt.encode({"alg": "ES256", "kid": str(storefront.key.kid)}, claims, ECKey.generate_key("P-256")),
+        "x" * 9000,
+        "not a token",
+    ):
+        assert code(exchange(storefront.platform, token)) == (401, "AUTHENTICATION_REQUIRED")
+
+
+def signed_with_the_public_key(storefront: Cluster, body: str) -> str:
+    """Made by hand: joserfc refuses to take a public key for a shared secret."""
+    header = json.dumps({"alg": "HS256", "kid": storefront.key.kid}).encode()
+    signed = urlsafe_b64encode(header).rstrip(b"=") + b"." + body.encode()
+    mac = hmac.digest(storefront.key.as_pem(private=False), signed, "sha256")
+    return (signed + b"." + urlsafe_b64encode(mac).rstrip(b"=")).decode()
+
+
+@pytest.mark.parametrize("fields", [{"grant_type": "password"}, {"subject_token_type": "x"}, {"subject_token": ""}])
+def test_an_exchange_that_is_none_is_refused(storefront: Cluster, fields: dict[str, str]) -> None:
+    assert code(exchange(storefront.platform, "t", **fields)) == (400, "INVALID_INPUT")
+
+
+def test_a_forgotten_issuer_signs_nobody_in(platform: Running) -> None:
+    cluster = Cluster(platform, STOREFRONT_FRA)
+    cluster.register()
+    assert platform.ask("DELETE", cluster.path, as_=OWNER).status == 204
+    assert code(exchange(platform, cluster.token("media", "image-resizer"))) == (401, "AUTHENTICATION_REQUIRED")
+    assert code(platform.get(cluster.path, as_=OWNER)) == (404, "NOT_FOUND")
+
+
+def test_what_a_workload_does_is_audited_as_its_own_and_no_token_is_stored(
+    storefront: Cluster, database: Database
+) -> None:
+    Iam(storefront.platform).binding("builder", ["compute:write"])
+    workload = Workload(storefront, "tests", "builder")
+    assert workload.use("POST", INSTANCES, {"name": "built", "region": "se-sto-1"}).status == 201
+    with database.read() as connection:
+        log = audit_log
+        made = connection.execute(select(log).where(log.c.actor_kind == "workload").order_by(log.c.id.desc())).first()
+        stored = repr(connection.execute(select(workload_tokens)).all())
+    assert made is not None
+    assert (made.operation, made.tenant_id) == ("resource.create", WEB_SHOP)
+    assert workload.token not in stored
+    assert workload.token not in storefront.platform.log
+
+
+def test_an_api_key_is_no_workload_token_and_the_reverse(storefront: Cluster) -> None:
+    workload = Workload(storefront, "media", "image-resizer")
+    ask = storefront.platform.get
+    assert ask("/api/v1/me", headers={"X-API-Key": workload.token}).status == 401
+    assert ask("/api/v1/me", headers={"Authorization": f"Bearer {workload.token[:-1]}x"}).status == 401
