@@ -7,6 +7,7 @@ the place or of the app: it has a method `do_<last part of the id>`.
 
 from collections.abc import Mapping
 
+from tui.account_actions import ACCOUNT_ACTIONS
 from tui.action import ANYWHERE, LIST, Action, Command, Situation, line
 from tui.policy_actions import POLICY_ACTIONS
 
@@ -246,6 +247,7 @@ ACTIONS: tuple[Action, ...] = (
         writes=True,
     ),
     *POLICY_ACTIONS,
+    *ACCOUNT_ACTIONS,
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}

@@ -78,6 +78,13 @@ class FrostApp(App[None]):
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), self._net]
 
+    def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
+        """A picture of the screen, without a secret that may stand on it (checklist I08)."""
+        from tui.widgets.secret import pictured
+
+        with pictured():
+            return super().export_screenshot(title=title, simplify=simplify)
+
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded and self._type_ahead.holds(event):
             return

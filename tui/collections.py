@@ -130,6 +130,18 @@ async def _who(client: "Client", tenant: str, subject: str) -> AsyncIterator[Seq
     yield [{**principal, "key": ":".join(kind_and_id(principal))} for principal in answer["principals"]]
 
 
+async def _own_keys(client: "Client", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [key.wire() for key in await client.keys.own()]
+
+
+async def _grantable(client: "Client", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [scope.wire() for scope in await client.keys.grantable(tenant)]
+
+
+async def _sessions(client: "Client", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [session.wire() for session in await client.sessions.active()]
+
+
 def _pair(subject: str) -> tuple[str, str]:
     kind, _, identifier = subject.partition(":")
     return kind, identifier
@@ -147,10 +159,13 @@ READ: Mapping[str, Read] = {
     "versions": _versions,
     "access": _access,
     "who": _who,
+    "own keys": _own_keys,
+    "grantable": _grantable,
+    "sessions": _sessions,
 }
 """How each list is read, in pages: client, tenant id and subject."""
 
-OF_THE_PLATFORM = ("catalogue",)
+OF_THE_PLATFORM = ("catalogue", "own keys", "sessions")
 """Lists that are the same whatever the tenant."""
 
 

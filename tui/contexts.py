@@ -86,6 +86,14 @@ def use(connection: "Connection", name: str) -> "Connection":
     return again(connection, name)
 
 
+def session_ended(connection: "Connection") -> "Connection":
+    """Forget the session that the platform has just ended; the connection as it is then."""
+    from client.login import forget_ended
+
+    forget_ended(again(connection))
+    return again(connection)
+
+
 def add(connection: "Connection", name: str, endpoint: str, region: str) -> None:
     """Make a context; one that is there stays as it is."""
     from client.contexts import add, set_region

@@ -78,12 +78,33 @@ def _contexts(workspace: "Workspace") -> "Place":
     return Contexts(workspace)
 
 
+def _api_keys(workspace: "Workspace") -> "Place":
+    from tui.screens.api_keys import ApiKeys
+
+    return ApiKeys(workspace)
+
+
+def _sessions(workspace: "Workspace") -> "Place":
+    from tui.screens.sessions import Sessions
+
+    return Sessions(workspace)
+
+
+def _account(workspace: "Workspace") -> "Place":
+    from tui.screens.account import Account
+
+    return Account(workspace)
+
+
 DOORS = (
     Door("tenants", "Tenants", _tenants),
     Door("policies", "Policies", _policies),
     Door("groups", "Groups", _groups),
     Door("catalogue", "Catalogue", _catalogue),
     Door("contexts", "Contexts", _contexts),
+    Door("api-keys", "API keys", _api_keys),
+    Door("sessions", "Sessions", _sessions),
+    Door("account", "Account", _account),
 )
 """The places of the navigation."""
 INNER = (

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from client import clock
-from client.errors import Exit, FrostError
+from client.errors import SESSION_ENDED, Exit, FrostError
 from client.records import Record
 from tui import contexts
 from tui.collections import Collections
@@ -63,7 +63,7 @@ class Workspace:
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
         self._following = Following(self.client, spawn, self.refresh, self._follow_failed)
-        self.collections = Collections(self.ask, spawn, changed)
+        self.collections = Collections(self._ask_for_list, spawn, changed)
         """The lists of the tenants: groups, policies and what belongs to them."""
         self._caller: Caller | None = None
         self._first_run = not state.hinted
@@ -173,6 +173,12 @@ class Workspace:
         if self.link.answered(client.latency_ms):
             self._changed("link")
         return answer
+
+    async def _ask_for_list(self, question: Callable[["Client"], Awaitable[Answer]]) -> Answer:
+        """As `ask`, but nothing while nobody is signed in: a list read on the way would put the question once more."""
+        if self.link.state == "signed_out":
+            raise FrostError(self.link.why, code=SESSION_ENDED, exit_code=Exit.NOT_SIGNED_IN)
+        return await self.ask(question)
 
     def _note(self, error: FrostError) -> None:
         if error.exit_code is Exit.UNREACHABLE:
@@ -353,7 +359,7 @@ class Workspace:
         """Stand in another context from now on, here and in commands (contract: config use-context)."""
         self.arrive(await asyncio.to_thread(contexts.use, self.connection, name))
 
-    def arrive(self, connection: "Connection", *, signed_out: bool = False) -> None:
+    def arrive(self, connection: "Connection", *, signed_out: str = "") -> None:
         """Begin anew with a connection: another context, or the same one with another endpoint or credential."""
         left = self._client
         self._following.stop()
@@ -366,9 +372,9 @@ class Workspace:
         if signed_out:
             # Nothing is asked, so nobody is bothered with a question to sign in again: the header says how it is.
             self._spawn("poll", None)
-            self.link.refused("you signed out")
+            self.link.refused(signed_out)
             self._memory.who = ""
-            self.tenants_state, self.tenants_error = "failed", "you signed out"
+            self.tenants_state, self.tenants_error = "failed", signed_out
             self._changed("context")
             return
         self._changed("context")

@@ -29,6 +29,10 @@ class Collected(Place):
     NOTHING: ClassVar[str] = "There is nothing here."
     PERSON: ClassVar[bool] = True
     """Whether the platform shows it only to a person who is signed in."""
+    NEEDED: ClassVar[str] = PERSON_NEEDED
+    """Why that is so."""
+    OF_TENANT: ClassVar[bool] = True
+    """Whether the list is one of a tenant, so that one must be in use."""
     _shown: Sequence[Record] | None = None
     _picker: Picker | None = None
     _wanted = ""  # a record the cursor is to stand on once it is there
@@ -48,8 +52,8 @@ class Collected(Place):
     def hindrance(self) -> str:
         """Why nothing can be read here; empty when it can."""
         if self.PERSON and self.workspace.keyed:
-            return sentence(PERSON_NEEDED)
-        return "" if self.tenant_id else "No tenant is in use; choose one among the tenants."
+            return sentence(self.NEEDED)
+        return "" if self.tenant_id or not self.OF_TENANT else "No tenant is in use; choose one among the tenants."
 
     def records(self) -> Sequence[Record]:
         return () if self.hindrance() else self.rows.records
@@ -62,14 +66,15 @@ class Collected(Place):
             return words
         rows = self.rows
         if rows.state == "failed" and rows.error is not None:
-            return sentence(PERSON_NEEDED) if rows.error.code == "SESSION_REQUIRED" else rows.error.message
+            return sentence(self.NEEDED) if rows.error.code == "SESSION_REQUIRED" else rows.error.message
         return self.NOTHING if rows.known else "Asking the platform …"
 
-    def beside(self, name: str, subject: str) -> Rows:
+    def beside(self, name: str, subject: str, tenant_id: str = "") -> Rows:
         """A list that hangs on a record; it is read once the cursor has rested there."""
-        rows = self.workspace.collections.rows(name, self.tenant_id, subject)
+        tenant = tenant_id or self.tenant_id
+        rows = self.workspace.collections.rows(name, tenant, subject)
         if rows.state == "unread":
-            self.workspace.collections.read(name, self.tenant_id, subject, rest=REST_SECONDS)
+            self.workspace.collections.read(name, tenant, subject, rest=REST_SECONDS)
         return rows
 
     # Following
@@ -107,12 +112,16 @@ class Collected(Place):
         self.read(quiet=True)
         for name in self.BESIDE if self.record is not None and not self.hindrance() else ():
             assert self.record is not None
-            subject = self.beside_of(name, self.record)
-            self.workspace.collections.read(name, self.tenant_id, subject, quiet=True, rest=REST_SECONDS)
+            tenant, subject = self.tenant_of(self.record), self.beside_of(name, self.record)
+            self.workspace.collections.read(name, tenant, subject, quiet=True, rest=REST_SECONDS)
 
     def beside_of(self, name: str, record: Record) -> str:
         """The subject under which a list hangs on a record."""
         return str(record["id"])
+
+    def tenant_of(self, record: Record) -> str:
+        """The tenant a record belongs to."""
+        return self.tenant_id
 
     def _follow(self) -> None:
         self.show()

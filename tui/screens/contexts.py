@@ -187,7 +187,8 @@ class Contexts(Place):
         workspace = self.workspace
         fresh = await asyncio.to_thread(contexts.again, workspace.connection)
         if fresh.context != workspace.connection.context:
-            workspace.arrive(fresh, signed_out=fresh.context.session_ended and not fresh.context.credentials.kinds)
+            ended = fresh.context.session_ended and not fresh.context.credentials.kinds
+            workspace.arrive(fresh, signed_out="you signed out" if ended else "")
         else:
             workspace.connection = fresh
             self.show()

@@ -53,6 +53,7 @@ class Place(Row):
     def compose(self) -> ComposeResult:
         with Stack(classes="place--list"):
             yield Heading(self.TITLE, self.focus_list)
+            yield from self.above()
             yield RecordTable(self.KIND, self.columns(), tones=self.tones(), empty=self.empty())
         detail = Detail()
         detail.can_focus = True
@@ -63,6 +64,10 @@ class Place(Row):
         self.show_detail()  # with the first frame, not after it
 
     # What a concrete place says
+
+    def above(self) -> ComposeResult:
+        """What stands between the heading and the list."""
+        yield from ()
 
     def columns(self) -> Sequence[Column]:
         """The columns, the most important first."""

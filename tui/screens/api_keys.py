@@ -1,0 +1,139 @@
+"""The API keys place: the caller's own keys in every tenant, how long they live, and who uses them."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from textual.binding import BindingType
+
+from client import clock
+from client.records import Column, Record, time_text
+from tui import key_table, keymaps
+from tui.account_actions import KEYS_NEED_A_PERSON
+from tui.history import Subject
+from tui.messages import Travel
+from tui.policy_text import Fact, names
+from tui.screens import key_ending, key_making
+from tui.screens.collected import Collected
+from tui.widgets.detail import Section
+from tui.widgets.key_form import KeyForm
+from tui.widgets.record_table import Tones
+
+
+class ApiKeys(Collected):
+    """What the commands list as well (checklist K35): a key is its maker's, whichever tenant it works in."""
+
+    NAME = "api-keys"
+    TITLE = "API keys"
+    KIND = key_table.KIND
+    PRIMARY = "api-keys.access"
+    ROWS = "own keys"
+    BESIDE = ("groups of", "policies of", "grantable")
+    OF_TENANT = False
+    NEEDED = KEYS_NEED_A_PERSON
+    NOTHING = "You have no API key yet; n makes one."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings("api-keys")]
+
+    _form: KeyForm | None = None
+
+    def columns(self) -> Sequence[Column]:
+        self._common = key_table.Shown()
+        return key_table.columns(self._common)
+
+    def tones(self) -> Tones:
+        return key_table.TONES
+
+    def show(self) -> None:
+        self._common.take(self.records())
+        super().show()
+
+    def state_words(self) -> str:
+        scale = f"bars span {self._common.axis.words}" if self.records() else ""
+        return " · ".join(words for words in (scale, super().state_words()) if words)
+
+    def tenant_of(self, record: Record) -> str:
+        return str(record.get("tenantId") or self.tenant_id)
+
+    def beside_of(self, name: str, record: Record) -> str:
+        return "" if name == "grantable" else f"api_key:{record['id']}"
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        tenant, subject, now = self.tenant_of(record), f"api_key:{record['id']}", clock.now()
+        groups = self.beside("groups of", subject, tenant)
+        policies = self.beside("policies of", subject, tenant)
+        known = {str(scope["scope"]): scope for scope in self.beside("grantable", "", tenant).records}
+        used = "never" if not record.get("lastUsedAt") else key_table.exact(record.get("lastUsedAt"), now)
+        facts = [
+            ("State", str(record.get("status", ""))),
+            ("Tenant", str(record.get("tenantName", ""))),
+            ("Expires", key_table.exact(record.get("expiresAt"), now)),
+            ("Last used", f"{used}{': unused' if key_table.unused(record) else ''}"),
+            ("Limit", f"{record.get('rateLimit') or '—'} requests a minute"),
+            ("Prefix", str(record.get("keyPrefix") or "—")),
+            ("Made", f"{time_text(record.get('createdAt'))} by {_creator(record)}"),
+        ]
+        if record.get("revokedAt"):
+            facts.insert(1, ("Revoked", key_table.exact(record.get("revokedAt"), now)))
+        about: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
+        return str(record["name"]), [
+            *about,
+            ("", facts),
+            ("Scopes", [_scope(str(scope), known.get(str(scope)), bool(known)) for scope in record.get("scopes", ())]),
+            ("In groups", names(groups.records, "name", groups.known, "none")),
+            ("Policies attached to it directly", names(policies.records, "name", policies.known, "none")),
+            ("Id", [("", str(record["id"]))]),
+        ]
+
+    def changed(self, topic: str) -> None:
+        super().changed(topic)
+        if topic == "grantable" and self._form is not None and self._form.is_mounted:
+            self._form.show()
+
+    async def fill(self, form: KeyForm, tenant_id: str) -> Any:
+        """Have a form filled in; its scopes may still be on their way then."""
+        self.workspace.collections.read("grantable", tenant_id, quiet=True)
+        self._form = form
+        try:
+            return await self.app.push_screen_wait(form)
+        finally:
+            self._form = None
+
+    # Actions
+
+    async def do_access(self, argument: str = "") -> None:
+        key = await self.named(argument)
+        if key is not None:
+            self.post_message(Travel("access", Subject(self.tenant_of(key), f"api_key:{key['id']}", str(key["name"]))))
+
+    async def do_create(self, argument: str = "") -> None:
+        await key_making.create(self, argument)
+
+    async def do_edit(self) -> None:
+        if self.record is not None:
+            await key_making.edit(self, self.record)
+
+    async def do_rotate(self) -> None:
+        if self.record is not None:
+            await key_making.rotate(self, self.record)
+
+    async def do_revoke(self) -> None:
+        await key_ending.revoke(self, self._chosen())
+
+    async def do_delete(self) -> None:
+        await key_ending.delete(self, self._chosen())
+
+    def _chosen(self) -> list[Record]:
+        return self.table.view.marked() or ([self.record] if self.record is not None else [])
+
+
+def _creator(record: Record) -> str:
+    return str(record.get("creatorName") or record.get("creatorEmail") or "—")
+
+
+def _scope(scope: str, known: Record | None, asked: bool) -> Fact:
+    """A scope with what it permits; one the platform does not list is a finer one, which nothing asks for."""
+    if known is None:
+        return scope, "nothing enforces it" if asked else ""
+    if not known.get("enforced", True):
+        return scope, "nothing enforces it"
+    operations = f"{known.get('operations', 0):,} operations"
+    return scope, operations if not known.get("lacks") else f"{operations}, your role lacks some"

@@ -1,0 +1,96 @@
+"""The sessions place: where the caller is signed in, this session marked, and the end of all of them."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from client import clock
+from client.records import Column, Record, age
+from client.records_account import SESSION
+from tui import contexts, keymaps
+from tui.account_actions import KEYS_NEED_A_PERSON
+from tui.effects import counted
+from tui.key_table import exact
+from tui.messages import SignInWanted
+from tui.screens.collected import Collected
+from tui.widgets.confirm import Confirm
+from tui.widgets.detail import Section
+from tui.widgets.record_table import Tones
+
+
+class Sessions(Collected):
+    """Sessions of a person, on every device (checklist E01); API keys have none and go on without them (E04)."""
+
+    NAME = "sessions"
+    TITLE = "Sessions"
+    KIND = SESSION
+    PRIMARY = "sessions.show"
+    ROWS = "sessions"
+    OF_TENANT = False
+    NEEDED = KEYS_NEED_A_PERSON
+    BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings("sessions")]
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in SESSION.columns}
+        device, seen = by_key["device"], by_key["lastSeenAt"]
+        return (
+            device._replace(
+                title="  Device",
+                cell=lambda record: ("► " if record.get("current") else "  ") + device.text(record),
+                sort=lambda record: device.text(record).casefold(),
+            ),
+            by_key["place"],
+            seen._replace(cell=_seen),
+            by_key["startedAt"],
+        )
+
+    def tones(self) -> Tones:
+        return {
+            "device": lambda record: "mark" if record.get("current") else None,
+            "lastSeenAt": lambda record: "good" if record.get("current") else "dim",
+            "startedAt": lambda record: "dim",
+        }
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        now = clock.now()
+        facts = [
+            ("Place", str(record.get("place") or "—")),
+            ("Started", exact(record.get("startedAt"), now)),
+            ("Last seen", exact(record.get("lastSeenAt"), now)),
+            ("Ends", exact(record.get("expiresAt"), now)),
+        ]
+        here: list[Section] = [("", [("", "This is the session you work in.")])] if record.get("current") else []
+        return str(record.get("device") or record["id"]), [("", facts), *here, ("Id", [("", str(record["id"]))])]
+
+    # Actions
+
+    def do_show(self, argument: str = "") -> None:
+        if argument:
+            self.select(argument)
+        self.do_detail()
+
+    async def do_end_all(self) -> None:
+        sessions = self.rows.records
+        others = counted(sum(not session.get("current") for session in sessions), "other device", "other devices")
+        facts = [
+            ("Person", self.workspace.who),
+            ("Sessions", f"{len(sessions):,}: this one, and {others}" if sessions else "all of them"),
+            ("Effect", "each ends at once; everybody there, and you here, must sign in again"),
+            ("API keys", "go on working"),
+        ]
+        if not await self.app.push_screen_wait(Confirm("End every session?", facts, yes="End all")):
+            return
+        ended = await self.workspace.ask(lambda client: client.sessions.revoke_all())
+        self.frame.toast(f"Ended {counted(ended, 'session', 'sessions')}, this one too")
+        fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
+        self.workspace.arrive(fresh, signed_out="you ended every session, this one too")
+        self.app.post_message(SignInWanted())
+
+
+def _seen(record: Record) -> str:
+    if record.get("current"):
+        return "this one, now"
+    ago = age(record.get("lastSeenAt"), clock.now())
+    return ago if ago in ("now", "—") else f"{ago} ago"

@@ -1,0 +1,143 @@
+"""The scopes a key can be given, by service: what each permits, what one's role lacks of it, what nothing enforces."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from textual.message import Message
+
+from client.records import UNKNOWN, Column, Kind, Record, fields, number_column
+from tui.widgets.record_table import RecordTable, Tones
+
+
+def _scope(record: Record) -> str:
+    return str(record["service"]) if record.get("heading") else f"  {record['scope']}"
+
+
+def _permits(record: Record) -> str:
+    if record.get("heading"):
+        return ""
+    count = int(record.get("operations", 0))
+    return f"{count:,} operation{'' if count == 1 else 's'}"
+
+
+def _role(record: Record) -> str:
+    """held: all of it; in part: given, and it ends where the role ends; not held: refused."""
+    if record.get("heading"):
+        return ""
+    if not record.get("held", True):
+        return "× not held"
+    return "◐ held in part" if record.get("lacks") else "held"
+
+
+def _enforced(record: Record) -> str:
+    return "" if record.get("heading") or record.get("enforced", True) else "! by nothing"
+
+
+def _blank(record: Record, text: str) -> str:
+    return " " if record.get("heading") else text or UNKNOWN
+
+
+_COLUMNS = (
+    Column("scope", "Scope", cell=_scope, whole=True),
+    number_column("operations", "Permits")._replace(cell=lambda record: _blank(record, _permits(record))),
+    Column("held", "Your role", cell=lambda record: _blank(record, _role(record)), whole=True),
+    Column("enforced", "Enforced", cell=lambda record: _enforced(record) or " ", whole=True),
+)
+SCOPES = Kind("scope", "scopes", "scope", _COLUMNS, fields(_COLUMNS, role="held", enforced="enforced"), "scope")
+TONES: Tones = {
+    "scope": lambda record: "dim" if record.get("heading") or not record.get("held", True) else None,
+    "operations": lambda record: "dim",
+    "held": lambda record: "warning" if not record.get("held", True) or record.get("lacks") else "dim",
+    "enforced": lambda record: "warning",
+}
+
+
+def rows(scopes: Sequence[Record], others: Sequence[str] = ()) -> list[Record]:
+    """The scopes in the order served, each service under a line of its own.
+
+    Args:
+        scopes: The scopes as the platform lists them for a tenant.
+        others: Scopes that a key has and that are not listed.
+    """
+    listed = {str(scope["scope"]) for scope in scopes}
+    unlisted = [{"scope": scope, "enforced": False} for scope in others if scope not in listed]
+    found: list[Record] = []
+    service = ""
+    for scope in (*scopes, *unlisted):
+        before, service = service, str(scope["scope"]).partition(":")[0]
+        if service != before and not any(row.get("heading") and row["service"] == service for row in found):
+            found.append({"scope": f"{service} ", "service": service, "heading": True})
+        found.append(scope)
+    return found
+
+
+def about(record: Record | None) -> str:
+    """A scope in a sentence or two, for the line below the list."""
+    if record is None or record.get("heading"):
+        return ""
+    parts = [str(record.get("description") or "A finer scope of the key")]
+    lacks = [str(one) for one in record.get("lacks") or ()]
+    if not record.get("held", True):
+        parts.append(f"cannot be given, as your role lacks {_named(lacks)}")
+    elif lacks:
+        parts.append(f"ends where your role ends, which lacks {_named(lacks)}")
+    if not record.get("enforced", True):
+        parts.append("no service asks for it, so it allows nothing")
+    return "; ".join(parts) + "."
+
+
+def _named(lacks: Sequence[str]) -> str:
+    """The first operations that are lacking; the platform names five at most."""
+    return f"{', '.join(lacks[:2]) or 'all of it'}{' and more' if len(lacks) > 2 else ''}"
+
+
+class ScopeList(RecordTable):
+    """Space or Enter chooses a scope; one that the role does not give is refused here already, and says why below."""
+
+    class Refused(Message):
+        """A scope was chosen that cannot be given."""
+
+        def __init__(self, record: Record) -> None:
+            super().__init__()
+            self.record = record
+
+    def __init__(self, scopes: Sequence[Record], chosen: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(SCOPES, tones=TONES, empty="The platform lists no scope.", **kwargs)
+        self._rows = rows(scopes, chosen)
+        self._first = chosen
+
+    def on_mount(self) -> None:
+        self.view.marks = set(self._first)
+        self.show(self._rows)
+
+    @property
+    def chosen(self) -> list[str]:
+        """The scopes that are chosen, in the order served."""
+        marks = self.view.marks
+        return [str(row["scope"]) for row in self._rows if row["scope"] in marks]
+
+    @property
+    def unenforced(self) -> list[str]:
+        """Those of them that nothing enforces."""
+        marks = self.view.marks
+        return [str(row["scope"]) for row in self._rows if row["scope"] in marks and not row.get("enforced", True)]
+
+    def take(self, scopes: Sequence[Record]) -> None:
+        """A newer list; what is chosen stays."""
+        chosen = self.chosen or list(self._first)
+        self._rows = rows(scopes, chosen)
+        self.view.marks = set(chosen)
+        self.show(self._rows)
+
+    def action_mark(self) -> None:
+        record = self.record
+        if record is None or record.get("heading"):
+            self.action_move(1)
+        elif not record.get("held", True) and record["scope"] not in self.view.marks:
+            self.post_message(self.Refused(record))
+        else:
+            super().action_mark()
+
+    def action_open(self) -> None:
+        """Enter chooses as Space does: a form is not sent from here by mistake."""
+        self.action_mark()
