@@ -55,7 +55,7 @@ ALIASES = {
     "q": "app.quit",
     "quit": "app.quit",
 }
-ONE_OF_MANY = {"policy": "policies"}
+ONE_OF_MANY = {"policy": "policies", "api-key": "api-keys", "session": "sessions", "profile": "account"}
 """Places by the word for one record, where that does not begin their name."""
 TAKES = {
     *("list.filter", "list.sort", "tenants.create", "tenants.rename"),
@@ -88,6 +88,8 @@ def parse(text: str, places: Sequence[str]) -> Go | Run | Mistake | None:
         return Mistake(f"tenant {command} is not known here; there is: tenant use NAME, tenant list")
     if name == "iam" and rest:
         return _iam(rest)
+    if name == "account" and rest:
+        return _account(rest)
     if name in places:
         return Go(name, rest)
     action = name if name in actions.BY_ID else ALIASES.get(name)
@@ -128,6 +130,33 @@ def _iam(rest: str) -> Go | Run | Mistake:
         if tuple(typed[: len(command)]) == command and len(typed) > len(command):
             return Run(action, typed[len(command)])
     return Mistake(f"iam {rest} is not known here; there is: iam catalog, iam group list, iam policy list, iam who")
+
+
+def _account(rest: str) -> Go | Run | Mistake:
+    """What a command of `frost account` means here; what ends something is asked there, as by its key."""
+    import shlex
+
+    try:
+        typed = shlex.split(rest)
+    except ValueError:
+        return Mistake("a quote is not closed")
+    match typed:
+        case ["profile"]:
+            return Go("account")
+        case ["delete"]:
+            return Run("account.delete")
+        case ["session" | "sessions", "list"]:
+            return Go("sessions")
+        case ["session" | "sessions", "revoke-all"]:
+            return Run("sessions.end_all")
+        case ["api-key" | "api-keys", "list"]:
+            return Go("api-keys")
+        case ["api-key" | "api-keys", "get" | "rotate" | "revoke" | "delete", key, *_]:
+            return Go("api-keys", f"id:{key}")
+        case ["api-key" | "api-keys", "create", *flags]:
+            return Run("api-keys.create", dict(pairwise(flags)).get("--name", ""))
+    known = "account profile, account delete, account session list, account api-key list, account api-key create"
+    return Mistake(f"account {rest} is not known here; there is: {known}")
 
 
 def _shortened(word: str, rest: str, places: Sequence[str]) -> Go | Mistake:

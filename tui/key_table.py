@@ -12,8 +12,10 @@ from client.records import UNKNOWN, Column, Record, age, fields, parse_time
 from client.records_account import API_KEY
 from tui.widgets.record_table import Tones
 
-BAR = 10
+BAR = 8
 """Cells of a bar."""
+EXPIRY_WORDS = 7
+"""Cells behind it: a mark and the time that is left."""
 SPANS = ((timedelta(days=30), "30 days"), (timedelta(days=90), "90 days"), (timedelta(days=365), "1 year"))
 LONGEST = (timedelta(days=731), "2 years")
 """The axis goes from now as far as the expiries do; no key lives longer than two years (checklist K28)."""
@@ -82,11 +84,9 @@ def unused(record: Record) -> bool:
 
 
 def used_text(record: Record) -> str:
-    """When a key was used last, with `○` before it where nobody uses it: `○ never`, `○ 120d ago`, `5m ago`."""
+    """How long ago a key was used, with `○` before it where nobody uses it: `○ never`, `○ 120d`, `5m`."""
     last = record.get("lastUsedAt")
-    ago = age(last, clock.now())
-    words = "never" if not last else ago if ago == "now" else f"{ago} ago"
-    return f"{'○' if unused(record) else ' '} {words}"
+    return f"{'○' if unused(record) else ' '} {age(last, clock.now()) if last else 'never'}"
 
 
 def _instant(key: str, record: Record) -> float | None:
@@ -104,9 +104,10 @@ def columns(shown: "Shown") -> Sequence[Column]:
             return UNKNOWN
         left = end - clock.now()
         if not active(record):
-            return f"{'·' * BAR}   {age(record.get('expiresAt'), clock.now()) + ' ago' if left <= timedelta() else '—'}"
+            return _over(record, left)
         return f"{bar(left, shown.axis.span)} {'!' if expires_soon(record) else ' '} {left_words(left)}"
 
+    # In that order: where there is little room the last ones go.
     return (
         by_key["name"],
         by_key["status"],
@@ -117,9 +118,13 @@ def columns(shown: "Shown") -> Sequence[Column]:
     )
 
 
-USED = Column(
-    "lastUsedAt", "  Last used", cell=used_text, sort=lambda record: _instant("lastUsedAt", record), whole=True
-)
+def _over(record: Record, left: timedelta) -> str:
+    """The axis of a key that works no more is empty; how long it is expired stands at its end."""
+    words = f" {age(record.get('expiresAt'), clock.now())} ago" if left <= timedelta() else ""
+    return "·" * max(0, BAR + EXPIRY_WORDS - len(words)) + words if words else "·" * BAR
+
+
+USED = Column("lastUsedAt", "  Idle", cell=used_text, sort=lambda record: _instant("lastUsedAt", record), whole=True)
 KIND = API_KEY._replace(
     filter_fields={**API_KEY.filter_fields, **fields((USED,), used="lastUsedAt")},
 )

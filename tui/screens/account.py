@@ -9,7 +9,7 @@ from textual.binding import BindingType
 
 from client import clock
 from client.errors import FrostError
-from client.records import ORGANIZATION, Column, Record, time_text
+from client.records import ORGANIZATION, Column, Record, number_column, time_text
 from tui import contexts, keymaps
 from tui.contexts import credential_words
 from tui.effects import counted
@@ -22,15 +22,7 @@ from tui.widgets.detail import Section
 from tui.widgets.last_owner import LastOwner
 from tui.widgets.profile import Profile
 from tui.widgets.record_table import Tones
-
-ROLES = {
-    "owner": "everything, members and billing included",
-    "admin": "everything but what only owners may do",
-    "member": "works with resources; creates and renames no tenants",
-    "viewer": "reads what it may see, and changes nothing",
-    "regional": "works in some regions only",
-}
-"""What a role is for, in one line; an unfamiliar one is shown as sent."""
+from tui.workspace import MAY_CREATE
 
 
 class Account(Place):
@@ -47,16 +39,14 @@ class Account(Place):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ORGANIZATION.columns}
-        about = Column("about", "What it means", cell=lambda record: ROLES.get(str(record.get("role")), ""))
-        return (
-            by_key["name"]._replace(title="Organization"),
-            by_key["role"],
-            about,
-            by_key["slug"]._replace(wide=True),
+        tenants = number_column("tenants", "Tenants")._replace(
+            cell=lambda record: str(len(self._tenants(record))), sort=lambda record: len(self._tenants(record))
         )
+        may = Column("may", "With it", cell=lambda record: _may(record))
+        return (by_key["name"]._replace(title="Organization"), by_key["role"], tenants, may)
 
     def tones(self) -> Tones:
-        return {"about": lambda record: "dim", "slug": lambda record: "dim"}
+        return {"may": lambda record: "dim"}
 
     def empty(self) -> str:
         if self.workspace.me is None:
@@ -108,7 +98,7 @@ class Account(Place):
         role = str(record.get("role", ""))
         tenants = self._tenants(record)
         return str(record["name"]), [
-            ("", [("Your role", role), (" ", ROLES.get(role, "")), ("Slug", str(record.get("slug", "")))]),
+            ("", [("Your role", role), (" ", _may(record)), ("Slug", str(record.get("slug", "")))]),
             (
                 counted(len(tenants), "tenant", "tenants"),
                 names(tenants, "displayName", self.workspace.tenants_state == "fresh", "none you may enter"),
@@ -132,7 +122,6 @@ class Account(Place):
         facts = [
             ("Account", f"{me.get('name', '')}  {email}"),
             ("Ends at once", "every session on every device, and every API key you made"),
-            ("Stays", "what you made in your tenants"),
             ("Effect", "for 30 days support can bring the account back; its sessions and keys stay ended"),
         ]
         if not await self.app.push_screen_wait(Confirm("Delete your account?", facts, yes="Delete", typed=email)):
@@ -149,3 +138,8 @@ class Account(Place):
         self.workspace.arrive(fresh, signed_out=f"your account is deleted; support can bring it back until {until}")
         words = f"The account {email} is deleted; support can bring it back until {until}"
         self.app.notify(words, severity="warning", timeout=30, markup=False)
+
+
+def _may(record: Record) -> str:
+    """What a role is needed for here; what it gives on resources, the roles of the platform say."""
+    return "creates and renames tenants" if record.get("role") in MAY_CREATE else "creates no tenants"

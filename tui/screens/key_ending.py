@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from client import clock
 from client.records import Record
 from tui import key_table
 from tui.effects import counted
@@ -58,7 +59,7 @@ async def _agreed(place: "ApiKeys", keys: Sequence[Record], verb: str, effect: s
 
 
 def _facts(key: Record) -> list[tuple[str, str]]:
-    used = key_table.used_text(key).strip(" ○")
+    used = key_table.exact(key.get("lastUsedAt"), clock.now()) if key.get("lastUsedAt") else "never"
     return [
         ("Key", f"{key['name']}  {key['id']}"),
         ("Prefix", str(key.get("keyPrefix") or "—")),

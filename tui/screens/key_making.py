@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 async def create(place: "ApiKeys", name: str = "") -> None:
     """Fill in a form until the platform takes it, then show the secret."""
     tenant_id = place.workspace.tenant_id
+    if not tenant_id:
+        place.frame.toast("New API key: a key belongs to a tenant, and none is in use", "warning")
+        return
 
     async def send(draft: Draft) -> "NewKey":
         return await place.workspace.ask(
@@ -125,9 +128,16 @@ async def _revoked(place: "ApiKeys", made: "RotatedKey") -> "RotatedKey":
     return made.model_copy(update={"replaced": changed.record})
 
 
-def scopes_of(place: "ApiKeys", tenant_id: str) -> Callable[[], Sequence[Record]]:
-    """The scopes of a tenant as far as they are known."""
-    return lambda: place.workspace.collections.rows("grantable", tenant_id).records
+def scopes_of(place: "ApiKeys", tenant_id: str) -> Callable[[], tuple[Sequence[Record], str]]:
+    """The scopes of a tenant as far as they are known, and why there are none."""
+
+    def scopes() -> tuple[Sequence[Record], str]:
+        rows = place.workspace.collections.rows("grantable", tenant_id)
+        if rows.state == "failed" and rows.error is not None:
+            return rows.records, rows.error.message
+        return rows.records, "The platform lists no scope." if rows.known else "Asking the platform …"
+
+    return scopes
 
 
 def _tenant(place: "ApiKeys", tenant_id: str) -> str:

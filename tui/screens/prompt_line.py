@@ -22,6 +22,8 @@ def _names(workspace: "Workspace", scope: str) -> list[str]:
         return list(workspace.connection.config.contexts)
     if scope in ("policies", "groups", "catalogue"):
         return [str(row["name"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
+    if scope == "api-keys":
+        return [str(row["name"]) for row in workspace.collections.rows("own keys", "").records]
     return [str(tenant["displayName"]) for tenant in workspace.tenants]
 
 

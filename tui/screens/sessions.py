@@ -43,7 +43,7 @@ class Sessions(Collected):
             ),
             by_key["place"],
             seen._replace(cell=_seen),
-            by_key["startedAt"],
+            by_key["startedAt"]._replace(wide=True),
         )
 
     def tones(self) -> Tones:

@@ -56,7 +56,7 @@ class KeyForm(Dialog[Any]):
     KeyForm {
         & > .dialog { width: 92; padding: 0 2; }
         .key--row { height: 1; }
-        .key--label { width: 14; color: $text-muted; }
+        .key--label { width: 15; color: $text-muted; }
         .key--scopes { margin-top: 1; height: 1; }
         .key--count { width: auto; color: $text-muted; margin-left: 2; }
         .key--about { height: 2; color: $text-muted; }
@@ -72,17 +72,18 @@ class KeyForm(Dialog[Any]):
         self,
         title: str,
         draft: Draft,
-        scopes: Callable[[], Sequence[Record]],
+        scopes: Callable[[], tuple[Sequence[Record], str]],
         send: Send,
         *,
         expires: bool = True,
         button: str = "Create",
     ) -> None:
-        """`scopes` is asked again by `show`: the list may still be on its way while the form is open."""
+        """`scopes` gives those there are, and why there are none; asked again by `show`, as they may be on their way."""
         super().__init__()
         self._title, self._draft, self._scopes, self._send = title, draft, scopes, send
         self._expires, self._button = expires, button
         self._sending = False
+        self._wrong = ""  # the field of the problem that is shown
 
     def title_text(self) -> str:
         return self._title
@@ -97,7 +98,7 @@ class KeyForm(Dialog[Any]):
         find = LineInput(placeholder="/ finds: words, !word, role:held", id="field-find")
         count = Static("", classes="key--count", markup=False)
         yield Horizontal(Static("Scopes", classes="key--label"), find, count, classes="key--scopes")
-        yield ScopeList(self._scopes(), draft.scopes, id="field-scopes")
+        yield ScopeList(draft.scopes, id="field-scopes")
         yield Static("", classes="key--about", markup=False)
         yield Static("", classes="key--problem", markup=False)
         yield Horizontal(
@@ -125,9 +126,13 @@ class KeyForm(Dialog[Any]):
         besides = BESIDES if self._expires else BESIDES - 2
         self.list.styles.height = max(3, min(18, self.app.size.height - besides))
 
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.show()
+
     def show(self) -> None:
         """Take the scopes as they are known now."""
-        self.list.take(self._scopes())
+        self.list.take(*self._scopes())
 
     # What is said
 
@@ -142,6 +147,8 @@ class KeyForm(Dialog[Any]):
         nothing = len(self.list.unenforced)
         words = f"{len(self.list.chosen)} chosen" + (f", {nothing} enforced by nothing" if nothing else "")
         self.query_one(".key--count", Static).update(Content(words))
+        if self._wrong == "scopes":
+            self._clear_problem()
 
     @on(ScopeList.Refused)
     def _refused(self, event: ScopeList.Refused) -> None:
@@ -149,11 +156,19 @@ class KeyForm(Dialog[Any]):
 
     def show_problem(self, found: Problem) -> None:
         """Say what is wrong, and stand where it is."""
+        self._wrong = found.field
         self.query_one(".key--problem", Static).update(Content(safe(found.words)))
         if found.field == "until" and self._expires:
             self.query_one(Until).take_focus()
         elif found.field:
             self.query_one(f"#field-{found.field}").focus()
+
+    def _clear_problem(self) -> None:
+        self.show_problem(Problem("", ""))
+
+    @on(Until.Changed)
+    def _moved(self) -> None:
+        self._clear_problem()
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
@@ -161,7 +176,7 @@ class KeyForm(Dialog[Any]):
             self.list.set_filter(event.value)
             self.list.cursor = 0
         elif event.value != self._first(event.input.id or ""):
-            self.query_one(".key--problem", Static).update("")
+            self._clear_problem()
 
     def _first(self, field: str) -> str:
         draft = self._draft
@@ -198,7 +213,7 @@ class KeyForm(Dialog[Any]):
             self.show_problem(draft)
         elif not self._sending:
             self._sending = True
-            self.show_problem(Problem("", ""))
+            self._clear_problem()
             self.app.run_worker(self._deliver(draft), group="send key", exit_on_error=False)
 
     async def _deliver(self, draft: Draft) -> None:

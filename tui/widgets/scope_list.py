@@ -1,7 +1,6 @@
 """The scopes a key can be given, by service: what each permits, what one's role lacks of it, what nothing enforces."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from textual.message import Message
 
@@ -101,19 +100,17 @@ class ScopeList(RecordTable):
             super().__init__()
             self.record = record
 
-    def __init__(self, scopes: Sequence[Record], chosen: Sequence[str], **kwargs: Any) -> None:
-        super().__init__(SCOPES, tones=TONES, empty="The platform lists no scope.", **kwargs)
-        self._rows = rows(scopes, chosen)
-        self._first = chosen
-
-    def on_mount(self) -> None:
-        self.view.marks = set(self._first)
-        self.show(self._rows)
+    def __init__(self, chosen: Sequence[str], *, id: str) -> None:
+        super().__init__(SCOPES, tones=TONES, id=id)
+        self._rows: Sequence[Record] = ()
+        self._chosen = chosen
 
     @property
     def chosen(self) -> list[str]:
         """The scopes that are chosen, in the order served."""
         marks = self.view.marks
+        if not self._rows:  # they are still on their way
+            return list(self._chosen)
         return [str(row["scope"]) for row in self._rows if row["scope"] in marks]
 
     @property
@@ -122,12 +119,16 @@ class ScopeList(RecordTable):
         marks = self.view.marks
         return [str(row["scope"]) for row in self._rows if row["scope"] in marks and not row.get("enforced", True)]
 
-    def take(self, scopes: Sequence[Record]) -> None:
+    def take(self, scopes: Sequence[Record], empty: str) -> None:
         """A newer list; what is chosen stays."""
-        chosen = self.chosen or list(self._first)
-        self._rows = rows(scopes, chosen)
-        self.view.marks = set(chosen)
-        self.show(self._rows)
+        chosen = self.chosen
+        self.set_empty(empty)
+        if scopes:
+            self._rows = rows(scopes, chosen)
+            self.show(self._rows)
+            self.view.marks = set(chosen)
+            self.refresh()
+            self.post_message(self.Arranged(self))
 
     def action_mark(self) -> None:
         record = self.record
