@@ -9,6 +9,7 @@ from client import clock
 from client.records import Column, Record, time_text
 from tui import key_table, keymaps
 from tui.account_actions import KEYS_NEED_A_PERSON
+from tui.effects import counted
 from tui.history import Subject
 from tui.messages import Travel
 from tui.policy_text import Fact, names
@@ -131,9 +132,10 @@ def _creator(record: Record) -> str:
 
 def _scope(scope: str, known: Record | None, asked: bool) -> Fact:
     """A scope with what it permits; one the platform does not list is a finer one, which nothing asks for."""
-    if known is None:
-        return scope, "nothing enforces it" if asked else ""
-    if not known.get("enforced", True):
-        return scope, "nothing enforces it"
-    operations = f"{known.get('operations', 0):,} operations"
-    return scope, operations if not known.get("lacks") else f"{operations}, your role lacks some"
+    words = ""
+    if known is not None and known.get("enforced", True):
+        words = counted(int(known.get("operations", 0)), "operation", "operations")
+        words += ", your role lacks some" if known.get("lacks") else ""
+    elif asked:
+        words = "nothing enforces it"
+    return "", f"{scope}  {words}".rstrip()

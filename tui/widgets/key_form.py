@@ -78,7 +78,7 @@ class KeyForm(Dialog[Any]):
         expires: bool = True,
         button: str = "Create",
     ) -> None:
-        """`scopes` gives those there are, and why there are none; asked again by `show`, as they may be on their way."""
+        """`scopes` gives those there are and why there are none; asked again by `show`, as they may be on their way."""
         super().__init__()
         self._title, self._draft, self._scopes, self._send = title, draft, scopes, send
         self._expires, self._button = expires, button

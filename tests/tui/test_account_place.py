@@ -1,0 +1,83 @@
+"""The account from the screens: who one is, the role in each organization, and the end of the account."""
+
+import asyncio
+
+import pytest
+
+from tests.acceptance.people import MEMBER
+from tests.homes import Home
+from tests.tui.screens import Ui, opened
+from tests.tui.test_sessions_place import questions
+
+ENTER = "enter"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_A01_profile_and_the_role_in_each_organization_are_in_sight(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with opened(shared, monkeypatch, size=size) as ui:
+        await ui.press("8")
+        await ui.expect("Astrid Lindqvist", "owner@aurora.example", "Works with  session, ends", "tenant Web Shop")
+        await ui.expect("2 organizations")
+        assert "owner" in ui.row("Aurora Labs  ")
+        assert "member" in ui.row("Borealis Media")
+        await ui.cursor_on("Borealis Media")
+        await ui.press(ENTER)
+        await ui.expect("Newsroom", "Tenants")
+        ui.absent("Data Lake")
+
+
+async def typed(ui: Ui, email: str) -> None:
+    for letter in email:
+        await ui.press({"@": "at", ".": "full_stop"}.get(letter, letter))
+
+
+async def test_A04_an_account_is_deleted_only_when_its_email_was_typed_and_then_nothing_is_asked_any_more(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.sign_in(MEMBER)
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        await ui.press("8")
+        await ui.expect(MEMBER)
+        await ui.press("delete")
+        await ui.expect(
+            "Delete your account?", "every session on every device", "for 30 days support", f"Type {MEMBER}"
+        )
+        await ui.pilot.pause(0.3)
+        await typed(ui, "somebody@else.example")
+        assert ui.app.screen.query_one("#yes").disabled
+        await ui.press("ctrl+a", "ctrl+k")
+        await typed(ui, MEMBER)
+        token = demo.token()
+        await ui.press("tab", "tab", ENTER)
+        await ui.expect_toast(f"The account {MEMBER} is deleted; support can bring it back until 20")
+        await ui.expect_head("not signed in")
+        assert demo.request("GET", "/api/v1/me", token=token).status == 401
+        await ui.pilot.pause(0.5)
+        assert questions(ui) == 0
+        assert MEMBER not in ui.text.replace(f"The account {MEMBER} is", "")
+        await ui.press("6", "7", "1", "3")
+        await ui.pilot.pause(0.3)
+        assert questions(ui) == 0
+        assert (await asyncio.to_thread(demo.frost, "account", "profile")).code != 0
+
+
+async def test_A07_the_last_owner_is_told_of_which_organization_and_what_to_do(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect_head("connected")
+        await ui.press("8")
+        await ui.expect("owner@aurora.example")
+        await ui.press("delete")
+        await ui.expect("Delete your account?")
+        await ui.pilot.pause(0.3)
+        await typed(ui, "owner@aurora.example")
+        await ui.press("tab", "tab", ENTER)
+        await ui.expect("Your account stays", "the last owner of", "Aurora Labs", "Have one of them made an owner")
+        await ui.pilot.pause(0.3)
+        await ui.press(ENTER)
+        await ui.until(lambda: "Your account stays" not in ui.text, "the words gone")
+        await ui.expect_head("owner@aurora.example · session")

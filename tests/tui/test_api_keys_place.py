@@ -1,0 +1,189 @@
+"""The API keys place on the real platform: what is seen of a key, and how one is ended."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from client import clock
+from tests.homes import Home
+from tests.tui.screens import opened
+from tui import key_table
+from tui.launch import Launch
+
+ENTER = "enter"
+EVIL = "[/x] nightly 🌙"
+NOW = datetime(2026, 11, 21, 10, 5, tzinfo=UTC)
+
+
+def key(**members: object) -> dict[str, object]:
+    made = {"status": "active", "createdAt": "2026-01-01T00:00:00Z", "expiresAt": "2027-11-21T10:05:00Z"}
+    return {"id": "k", "name": "k", "lastUsedAt": None, **made, **members}
+
+
+@pytest.fixture
+def standing_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FROST_CLOCK", "2026-11-21T10:05:00Z")
+
+
+@pytest.mark.parametrize(
+    ("left", "span", "drawn"),
+    [
+        (timedelta(days=30), timedelta(days=30), "████████"),
+        (timedelta(days=15), timedelta(days=30), "████····"),
+        (timedelta(seconds=1), timedelta(days=731), "▏·······"),
+        (timedelta(), timedelta(days=30), "········"),
+        (timedelta(days=-3), timedelta(days=30), "········"),
+        (timedelta(days=40), timedelta(days=30), "████████"),
+    ],
+)
+def test_a_bar_is_read_by_its_length_alone(left: timedelta, span: timedelta, drawn: str) -> None:
+    assert key_table.bar(left, span) == drawn
+
+
+@pytest.mark.usefixtures("standing_clock")
+def test_the_axis_is_the_shortest_that_holds_every_active_key() -> None:
+    assert key_table.axis([]).words == "30 days"
+    assert key_table.axis([key(expiresAt="2026-12-21T10:05:00Z")]).words == "30 days"
+    assert key_table.axis([key(expiresAt="2026-12-21T10:05:01Z")]).words == "90 days"
+    assert key_table.axis([key()]).words == "1 year"
+    assert key_table.axis([key(), key(expiresAt="2028-11-21T10:05:00Z")]).words == "2 years"
+    assert key_table.axis([key(expiresAt="2028-11-21T10:05:00Z", status="revoked")]).words == "30 days"
+
+
+@pytest.mark.usefixtures("standing_clock")
+@pytest.mark.parametrize(
+    ("record", "unused", "words"),
+    [
+        (key(), True, "○ never"),
+        (key(createdAt="2026-11-21T01:00:00Z"), False, "  never"),
+        (key(lastUsedAt="2026-08-01T00:00:00Z"), True, "○ 112d"),
+        (key(lastUsedAt="2026-11-21T10:00:00Z"), False, "  5m"),
+        (key(status="revoked"), False, "  never"),
+    ],
+)
+def test_a_key_that_works_and_that_nobody_uses_is_marked(record: dict[str, object], unused: bool, words: str) -> None:
+    assert key_table.unused(record) is unused
+    assert key_table.used_text(record) == words
+    assert clock.now() == NOW
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_K35_own_keys_of_every_tenant_with_state_bar_and_use_are_in_sight(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with opened(shared, monkeypatch, size=size) as ui:
+        await ui.press("6")
+        await ui.expect("16 API keys", "bars span 2 years", "Status", "Expires", "Idle", "old-deploy")
+        row = ui.row("old-deploy")
+        assert "expired" in row
+        assert "45d ago" in row
+        assert "█" not in row
+        assert "active" in ui.row("notebook-rea")
+        assert ui.row("notebook-rea").count("█") > ui.row("deploy-pipel").count("█")
+        assert "○ never" in ui.row("compute-all")
+        assert "Newsroom" in ui.row("newsroom-reader")
+        await ui.press("slash")
+        await ui.type("used:never !status:expired")
+        await ui.expect("3 of 16")
+        await ui.press(ENTER)
+        ui.absent("status-page")
+
+
+async def test_the_details_say_what_each_scope_permits_and_what_the_key_belongs_to(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("6")
+        await ui.expect("mixed-forms")
+        await ui.cursor_on("mixed-forms")
+        await ui.expect("compute:read", "21 operations", "compute:instances:start", "nothing enforces it")
+        await ui.expect("requests a minute", "Prefix", "fmk_", "by Astrid", "In groups")
+        await ui.cursor_on("deploy-pipeline")
+        await ui.expect("deployers")
+        await ui.cursor_on(EVIL)  # a key of another tenant: its own groups are shown, and its scopes there
+        await ui.expect("functions:*", "15 operations", "Staging")
+        await ui.press("w")
+        await ui.expect_toast("it belongs to Staging: use that tenant first")
+        await ui.cursor_on("deploy-pipeline")
+        await ui.press(ENTER)
+        await ui.expect("What deploy-pipeline may do")
+        await ui.press("escape")
+        await ui.expect("16 API keys")
+        assert ui.under_cursor == "deploy-pipeline"
+
+
+async def test_K36_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("6")
+        await ui.expect("tenant-reader")
+        await ui.cursor_on("tenant-reader")
+        await ui.press("v")
+        await ui.expect("Revoke API key?", "a93f32a9", "Web Shop", "the next request with it is refused; it cannot")
+        await ui.pilot.pause(0.3)
+        await ui.press(ENTER)
+        await ui.until(lambda: "Revoke API key?" not in ui.text, "the question gone")
+        secret = demo.world_key("tenant-reader")
+        assert demo.request("GET", "/api/v1/tenants", key=secret).status == 200
+        await ui.press("v")
+        await ui.expect("Revoke API key?")
+        await ui.pilot.pause(0.3)
+        await ui.press("y")
+        await ui.expect_toast("Revoked tenant-reader")
+        assert demo.request("GET", "/api/v1/tenants", key=secret).status == 401
+        await ui.until(lambda: "revoked" in ui.row("tenant-reader"), "its state")
+        await ui.press("v")
+        await ui.expect_toast("Revoke API key: it is revoked already")
+        await ui.press("o")
+        await ui.expect_toast("only an active key is rotated, and this one is revoked")
+        await ui.press("z")
+        await ui.expect_toast("nothing to take back: revoking an API key stays")
+
+
+async def test_K38_marked_keys_are_deleted_together_and_are_gone_for_good(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("6")
+        await ui.expect("quota-bot")
+        await ui.cursor_on("quota-bot")
+        await ui.press("space", "space", "delete")
+        await ui.expect("Delete 2 API keys?", "quota-bot, tenant-writer", "In use", "2 of them")
+        await ui.pilot.pause(0.3)
+        await ui.press("y")
+        await ui.expect_toast("Deleted 2 API keys")
+        await ui.expect("14 API keys")
+        ui.absent("quota-bot")
+        left = {one["name"] for one in (await asyncio.to_thread(demo.json, "account", "api-key", "list"))["items"]}
+        assert left.isdisjoint({"quota-bot", "tenant-writer"})
+
+
+async def test_in_a_read_only_start_the_keys_stay_and_say_why(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
+        await ui.press("6")
+        await ui.expect("tenant-reader", "n new")
+        for press, title in (("n", "New API key"), ("o", "Rotate API key"), ("delete", "Delete API key")):
+            await ui.press(press)
+            await ui.expect_toast(f"{title}: frost was started with --read-only")
+
+
+async def test_K44_with_an_api_key_the_places_say_that_a_person_is_needed(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.start()
+    secret = demo.world_key("tenant-reader")
+    result = await asyncio.to_thread(demo.frost, "config", "set", "api_key", "-", stdin=f"{secret}\n")
+    assert result.code == 0, result
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect_head("API key")
+        for place, press, title in (("6", "n", "New API key"), ("7", "delete", "End every session")):
+            await ui.press(place)
+            await ui.expect("This context works with an API key", "person who is signed in.")
+            await ui.press(press)
+            await ui.expect_toast(f"{title}: this context works with an API key")
+        await ui.press("8")
+        await ui.expect("Works with  API key, ends", "Scopes      organizations:read", "Aurora Labs")
+        await ui.press("delete")
+        await ui.expect_toast("Delete account: this context works with an API key")
