@@ -17,7 +17,10 @@ def _change(situation: Situation) -> str:
 
 
 def _make(situation: Situation) -> str:
-    return _change(situation) or ("" if situation.tenant else "a key belongs to a tenant, and none is in use")
+    if (reason := _change(situation)) or situation.tenant:
+        return reason
+    known = situation.identity_known
+    return "a key belongs to a tenant, and none is in use" if known else "the tenants are still on their way"
 
 
 def _on_one(situation: Situation) -> str:

@@ -49,10 +49,15 @@ from tui.widgets.footer import Footer, Key
 from tui.widgets.form import Field, Form
 from tui.widgets.header import Facts, Header
 from tui.widgets.heading import Heading
+from tui.widgets.key_form import KeyDraft, KeyForm
+from tui.widgets.last_owner import LastOwner
 from tui.widgets.menu import Entry, Menu
 from tui.widgets.navigation import Navigation
+from tui.widgets.new_secret import NewSecret
 from tui.widgets.picker import Picker
+from tui.widgets.profile import Profile
 from tui.widgets.record_table import RecordTable
+from tui.widgets.rotation import Rotation
 from tui.widgets.steps import Steps
 from tui.widgets.tenant_switcher import TenantSwitcher
 
@@ -71,6 +76,14 @@ def rows() -> list[dict[str, Any]]:
 def principal(text: str) -> dict[str, Any]:
     changes = {"gained": [text], "lost": [text], "gainedCount": 1, "lostCount": 1, "inert": True}
     return {"id": text, "type": text, "name": text, "policiesBefore": 1, "policiesAfter": 0, **changes}
+
+
+def scope(text: str) -> dict[str, Any]:
+    return {"scope": text, "description": text, "operations": 1, "held": False, "lacks": [text], "enforced": False}
+
+
+async def never(_: object) -> None:
+    """What a form would send goes nowhere."""
 
 
 class Search(Palette):
@@ -107,6 +120,7 @@ class Parts(Screen[None]):
         yield LineList()
         yield Popup()
         yield CommandPrompt(lambda line: [text], [text])
+        yield Profile()
 
     def on_mount(self) -> None:
         text = self.text
@@ -114,6 +128,7 @@ class Parts(Screen[None]):
         self.query_one(Tabs).show([(text, text)], text)
         self.query_one(LineList).show([ListLine(Content(safe(text)))])
         self.query_one(CommandPrompt).open(text)
+        self.query_one(Profile).show([(text, text)])
         self.call_after_refresh(self.query_one(Popup).open, [Choice(text, safe(text))], Offset(2, 2))
 
 
@@ -186,6 +201,12 @@ class Hostile(App[None]):
                     problem=text,
                 ),
                 Parts(text),
+                KeyForm(
+                    text, KeyDraft(text, text, [text], 1), lambda text=text: ([scope(text)], text), never, button=text
+                ),  # type: ignore[misc]
+                Rotation(text, [(text, text)], None, never),
+                NewSecret(text, [(text, text)], text, lambda secret, say: None),
+                LastOwner([{"name": text, "id": text}]),
                 Difference(text, text, f"{text} ", {"target": text, "gained": [text], "lost": [text]}),
             ):
                 yield lambda dialog=dialog: self.push_screen(dialog)

@@ -6,6 +6,8 @@ import pytest
 
 from tui import actions, places
 from tui.screens.access import Access
+from tui.screens.account import Account
+from tui.screens.api_keys import ApiKeys
 from tui.screens.attachments import Attachments
 from tui.screens.catalogue import Catalogue
 from tui.screens.contexts import Contexts
@@ -14,11 +16,15 @@ from tui.screens.groups import Groups
 from tui.screens.members import Members
 from tui.screens.place import Place
 from tui.screens.policies import Policies
+from tui.screens.sessions import Sessions
 from tui.screens.tenants import Tenants
 from tui.screens.versions import Versions
 from tui.screens.who import Who
 
-PLACES = (Tenants, Policies, Attachments, Versions, Groups, Members, Access, Catalogue, Who, Contexts)
+PLACES = (
+    *(Tenants, Policies, Attachments, Versions, Groups, Members, Access, Catalogue, Who, Contexts),
+    *(ApiKeys, Sessions, Account),
+)
 DOERS = {"app": FrameScreen, "list": Place, **{place.NAME: place for place in PLACES}}
 TENANT = {
     "id": "01a0c0de-0000-7000-8000-000000000001",
@@ -36,6 +42,9 @@ ACCESS = {"operation": "compute:instances:read", "access": "allowed", "by": [{"k
 OPERATION = {"name": "compute:instances:read"}
 WHO = {"type": "user", "id": "u-1", "name": "Astrid"}
 CONTEXT = {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credential": "session"}
+KEY = {"id": "k-1", "name": "ci; reboot", "status": "active", "tenantId": "t-1", "tenantName": "Web Shop"}
+SESSION = {"id": "s-1", "device": "vm", "current": True}
+ORGANIZATION = {"id": "o-1", "name": "Aurora Labs", "role": "owner"}
 RECORDS = {
     "tenants": TENANT,
     "policies": POLICY,
@@ -47,6 +56,9 @@ RECORDS = {
     "catalogue": OPERATION,
     "who": WHO,
     "contexts": CONTEXT,
+    "api-keys": KEY,
+    "sessions": SESSION,
+    "account": ORGANIZATION,
 }
 
 
@@ -94,6 +106,8 @@ def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_s
             "contexts.sign_out",
             "contexts.delete",
         ),
+        *("api-keys.create", "api-keys.edit", "api-keys.rotate", "api-keys.revoke", "api-keys.delete"),
+        *("sessions.end_all", "account.delete"),
     }
     for action in writing:
         record = RECORDS[action.scope]
@@ -105,6 +119,21 @@ def test_with_an_api_key_groups_and_policies_say_that_a_person_is_needed() -> No
     for action in actions.of_scope("policies", "attachments", "versions", "groups", "members", "access", "who"):
         situation = actions.Situation(record=RECORDS[action.scope], tenant="t-1", keyed=True)
         assert "a person who is signed in" in action.reason(situation), action.id
+
+
+def test_with_an_api_key_what_a_person_alone_may_do_with_keys_and_sessions_says_so() -> None:
+    for action in actions.of_scope("api-keys", "sessions", "account"):
+        situation = actions.Situation(record=RECORDS[action.scope], tenant="t-1", keyed=True, identity_known=True)
+        wanted = "" if action.id == "account.tenants" else "a person who is signed in"
+        assert wanted in action.reason(situation), action.id
+
+
+def test_a_key_of_another_tenant_and_one_that_is_over_say_why_they_wait() -> None:
+    elsewhere = actions.Situation(record=KEY, tenant="t-2")
+    assert actions.BY_ID["api-keys.access"].reason(elsewhere) == "it belongs to Web Shop: use that tenant first"
+    assert actions.BY_ID["api-keys.revoke"].reason(elsewhere) == ""
+    over = actions.Situation(record={**KEY, "status": "expired"}, tenant="t-1")
+    assert "this one is expired" in actions.BY_ID["api-keys.rotate"].reason(over)
 
 
 def test_a_plain_member_is_told_who_may_rename_before_anything_is_sent() -> None:

@@ -97,8 +97,10 @@ async def test_the_details_say_what_each_scope_permits_and_what_the_key_belongs_
         await ui.press("6")
         await ui.expect("mixed-forms")
         await ui.cursor_on("mixed-forms")
-        await ui.expect("compute:read", "21 operations", "compute:instances:start", "nothing enforces it")
-        await ui.expect("requests a minute", "Prefix", "fmk_", "by Astrid", "In groups")
+        await ui.expect(
+            "compute:read", "21 operations", "compute:instances:start", "compute:instances:start  unenforced"
+        )
+        await ui.expect("requests a minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
         await ui.cursor_on("deploy-pipeline")
         await ui.expect("deployers")
         await ui.cursor_on(EVIL)  # a key of another tenant: its own groups are shown, and its scopes there
@@ -116,7 +118,7 @@ async def test_the_details_say_what_each_scope_permits_and_what_the_key_belongs_
 async def test_K36_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(demo, monkeypatch) as ui:
+    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
         await ui.press("6")
         await ui.expect("tenant-reader")
         await ui.cursor_on("tenant-reader")

@@ -49,6 +49,33 @@ def test_a_line_means(typed: str, meant: object) -> None:
     assert parse(typed, PLACES) == meant
 
 
+ACCOUNT = ("tenants", "api-keys", "sessions", "account")
+KNOWN = "account profile, account delete, account session list, account api-key list, account api-key create"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("account", Go("account")),
+        ("frost account profile", Go("account")),
+        ("account delete", Run("account.delete")),
+        ("account session list", Go("sessions")),
+        ("account sessions revoke-all", Run("sessions.end_all")),
+        ("account api-key list", Go("api-keys")),
+        ("account api-key get k-1 -o json", Go("api-keys", "id:k-1")),
+        ("account api-key revoke k-1", Go("api-keys", "id:k-1")),
+        ("account api-key create --name 'night watch' --scopes dns:read", Run("api-keys.create", "night watch")),
+        ("account api-key", Mistake(f"account api-key is not known here; there is: {KNOWN}")),
+        ("account 'x", Mistake("a quote is not closed")),
+        ("api-key", Go("api-keys")),
+        ("api", Go("api-keys")),
+        ("api-keys used:never", Go("api-keys", "used:never")),
+    ],
+)
+def test_a_command_about_the_account_means_its_place_or_the_action_that_asks(typed: str, meant: object) -> None:
+    assert parse(typed, ACCOUNT) == meant
+
+
 def test_a_short_form_of_two_places_is_a_mistake_that_names_both() -> None:
     assert parse("t", ("tenants", "tags")) == Mistake("t may be tenants or tags")
 

@@ -26,7 +26,7 @@ async def test_E01_sessions_of_every_device_are_listed_and_this_one_is_marked(
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
         await ui.press("7")
-        await ui.expect("4 sessions", "thinkpad-x1 (Fedora)", "Göteborg", "this one, now")
+        await ui.expect("5 sessions", "thinkpad-x1 (Fedora)", "Göteborg", "this one, now")
         assert [line for line in ui.text.splitlines() if "►" in line] == [ui.row("this one, now")]
         await ui.cursor_on("astrid-mbp (macOS)")
         await ui.press(ENTER)
@@ -38,10 +38,10 @@ async def test_E02_ending_all_asks_with_no_first_and_then_signs_in_again_with_th
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
         await ui.press("7")
-        await ui.expect("4 sessions")
+        await ui.expect("5 sessions")
         before = demo.token()
         await ui.press("delete")
-        await ui.expect("End every session?", "4: this one, and 3 other devices", "go on working")
+        await ui.expect("End every session?", "5: this one, and 4 other devices", "go on working")
         await ui.pilot.pause(0.3)
         await ui.press(ENTER)
         await ui.until(lambda: "End every session?" not in ui.text, "the question gone")
@@ -50,7 +50,7 @@ async def test_E02_ending_all_asks_with_no_first_and_then_signs_in_again_with_th
         await ui.expect("End every session?")
         await ui.pilot.pause(0.3)
         await ui.press("y")
-        await ui.expect_toast("Ended 4 sessions, this one too")
+        await ui.expect_toast("Ended 5 sessions, this one too")
         await ui.expect("You are not signed in", "you ended every session")
         assert questions(ui) == 1
         assert demo.request("GET", "/api/v1/me", token=before).status == 401

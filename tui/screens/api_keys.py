@@ -137,5 +137,5 @@ def _scope(scope: str, known: Record | None, asked: bool) -> Fact:
         words = counted(int(known.get("operations", 0)), "operation", "operations")
         words += ", your role lacks some" if known.get("lacks") else ""
     elif asked:
-        words = "nothing enforces it"
+        words = "unenforced"
     return "", f"{scope}  {words}".rstrip()

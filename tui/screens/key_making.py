@@ -10,9 +10,10 @@ from client.records import Record, parse_time, time_text
 from tui import clipboard
 from tui.effects import counted
 from tui.messages import Lasting
-from tui.widgets.key_form import RATE, Draft, KeyForm
+from tui.widgets.key_form import RATE, KeyDraft, KeyForm
 from tui.widgets.new_secret import NewSecret
 from tui.widgets.rotation import Rotation, Times
+from tui.widgets.secret import Unsaid
 
 if TYPE_CHECKING:
     from client.models.keys import NewKey, RotatedKey
@@ -26,7 +27,7 @@ async def create(place: "ApiKeys", name: str = "") -> None:
         place.frame.toast("New API key: a key belongs to a tenant, and none is in use", "warning")
         return
 
-    async def send(draft: Draft) -> "NewKey":
+    async def send(draft: KeyDraft) -> "NewKey":
         return await place.workspace.ask(
             lambda client: client.keys.create(
                 tenant_id,
@@ -39,7 +40,7 @@ async def create(place: "ApiKeys", name: str = "") -> None:
         )
 
     title = f"New API key in {_tenant(place, tenant_id)}"
-    form = KeyForm(title, Draft(name, "", (), RATE), scopes_of(place, tenant_id), send)
+    form = KeyForm(title, KeyDraft(name, "", (), RATE), scopes_of(place, tenant_id), send)
     made: NewKey | None = await place.fill(form, tenant_id)
     if made is None:
         place.read(quiet=True)  # an answer that was lost may have left a key
@@ -51,11 +52,11 @@ async def create(place: "ApiKeys", name: str = "") -> None:
 async def edit(place: "ApiKeys", key: Record) -> None:
     """Change what may be changed of a key."""
     tenant_id, key_id = place.tenant_of(key), str(key["id"])
-    before = Draft(
+    before = KeyDraft(
         str(key["name"]), str(key.get("description") or ""), tuple(key.get("scopes", ())), key.get("rateLimit") or RATE
     )
 
-    async def send(draft: Draft) -> Record:
+    async def send(draft: KeyDraft) -> Record:
         if draft._replace(scopes=sorted(draft.scopes)) == before._replace(scopes=sorted(before.scopes)):
             return key
         changed = await place.workspace.ask(
@@ -164,7 +165,7 @@ async def _shown(place: "ApiKeys", made: "NewKey", title: str, more: Sequence[tu
         say("Copied to the clipboard.")
         place.app.run_worker(_into_tmux(place, secret, say), group="copy secret", exit_on_error=False)
 
-    await place.app.push_screen_wait(NewSecret(title, facts, made.key, copy))
+    await place.app.push_screen_wait(NewSecret(title, facts, Unsaid(made.key), copy))
 
 
 async def _into_tmux(place: "ApiKeys", secret: str, say: Callable[[str], None]) -> None:

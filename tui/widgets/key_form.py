@@ -30,7 +30,7 @@ RATE = 600
 BESIDES = 15  # lines of the dialog that are not the list of scopes
 
 
-class Draft(NamedTuple):
+class KeyDraft(NamedTuple):
     """What was filled in. `expires_at` is None where the form does not ask for it."""
 
     name: str
@@ -40,7 +40,7 @@ class Draft(NamedTuple):
     expires_at: datetime | None = None
 
 
-Send = Callable[[Draft], Awaitable[Any]]
+Send = Callable[[KeyDraft], Awaitable[Any]]
 
 
 class KeyForm(Dialog[Any]):
@@ -71,7 +71,7 @@ class KeyForm(Dialog[Any]):
     def __init__(
         self,
         title: str,
-        draft: Draft,
+        draft: KeyDraft,
         scopes: Callable[[], tuple[Sequence[Record], str]],
         send: Send,
         *,
@@ -152,7 +152,7 @@ class KeyForm(Dialog[Any]):
 
     @on(ScopeList.Refused)
     def _refused(self, event: ScopeList.Refused) -> None:
-        self.show_problem(Problem("", f"{event.record['scope']} {about(event.record).partition('; ')[2]}"))
+        self.show_problem(Problem("", f"{event.record['scope']}: your role does not give it, so no key can have it"))
 
     def show_problem(self, found: Problem) -> None:
         """Say what is wrong, and stand where it is."""
@@ -185,7 +185,7 @@ class KeyForm(Dialog[Any]):
 
     # Sending
 
-    def _draft_now(self) -> Draft | Problem:
+    def _draft_now(self) -> KeyDraft | Problem:
         def value(field: str) -> str:
             return self.query_one(f"#field-{field}", Input).value.strip()
 
@@ -199,7 +199,7 @@ class KeyForm(Dialog[Any]):
             return Problem("until", until.problem)
         if not self.list.chosen:
             return Problem("scopes", "at least one scope is needed: Space chooses the one under the cursor")
-        return Draft(
+        return KeyDraft(
             value("name"),
             value("description"),
             self.list.chosen,
@@ -216,7 +216,7 @@ class KeyForm(Dialog[Any]):
             self._clear_problem()
             self.app.run_worker(self._deliver(draft), group="send key", exit_on_error=False)
 
-    async def _deliver(self, draft: Draft) -> None:
+    async def _deliver(self, draft: KeyDraft) -> None:
         try:
             answer = await self._send(draft)
         except FrostError as error:

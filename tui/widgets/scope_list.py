@@ -20,11 +20,11 @@ def _permits(record: Record) -> str:
 
 
 def _role(record: Record) -> str:
-    """held: all of it; in part: given, and it ends where the role ends; not held: refused."""
+    """held: all of it; in part: given, and it ends where the role ends; lacks it: refused."""
     if record.get("heading"):
         return ""
     if not record.get("held", True):
-        return "× not held"
+        return "× lacks it"
     return "◐ held in part" if record.get("lacks") else "held"
 
 
@@ -60,14 +60,13 @@ def rows(scopes: Sequence[Record], others: Sequence[str] = ()) -> list[Record]:
     """
     listed = {str(scope["scope"]) for scope in scopes}
     unlisted = [{"scope": scope, "enforced": False} for scope in others if scope not in listed]
-    found: list[Record] = []
-    service = ""
+    services: dict[str, list[Record]] = {}
     for scope in (*scopes, *unlisted):
-        before, service = service, str(scope["scope"]).partition(":")[0]
-        if service != before and not any(row.get("heading") and row["service"] == service for row in found):
-            found.append({"scope": f"{service} ", "service": service, "heading": True})
-        found.append(scope)
-    return found
+        service = str(scope["scope"]).partition(":")[0]
+        # No scope ends in a blank, so that the heading of a service has an id of its own.
+        heading = {"scope": f"{service} ", "service": service, "heading": True}
+        services.setdefault(service, [heading]).append(scope)
+    return [row for found in services.values() for row in found]
 
 
 def about(record: Record | None) -> str:

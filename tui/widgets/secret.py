@@ -24,6 +24,15 @@ def pictured() -> Iterator[None]:
         _picturing.reset(token)
 
 
+class Unsaid(str):
+    """A text that no traceback writes out: a program that breaks shows what its variables hold."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'…'"
+
+
 class Secret(Widget):
     """One line with a secret. It is painted anew each time, so nothing keeps it but what it was made with."""
 
