@@ -21,6 +21,7 @@ from tests.homes import Home
 
 FOLDER = Path(__file__).parent
 CLOCK = "2026-11-21T10:05:00Z"
+VIEWER = "viewer@aurora.example"
 SIZES = ((120, 36), (80, 24))
 
 Pilot = Any
@@ -107,7 +108,21 @@ async def review(pilot: Pilot) -> None:
     await pilot.press("ctrl+s")
 
 
+async def new_secret(pilot: Pilot) -> None:
+    """The dialog of a key that was just made; in a picture its secret is covered, so a made-up one does."""
+    from tui.widgets.new_secret import NewSecret
+
+    facts = [
+        ("Id", "5c0d2c1e-8a55-4f0b-9a37-6d3c1f0e7a42"),
+        ("Tenant", "Web Shop"),
+        ("Scopes", "compute:read, storage:read"),
+        ("Expires", "2027-11-21 10:05Z"),
+    ]
+    pilot.app.push_screen(NewSecret("New API key night watch", facts, "x" * 40, lambda secret, say: None))
+
+
 EDITOR = ("2",)
+NEW_KEY = ("6", "…bars span", "n", "…compute:read", *"night watch")
 
 SCENES = (
     Scene("tenants", (), "Newsroom"),
@@ -134,6 +149,17 @@ SCENES = (
     Scene("who", ("4", "…audit:", "slash", *"key-pairs:import", "enter", "w", "…Target", "enter"), "Astrid"),
     Scene("contexts", ("5",), "Endpoint"),
     Scene("confirm", ("5", "o"), "Sign out?"),
+    Scene("api-keys", ("6", "…old-deploy", "j", "j"), "21 operations"),
+    Scene("api-keys-unused", ("6", "…old-deploy", "slash", *"used:never", "enter"), "3 of 16"),
+    Scene("api-key-create", (*NEW_KEY, *["tab"] * 5, "j", "space", "space"), "2 chosen"),
+    Scene("api-key-lacks", (*NEW_KEY, *["tab"] * 5, "j", "space", "j", "j", "j"), "1 chosen", person=VIEWER),
+    Scene("api-key-secret", ("6", "…old-deploy"), "shown only now", then=new_secret),
+    Scene("api-key-rotate", ("6", "…old-deploy", *["j"] * 14, "o"), "Rotate deploy-pipeline"),
+    Scene("api-key-revoke", ("6", "…old-deploy", *["j"] * 14, "v"), "Revoke API key?"),
+    Scene("sessions", ("7",), "thinkpad"),
+    Scene("sessions-end", ("7", "…thinkpad", "delete"), "End every session?"),
+    Scene("account", ("8",), "Borealis Media"),
+    Scene("account-delete", ("8", "…Borealis", "delete"), "Delete your account?"),
     Scene("help", ("question_mark",), "Create tenant"),
     Scene("palette", ("ctrl+p", *"tenant"), "tenant"),
     Scene("editor", EDITOR, "within what you hold", then=editor_opened),
@@ -142,7 +168,7 @@ SCENES = (
     Scene("editor-problem", EDITOR, "! line 9", then=unreadable),
     Scene("editor-completion", EDITOR, "compute:scale-groups: ", then=completing),
     Scene("editor-coverage", EDITOR, "−", then=coverage),
-    Scene("editor-author", EDITOR, "you do not hold this", then=beyond, person="viewer@aurora.example"),
+    Scene("editor-author", EDITOR, "you do not hold this", then=beyond, person=VIEWER),
     Scene("editor-save", EDITOR, "lost", then=review),
     Scene("sign-in", (), "BCDF-GHJK", then=device_code),
 )

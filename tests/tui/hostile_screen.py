@@ -201,9 +201,7 @@ class Hostile(App[None]):
                     problem=text,
                 ),
                 Parts(text),
-                KeyForm(
-                    text, KeyDraft(text, text, [text], 1), lambda text=text: ([scope(text)], text), never, button=text
-                ),  # type: ignore[misc]
+                KeyForm(text, KeyDraft(text, text, [text], 1), lambda text=text: ([scope(text)], text), never),  # type: ignore[misc]
                 Rotation(text, [(text, text)], None, never),
                 NewSecret(text, [(text, text)], text, lambda secret, say: None),
                 LastOwner([{"name": text, "id": text}]),
