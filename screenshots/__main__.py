@@ -9,7 +9,9 @@ import argparse
 import asyncio
 import io
 import os
+import re
 import shutil
+import sqlite3
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -21,6 +23,9 @@ from tests.homes import Home
 
 FOLDER = Path(__file__).parent
 CLOCK = "2026-11-21T10:05:00Z"
+PREFIX = re.compile("fmk_[0-9A-Za-z]{8}")
+"""The beginning of a key's secret, which is another one in every world."""
+DEVICE = "astrid-desk"
 VIEWER = "viewer@aurora.example"
 SIZES = ((120, 36), (80, 24))
 
@@ -149,15 +154,14 @@ SCENES = (
     Scene("who", ("4", "…audit:", "slash", *"key-pairs:import", "enter", "w", "…Target", "enter"), "Astrid"),
     Scene("contexts", ("5",), "Endpoint"),
     Scene("confirm", ("5", "o"), "Sign out?"),
-    Scene("api-keys", ("6", "…old-deploy", "j", "j"), "21 operations"),
+    Scene("api-keys", ("6", "…old-deploy", "j", "j"), "old-deploy"),
     Scene("api-keys-unused", ("6", "…old-deploy", "slash", *"used:never", "enter"), "3 of 16"),
     Scene("api-key-create", (*NEW_KEY, *["tab"] * 5, "j", "space", "space"), "2 chosen"),
-    Scene("api-key-lacks", (*NEW_KEY, *["tab"] * 5, "j", "space", "j", "j", "j"), "1 chosen", person=VIEWER),
     Scene("api-key-secret", ("6", "…old-deploy"), "shown only now", then=new_secret),
     Scene("api-key-rotate", ("6", "…old-deploy", *["j"] * 14, "o"), "Rotate deploy-pipeline"),
     Scene("api-key-revoke", ("6", "…old-deploy", *["j"] * 14, "v"), "Revoke API key?"),
-    Scene("sessions", ("7",), "thinkpad"),
-    Scene("sessions-end", ("7", "…thinkpad", "delete"), "End every session?"),
+    Scene("sessions", ("7", "…thinkpad", "j"), "thinkpad"),
+    Scene("sessions-end", ("7", "…thinkpad", "j", "delete"), "End every session?"),
     Scene("account", ("8",), "Borealis Media"),
     Scene("account-delete", ("8", "…Borealis", "delete"), "Delete your account?"),
     Scene("help", ("question_mark",), "Create tenant"),
@@ -170,6 +174,7 @@ SCENES = (
     Scene("editor-coverage", EDITOR, "−", then=coverage),
     Scene("editor-author", EDITOR, "you do not hold this", then=beyond, person=VIEWER),
     Scene("editor-save", EDITOR, "lost", then=review),
+    Scene("api-key-lacks", (*NEW_KEY, *["tab"] * 5, "j", "space", "j", "j", "j"), "1 chosen", person=VIEWER),
     Scene("sign-in", (), "BCDF-GHJK", then=device_code),
 )
 
@@ -208,7 +213,7 @@ async def picture(scene: Scene, size: tuple[int, int], home: Home) -> str:
             if hasattr(screen, "show_facts"):
                 screen.show_facts()
         await pilot.pause(0.1)
-        return app.export_screenshot(title="frost")
+        return PREFIX.sub("fmk_aB3dE6gH", app.export_screenshot(title="frost"))
 
 
 async def until(pilot: Pilot, holds: Callable[[], bool], name: str) -> None:
@@ -231,6 +236,7 @@ def main() -> int:
     drifted = []
     try:
         home.start()
+        name_device(home)
         for scene in SCENES:
             if options.scenes and scene.name not in options.scenes:
                 continue
@@ -256,6 +262,13 @@ def main() -> int:
         return 1
     sys.stdout.write(f"{len(SCENES) * len(SIZES) - len(drifted)} pictures as they were\n")
     return 0
+
+
+def name_device(home: Home) -> None:
+    """The session that takes the pictures is on no machine in particular."""
+    with sqlite3.connect(home.platform_dir / "platform.db", timeout=20) as database:
+        database.execute("UPDATE sessions SET device = ? WHERE place = 'this machine'", (DEVICE,))
+    database.close()
 
 
 def draw(svg: str, path: Path) -> None:

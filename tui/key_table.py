@@ -25,7 +25,6 @@ IDLE = timedelta(days=90)
 """A key that was not used for so long is marked as unused."""
 SETTLED = timedelta(days=1)
 """A key as young as this may well not have been used yet."""
-_PARTS = " ▏▎▍▌▋▊▉"
 
 
 class Axis(NamedTuple):
@@ -44,12 +43,14 @@ def axis(records: Sequence[Record]) -> Axis:
 
 
 def bar(left: timedelta, span: timedelta) -> str:
-    """How much of the axis is left, in eighths of a cell; something that is left is never drawn as nothing."""
-    eighths = max(0, min(BAR * 8, round(left / span * BAR * 8)))
-    if left > timedelta() and not eighths:
-        eighths = 1
-    whole, part = divmod(eighths, 8)
-    drawn = "█" * whole + (_PARTS[part] if part else "")
+    """How much of the axis is left, in half cells; something that is left is never drawn as nothing.
+
+    A line and no block: bars below each other stay apart.
+    """
+    halves = max(0, min(BAR * 2, round(left / span * BAR * 2)))
+    if left > timedelta() and not halves:
+        halves = 1
+    drawn = "━" * (halves // 2) + "╸" * (halves % 2)
     return drawn + "·" * (BAR - len(drawn))
 
 

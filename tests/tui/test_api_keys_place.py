@@ -29,12 +29,12 @@ def standing_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("left", "span", "drawn"),
     [
-        (timedelta(days=30), timedelta(days=30), "████████"),
-        (timedelta(days=15), timedelta(days=30), "████····"),
-        (timedelta(seconds=1), timedelta(days=731), "▏·······"),
+        (timedelta(days=30), timedelta(days=30), "━━━━━━━━"),
+        (timedelta(days=15), timedelta(days=30), "━━━━····"),
+        (timedelta(seconds=1), timedelta(days=731), "╸·······"),
         (timedelta(), timedelta(days=30), "········"),
         (timedelta(days=-3), timedelta(days=30), "········"),
-        (timedelta(days=40), timedelta(days=30), "████████"),
+        (timedelta(days=40), timedelta(days=30), "━━━━━━━━"),
     ],
 )
 def test_a_bar_is_read_by_its_length_alone(left: timedelta, span: timedelta, drawn: str) -> None:
@@ -78,9 +78,9 @@ async def test_K35_own_keys_of_every_tenant_with_state_bar_and_use_are_in_sight(
         row = ui.row("old-deploy")
         assert "expired" in row
         assert "45d ago" in row
-        assert "█" not in row
+        assert "━" not in row
         assert "active" in ui.row("notebook-rea")
-        assert ui.row("notebook-rea").count("█") > ui.row("deploy-pipel").count("█")
+        assert ui.row("notebook-rea").count("━") > ui.row("deploy-pipel").count("━")
         assert "○ never" in ui.row("compute-all")
         assert "Newsroom" in ui.row("newsroom-reader")
         await ui.press("slash")
