@@ -1,4 +1,4 @@
-"""What is made while its maker's account is deleted or their sessions are ended is not left behind. hostile A15, A16, E02
+"""What is made while its maker is deleted or signed out everywhere is not left behind. hostile A15, A16; checklist E02
 
 One side of each race is a transaction of the test's own that stays open until the other side had time to begin.
 """
@@ -97,9 +97,7 @@ def person(database: Database) -> str:
         approved = {"device_code_hash": "d", "user_code": "c", "status": "approved", "user_id": "u"}
         asked = {"client_id": "frost-cli", "scope": "", "device": "", "interval": 5}
         connection.execute(
-            insert(device_codes).values(
-                **approved, **asked, created_at=NOW, expires_at=NOW + timedelta(minutes=10)
-            )
+            insert(device_codes).values(**approved, **asked, created_at=NOW, expires_at=NOW + timedelta(minutes=10))
         )
     return "u"
 
