@@ -28,9 +28,13 @@ CLUSTER = "kubernetes_cluster"
 MOST_NAMED = 500
 
 
-def lock_tenant(connection: Connection, tenant_id: str) -> None:
-    """Let one change of access in a tenant happen at a time (SQLite has one writer anyway)."""
-    connection.execute(select(tenants.c.id).where(tenants.c.id == tenant_id).with_for_update(key_share=True))
+def lock_tenant(connection: Connection, tenant_id: str, *, shared: bool = False) -> None:
+    """Let one change of access in a tenant happen at a time (SQLite has one writer anyway).
+
+    `shared` is for what rests on the access there and changes nothing of it: many of those at a time, beside no change.
+    """
+    query = select(tenants.c.id).where(tenants.c.id == tenant_id)
+    connection.execute(query.with_for_update(read=shared, key_share=not shared))
 
 
 def key(connection: Connection, tenant_id: str, key_id: str) -> Record | None:
