@@ -5,6 +5,7 @@ SQLite runs in WAL mode with synchronous NORMAL. The driver's own transaction ha
 writes, so that a writer never meets SQLITE_BUSY half-way, and one lock keeps the writers of this process in line.
 """
 
+import logging
 import sqlite3
 import threading
 import time
@@ -22,6 +23,8 @@ from service.db.tables import complete_for_postgresql
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
+
+logger = logging.getLogger(__name__)
 
 BUSY_SECONDS = 10
 # A request that asks first whether the server is there takes a third longer.
@@ -153,6 +156,20 @@ def takes_no_changes(error: DBAPIError) -> bool:
     if isinstance(error.orig, sqlite3.Error):
         return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
     return getattr(error.orig, "sqlstate", None) in (READ_ONLY_TRANSACTION, DISK_FULL)
+
+
+@contextmanager
+def forgone(what: str) -> Iterator[None]:
+    """A change that is left undone, with a line in the log, on a database that takes none now.
+
+    Reads are still answered there, and the changes people ask for are refused by themselves. hostile I01
+    """
+    try:
+        yield
+    except DBAPIError as error:
+        if not takes_no_changes(error):
+            raise
+        logger.warning("%s: %s", what, type(error.orig).__name__)
 
 
 def _note_return(driver_connection: Any, record: ConnectionPoolEntry) -> None:
