@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Connection, insert, select
 
-from service.access import sessions
+from service.access import keys, sessions
 from service.account import deletion, key_store, store
 from service.db.engine import Database
 from service.db.tables import api_keys, device_codes, tenants, users
+from service.errors import Refusal
 from service.issuer.store import take_device_code
 from tests.service.access import code
 from tests.service.account import Key, keys_of
@@ -102,14 +103,41 @@ def person(database: Database) -> str:
     return "u"
 
 
+def add_key(connection: Connection, key_id: str = "k") -> str:
+    values = {"id": key_id, "tenant_id": WEB_SHOP, "user_id": "u", "name": "kk", "scopes": [], "rate_limit": 1}
+    times = {"created_at": NOW, "expires_at": NOW + timedelta(days=1)}
+    return key_store.add(connection, b"secret", values | times)
+
+
 def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: Database, person: str) -> None:
-    values = {"id": "k", "tenant_id": WEB_SHOP, "user_id": person, "name": "kk", "scopes": [], "rate_limit": 1}
     with meanwhile(database) as (connection, begin):
         store.hold(connection, person)
-        key_store.add(connection, b"secret", values | {"created_at": NOW, "expires_at": NOW + timedelta(days=1)})
+        add_key(connection)
         done = begin(lambda other: deletion.delete(other, person, NOW))
     done.result()
     assert live_keys(database, "u@x.example") == []
+
+
+@pytest.mark.usefixtures("person")
+def test_keys_that_happen_to_begin_alike_are_told_apart_also_when_both_are_being_made(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, free = keys.mint(), keys.mint()
+    minted = iter([taken, taken, taken, free])
+    monkeypatch.setattr(keys, "mint", lambda: next(minted))
+    with meanwhile(database) as (connection, begin):
+        assert add_key(connection, "first") == taken
+        done = begin(lambda other: add_key(other, "second"))
+    done.result()
+    with database.read() as connection:
+        prefixes = {row.id: row.key_prefix for row in connection.execute(select(api_keys))}
+    assert prefixes == {"first": keys.prefix(taken), "second": keys.prefix(free)}
+
+
+def test_a_workload_whose_binding_goes_while_it_asks_is_nobody(database: Database) -> None:
+    with database.read() as connection, pytest.raises(Refusal) as refused:
+        store.workload(connection, "gone")
+    assert refused.value.status_code == 401
 
 
 def alive(database: Database) -> list[str]:
