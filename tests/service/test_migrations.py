@@ -51,6 +51,22 @@ def test_a_database_that_is_up_to_date_does_not_load_alembic(database_url: str) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("before", ["0001", "0002"])
+def test_a_database_of_an_earlier_version_becomes_the_described_one(
+    kind: str, before: str, new_database_url: NewUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(new_database_url(kind, False))
+    with monkeypatch.context() as earlier:
+        earlier.setattr(migrate, "HEAD", before)
+        migrate.upgrade(database)
+    assert migrate.stored_revision(database) == before
+    migrate.upgrade(database)
+    with database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    database.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_replicas_that_start_together_migrate_once(kind: str, new_database_url: NewUrl) -> None:
     url = new_database_url(kind, False)
     databases = [Database(url) for _ in range(4)]
