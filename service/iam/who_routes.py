@@ -14,7 +14,7 @@ from service.access.guard import area
 from service.db.engine import Record
 from service.iam import effects, group_store, policy_store, preview, principal_store, principals, rules
 from service.iam.answering import found, require_principal
-from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, full_target, operation_of, target_of
+from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, full_target, operation_of, target_for
 from service.iam.documents import read_document
 from service.iam.preview import Change
 from service.platform import Platform, platform_of
@@ -93,8 +93,8 @@ def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
     examined = 0
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
-        operation, target = operation_of(body.operation, known), target_of(body.target)
-        asked = full_target(target, operation, body.facts.region)
+        operation = operation_of(body.operation, known)
+        asked = full_target(target_for(operation, body.target), operation, body.facts.region)
         # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
         decided: dict[object, list[dict[str, Any]]] = {}
         for principal in principals.everyone(connection, tenant_id, now):
