@@ -22,6 +22,8 @@ from service.policy.document import canonical_text
 
 router = area("access")
 IAM = "/api/v1/tenants/{tenant_id}/iam"
+MOST_PRINCIPALS = 1_000
+"""Of all that may do something: the first, and how many there are."""
 
 Granted = Annotated[Access, Depends(authorize)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -87,10 +89,11 @@ def get_access(
 
 @router.post(IAM + "/who")
 def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
-    """Every person, key and identity of the tenant that may do something, and through what."""
+    """The people, keys and identities of the tenant that may do something, and through what: the first of them, by
+    kind and name; `total` counts all of them."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     allowed: list[dict[str, Any]] = []
-    examined = 0
+    examined = total = 0
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
         operation = operation_of(body.operation, known)
@@ -106,13 +109,15 @@ def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
                 compiled = platform.decisions.compiled(connection, standing)
                 decided[rests_on] = effects.because(compiled, operation, asked, facts)
             if by := decided[rests_on]:
-                allowed.append(principal.wire() | {"by": by})
+                total += 1
+                if total <= MOST_PRINCIPALS:
+                    allowed.append(principal.wire() | {"by": by})
         ways: dict[str, dict[tuple[str, str], list[Record | None]]] = {}
         for one in allowed:
             one["by"] = [
                 _with_paths(connection, tenant_id, grant, (one["type"], one["id"]), ways) for grant in one["by"]
             ]
-    return JSONResponse({"principals": allowed, "examined": examined})
+    return JSONResponse({"principals": allowed, "total": total, "examined": examined})
 
 
 def _with_paths(

@@ -74,6 +74,17 @@ async def test_a_first_reading_shows_its_rows_as_the_pages_come(slow: Slow) -> N
     assert (rows.known, rows.words) == (True, "")
 
 
+async def test_of_a_list_that_is_cut_is_said_how_many_there_are(slow: Slow) -> None:
+    slow.pages[ONE] = [collections.First([{"id": "a"}, {"id": "b"}], 1_234)]
+    rows = slow.lists.read("groups", ONE)
+    await slow.let(ONE, 2)
+    assert (names(slow, ONE), rows.words) == (["a", "b"], "the first of 1,234")
+    slow.pages[ONE] = [collections.First([{"id": "a"}], 1)]
+    slow.lists.read("groups", ONE)
+    await slow.let(ONE, 2)
+    assert rows.words == ""
+
+
 async def test_a_later_reading_keeps_the_old_rows_until_the_last_page(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}]]
     slow.lists.read("groups", ONE)
