@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
+from client.records import Record
 from tui import collections
 from tui.collections import KEPT, Collections
 from tui.following import Work
@@ -22,7 +23,7 @@ class Slow:
     """Pages by tenant, each handed over when `let` is called for its tenant."""
 
     def __init__(self) -> None:
-        self.pages: dict[str, list[Sequence[dict[str, Any]] | FrostError]] = {}
+        self.pages: dict[str, list[Sequence[Record] | FrostError]] = {}
         self.gates: dict[str, asyncio.Semaphore] = {}
         self.told: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
@@ -37,7 +38,7 @@ class Slow:
         if work is not None:
             self.tasks[name] = asyncio.ensure_future(work())
 
-    async def read(self, _client: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[dict[str, Any]]]:
+    async def read(self, _client: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
         for page in self.pages[tenant]:
             await self.gates.setdefault(tenant, asyncio.Semaphore(0)).acquire()
             if isinstance(page, FrostError):
@@ -54,7 +55,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     slow = Slow()
-    monkeypatch.setitem(collections.READ, "groups", slow.read)  # type: ignore[arg-type]
+    monkeypatch.setitem(collections.READ, "groups", slow.read)
     return slow
 
 
