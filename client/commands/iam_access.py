@@ -48,7 +48,7 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
     for limit in found.get("limits") or ():
         yield f"  {limit.get('kind')}: {limit.get('detail') or 'none'}"
     for one in found["policies"]:
-        through = records_iam.paths_text(one.get("paths") or ())
+        through = records_iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
         text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
         if one.get("unreadable"):
             text += ", cannot be read any more: it denies everything"

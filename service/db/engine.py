@@ -6,7 +6,7 @@ writes, so that a writer never meets SQLITE_BUSY half-way, and one lock keeps th
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
 BUSY_SECONDS = 10
+MOST_NAMED = 500
+"""Ids named in one statement: databases bound the number of its parameters."""
 
 # A row whose columns are read by name.
 Record: TypeAlias = Row[*tuple[Any, ...]]
@@ -104,6 +106,12 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def portions(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Ids in portions that a statement can name."""
+    for begin in range(0, len(ids), MOST_NAMED):
+        yield ids[begin : begin + MOST_NAMED]
 
 
 def insert_unless_there(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":

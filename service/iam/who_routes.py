@@ -65,7 +65,7 @@ def get_access(
         principal = principals.one(connection, tenant_id, kind, principal_id, platform.clock.now())
         compiled = platform.decisions.compiled(connection, principal.standing)
         paths = principal_store.paths(connection, tenant_id, kind, principal_id)
-        held = [found(policy_store.get(connection, tenant_id, one.policy_id)) for one in principal.standing.policies]
+        held = policy_store.held(connection, tenant_id, [one.policy_id for one in principal.standing.policies])
     return JSONResponse(
         {
             "principal": principal.wire() | {"works": principal.works},
@@ -78,7 +78,8 @@ def get_access(
                     "authoredBy": row.authored_by,
                     "orphaned": row.author_role is None,
                     "unreadable": row.id in compiled.unreadable,
-                    "paths": [effects.path(one) for one in paths[row.id]],
+                    "paths": effects.shown_paths(paths[row.id]),
+                    "pathsTotal": len(paths[row.id]),
                 }
                 for row in held
             ],
