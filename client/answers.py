@@ -34,6 +34,8 @@ EXITS: Mapping[int, Exit] = {
     504: Exit.UNREACHABLE,
 }
 """Status -> how a command ends; any other one is Exit.REFUSED."""
+_WRONG_VALUES = frozenset({"INVALID_INPUT", "INVALID_CURSOR", "INVALID_POLICY_DOCUMENT", "UNKNOWN_OPERATION"})
+"""Codes for a value of the command line that is none: it ends the command as when the client itself finds it."""
 
 SIGN_IN = "sign in: frost login"
 HINTS: Mapping[str, str] = {
@@ -83,7 +85,7 @@ def refusal(reply: Reply, path: str) -> FrostError:
         message or f"HTTP {reply.status}",
         code=safe(code, 80),
         hint=safe(_text(envelope.get("hint")), 300) or _hint(code, reply.status),
-        exit_code=_exit(reply.status, path, gone=flat and bool(_text(body.get("code")))),
+        exit_code=_exit(reply.status, code, path, gone=flat and bool(_text(body.get("code")))),
         request_id=reply.request_id,
         details=details if isinstance(details, dict) else None,
         status=reply.status,
@@ -192,10 +194,12 @@ def _header(reply: Reply) -> float | None:
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def _exit(status: int, path: str, *, gone: bool) -> Exit:
+def _exit(status: int, code: str, path: str, *, gone: bool) -> Exit:
     """A nested 404 says that nothing was asked, not that nothing is there; only the operations route differs (1.7)."""
     if status == 404 and not gone and "/operations/" not in path:
         return Exit.REFUSED
+    if status == 400 and code in _WRONG_VALUES:
+        return Exit.USAGE
     return EXITS.get(status, Exit.REFUSED)
 
 

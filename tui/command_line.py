@@ -55,6 +55,8 @@ ALIASES = {
     "q": "app.quit",
     "quit": "app.quit",
 }
+ONE_OF_MANY = {"policy": "policies"}
+"""Places by the word for one record, where that does not begin their name."""
 TAKES = {
     *("list.filter", "list.sort", "tenants.create", "tenants.rename"),
     *(action.id for action in actions.ACTIONS if action.of_named),
@@ -75,7 +77,7 @@ def parse(text: str, places: Sequence[str]) -> Go | Run | Mistake | None:
     if word == "frost" and rest.strip():
         word, _, rest = rest.strip().partition(" ")
     rest = rest.strip()
-    name = word.casefold()
+    name = ONE_OF_MANY.get(word.casefold(), word.casefold())
     if name == "tenant" and rest:
         # The commands of that name mean here what they mean in a shell; they are no filter.
         command, _, argument = rest.partition(" ")
@@ -155,7 +157,7 @@ def complete(text: str, places: Sequence[str], names: Sequence[str]) -> list[str
     """Whole lines that go on from what was typed, best first. `names` complete the argument."""
     word, blank, rest = text.lstrip().removeprefix(":").partition(" ")
     if not blank:
-        typed = word.casefold()
+        typed = ONE_OF_MANY.get(word.casefold(), word.casefold())
         candidates = [*places, *ALIASES, *actions.BY_ID]
         starting = [candidate for candidate in candidates if candidate.startswith(typed)]
         within = [candidate for candidate in candidates if typed in candidate and candidate not in starting]

@@ -1,6 +1,7 @@
 """What a change of groups or policies gives and takes, asked of the platform before it is made."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from client.errors import FrostError
@@ -12,6 +13,12 @@ if TYPE_CHECKING:
 Ask = Callable[[Callable[["Client"], Awaitable[Any]]], Awaitable[Any]]
 Change = Mapping[str, str]
 """A change in the words of `iam/preview`: `change` and the ids it is about."""
+UNDER = {
+    "narrowed": "more conditions",
+    "conditionsChanged": "other conditions",
+    "widened": "fewer conditions",
+}
+"""Members of `iam/preview` with operations that stay possible, and what becomes of their conditions."""
 
 
 class Effect(NamedTuple):
@@ -32,6 +39,11 @@ class Effect(NamedTuple):
         return sum(int(one.get("lostCount", 0)) for one in self.principals)
 
     @property
+    def under(self) -> int:
+        """Operations that stay, under other conditions, over all principals."""
+        return sum(map(under, self.principals))
+
+    @property
     def inert(self) -> int:
         """Identities that nothing gives anything afterwards."""
         return sum(bool(one.get("inert")) for one in self.principals)
@@ -46,6 +58,7 @@ class Effect(NamedTuple):
         touched = counted(len(self.principals), "key or identity", "keys and identities")
         change = [f"+{self.gained:,} gained"] if self.gained else []
         change += [f"−{self.lost:,} lost"] if self.lost else []
+        change += [f"~{self.under:,} under conditions changed"] if self.under else []
         inert = f"; {self.inert:,} left inert" if self.inert else ""
         return f"{touched}: {', '.join(change) or 'nothing gained, nothing lost'}{inert}"
 
@@ -78,24 +91,43 @@ async def effect(ask: Ask, tenant_id: str, changes: Sequence[Change]) -> Effect:
             for principal in answer["principals"]:
                 key = (str(principal["type"]), str(principal["id"]))
                 found[key] = _both(found[key], principal) if key in found else dict(principal)
+        await _add_states(ask, tenant_id, found)
     except FrostError as error:
         return Effect(problem=error.message)
     return Effect(sorted(found.values(), key=_weight))
 
 
+async def _add_states(ask: Ask, tenant_id: str, found: Mapping[tuple[str, str], dict[str, Any]]) -> None:
+    """The state of each key: one that is expired or revoked keeps what it is given and can do none of it."""
+    if not any(kind == "api_key" for kind, _ in found):
+        return
+    with suppress(FrostError):  # what the change gives and takes is known all the same
+        for known in await ask(lambda client: client.principals.keys(tenant_id)):
+            principal = found.get(("api_key", str(known["id"])))
+            if principal is not None:
+                principal["status"] = str(known.get("status", ""))
+
+
 def _both(one: dict[str, Any], other: Record) -> dict[str, Any]:
     """A principal touched by two changes: each is worked out by itself, so what either gives or takes counts once."""
     merged = dict(one)
-    for side in ("gained", "lost"):
+    for side in ("gained", "lost", *UNDER):
         merged[side] = sorted({*one.get(side, ()), *other.get(side, ())})
-        merged[f"{side}Count"] = max(len(merged[side]), int(one[f"{side}Count"]), int(other[f"{side}Count"]))
+        counts = (int(each.get(f"{side}Count", 0)) for each in (one, other))
+        merged[f"{side}Count"] = max(len(merged[side]), *counts)
     merged["inert"] = bool(one.get("inert")) and bool(other.get("inert"))
     return merged
 
 
 def _weight(principal: Record) -> tuple[int, str]:
-    """Those who lose or gain most first."""
-    return -int(principal.get("gainedCount", 0)) - int(principal.get("lostCount", 0)), str(principal.get("name", ""))
+    """Those for whom most changes first."""
+    changed = int(principal.get("gainedCount", 0)) + int(principal.get("lostCount", 0)) + under(principal)
+    return -changed, str(principal.get("name", ""))
+
+
+def under(principal: Record) -> int:
+    """How many operations of a principal stay under other conditions."""
+    return sum(int(principal.get(f"{side}Count", 0)) for side in UNDER)
 
 
 def counted(number: int, one: str, many: str) -> str:

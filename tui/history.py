@@ -14,11 +14,15 @@ class Subject(NamedTuple):
 
 
 class View(NamedTuple):
-    """A place, the filter it was shown with, and what it showed the inside of."""
+    """A place, the filter it was shown with, what it showed the inside of, and the views one came there by."""
 
     place: str
     filter: str = ""
     subject: Subject | None = None
+    trail: "tuple[View, ...]" = ()
+    """The views Esc leads back to from an inside, the nearest last; those in it have none of their own."""
+    record: str = ""
+    """Id of the record under the cursor, in a trail."""
 
 
 class History:

@@ -17,10 +17,7 @@ class Perform(Message):
 
 
 class Travel(Message):
-    """Asks the frame for a place: an inner one shows the inside of `subject`; the cursor goes to `record`.
-
-    `back` is the way out of an inner place: where one came from stays what it was there.
-    """
+    """Asks the frame for a place: an inner one shows the inside of `subject`; the cursor goes to `record`."""
 
     def __init__(
         self,
@@ -29,14 +26,12 @@ class Travel(Message):
         filter_line: str | None = None,
         *,
         record: str = "",
-        back: bool = False,
     ) -> None:
         super().__init__()
         self.place = place
         self.subject = subject
         self.filter = filter_line
         self.record = record
-        self.back = back
 
 
 class Undoable(Message):

@@ -16,6 +16,7 @@ from textual.fuzzy import FuzzySearch
 from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
+from textual.worker import Worker
 
 from client.text import cut, safe
 from tui import actions, places
@@ -44,7 +45,7 @@ class Entry(NamedTuple):
 
 
 def entries(frame: "FrameScreen", typed: str = "") -> Iterator[Entry]:
-    """The actions of the place, the places, the actions of the app, and for a search the tenants it finds."""
+    """The actions of the place, the places, what works anywhere and in the other places, and what a search finds."""
     situation = frame.situation()
 
     def of(*scopes: str) -> Iterator[Entry]:
@@ -58,6 +59,8 @@ def entries(frame: "FrameScreen", typed: str = "") -> Iterator[Entry]:
     for number, door in enumerate(places.DOORS, 1):
         yield Entry(f"Go to {door.title.lower()}", str(number), "", partial(frame.go, door.name))
     yield from of(actions.LIST, actions.ANYWHERE)
+    for door in places.DOORS:
+        yield from _elsewhere(frame, door) if door.name != situation.place else ()
     words = typed.casefold().split()
     found = 0
     for tenant in frame.workspace.tenants if words else ():
@@ -67,6 +70,15 @@ def entries(frame: "FrameScreen", typed: str = "") -> Iterator[Entry]:
             run = partial(frame.use_tenant, str(tenant["id"]))
             yield Entry(f"Use tenant {cut(safe(name), 40)}", "", cut(safe(tenant.get("organizationName", "")), 30), run)
     yield from _records(frame, words)
+
+
+def _elsewhere(frame: "FrameScreen", door: places.Door) -> Iterator[Entry]:
+    """The actions of another place: it is opened, and they work on the record under the cursor there."""
+    read_only = frame.workspace.read_only
+    for action in actions.of_scope(door.name):
+        reason = read_only if action.writes else ""
+        words = reason or f"In {door.title.lower()}{': ' if action.help else ''}{action.help}"
+        yield Entry(action.title, "", words, partial(_entered, frame, action.id), not reason)
 
 
 def _records(frame: "FrameScreen", words: list[str]) -> Iterator[Entry]:
@@ -84,7 +96,7 @@ def _entered(frame: "FrameScreen", line: str) -> None:
     """Do what the `:` line would, also from another place."""
     from tui.screens.prompt_line import run
 
-    frame.run_worker(run(frame, line), exit_on_error=False)
+    _: Worker[None] = frame.run_worker(partial(run, frame, line), exit_on_error=False)
 
 
 def ranked(found: Iterator[Entry], typed: str) -> list[tuple[Entry, tuple[int, ...]]]:
@@ -157,7 +169,8 @@ class Palette(Dialog[Entry | None]):
         self.found = [entry for entry, _ in hits]
         choices = self.query_one(OptionList)
         choices.clear_options()
-        choices.add_options([Option(_line(entry, letters, room)) for entry, letters in hits])
+        nothing = Option(Content.styled("Nothing here is called that.", "$text-muted"), disabled=True)
+        choices.add_options([Option(_line(entry, letters, room)) for entry, letters in hits] or [nothing])
         choices.highlighted = 0 if hits else None
 
     @on(Input.Changed)

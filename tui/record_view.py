@@ -8,8 +8,11 @@ filter typed further looks only at what it showed before: so 20,000 records filt
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from client.records import Column, Kind, Record
+from client.records import UNKNOWN, Column, Kind, Record
 from tui import filters
+
+UNKNOWN_SAMPLE = 200
+"""Lists up to this long are looked through for columns that say nothing."""
 
 
 class RecordView:
@@ -61,6 +64,11 @@ class RecordView:
             key = self.kind.id_key
             self._positions = {str(self._records[index][key]): place for place, index in enumerate(self._shown)}
         return self._positions.get(record_id)
+
+    def is_unknown(self, column: Column) -> bool:
+        """Whether no record has anything to say in a column, filtered out or not; of a long list that is not told."""
+        sample = self._records[:UNKNOWN_SAMPLE]
+        return 0 < len(self._records) == len(sample) and all(column.text(record) == UNKNOWN for record in sample)
 
     def replace(self, records: Sequence[Record]) -> None:
         """Take a newer answer: sort, filter and the marks of what is still there stay."""

@@ -27,14 +27,21 @@ REFUSED = "INVALID_POLICY_DOCUMENT"
 
 
 def page(
-    tenant_id: str, *, limit: int | None = None, cursor: str = "", attachee: tuple[str, str] | None = None
+    tenant_id: str,
+    *,
+    limit: int | None = None,
+    cursor: str = "",
+    attachee: tuple[str, str] | None = None,
+    name: str | None = None,
 ) -> Call:
     """A page of the tenant's policies in the order they were made.
 
     Args:
         attachee: Type and id; only the policies attached directly to it.
+        name: Only the policies of exactly this name.
     """
-    return Call(Request("GET", _policies(tenant_id), query(limit, cursor, *_pair(attachee))), "policies", MODEL)
+    chosen = (*_pair(attachee), *(() if name is None else (("name", name),)))
+    return Call(Request("GET", _policies(tenant_id), query(limit, cursor, *chosen)), "policies", MODEL)
 
 
 def get(tenant_id: str, policy_id: str) -> Call:

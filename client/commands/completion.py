@@ -29,6 +29,7 @@ _frost_completion() {
     while IFS= read -r line; do
         COMPREPLY+=("$line")
     done < <(frost __complete bash "${COMP_LINE:0:COMP_POINT}" "$2" 2>/dev/null)
+    if [[ ${#COMPREPLY[@]} == 1 && $COMPREPLY == */ ]]; then compopt -o nospace; fi
 }
 complete -o nosort -F _frost_completion frost
 """
@@ -37,12 +38,13 @@ _ZSH = r"""#compdef frost
 # frost completion for zsh: source <(frost completion zsh)
 _frost() {
     local line
-    local -a values shown
+    local -a values shown folder
     while IFS= read -r line; do
         values+=("${line%%$'\t'*}")
         shown+=("${line/$'\t'/  -- }")
     done < <(frost __complete zsh "${(@Q)words[2,CURRENT-1]}" "${words[CURRENT]}" 2>/dev/null)
-    (( ${#values} )) && compadd -l -V frost -d shown -a -- values
+    [[ ${#values} == 1 && $values[1] == */ ]] && folder=(-S '')
+    (( ${#values} )) && compadd "${folder[@]}" -l -V frost -d shown -a -- values
 }
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
     _frost "$@"
@@ -65,7 +67,7 @@ _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 def _print_script(run: Invocation, shell: str) -> None:
     """Print the completion script of a shell.
 
-    It completes commands, flags and the names of your contexts, tenants and organizations.
+    It completes commands, flags, files after `--document @`, and the names and ids there are.
     """
     Output().text(_SCRIPTS[shell].rstrip("\n"))
 
@@ -74,8 +76,8 @@ completion = Command(
     "completion",
     callback=_print_script,
     params=[click.Argument(["shell"], metavar="SHELL", type=click.Choice(SHELLS), help="bash, zsh or fish.")],
-    help="Print the completion script of a shell.\n\nIt completes commands, flags and the names of your contexts, "
-    "tenants and organizations.",
+    help="Print the completion script of a shell.\n\nIt completes commands, flags, files after `--document @`, "
+    "and the names and ids there are.",
     ours=True,
     examples=(
         "source <(frost completion bash)",

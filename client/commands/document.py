@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,6 +17,9 @@ from client.commands.refusals import place, told
 from client.errors import FrostError, usage
 from client.text import safe
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 MOST_BYTES = 1024 * 1024
 """More than the platform takes, and little enough to be read whole; its own limit is the platform's to judge."""
 
@@ -24,7 +27,26 @@ HELP = "The policy document: JSON, @FILE, or - for standard input."
 
 
 def flag(*, required: bool, help: str = HELP) -> click.Option:
-    return click.Option(["--document", "document_"], required=required, metavar="JSON|@FILE|-", help=help)
+    return click.Option(
+        ["--document", "document_"], required=required, metavar="JSON|@FILE|-", help=help, shell_complete=file_names
+    )
+
+
+def file_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """`@FILE` for the files and folders there are; hidden ones once their dot was typed."""
+    from click.shell_completion import CompletionItem
+
+    if incomplete and not incomplete.startswith("@"):
+        return []
+    before, slash, name = incomplete[1:].rpartition("/")
+    folder = before + slash
+    with os.scandir(os.path.expanduser(folder) or ".") as entries:
+        found = sorted(
+            f"@{folder}{entry.name}{'/' if entry.is_dir() else ''}"
+            for entry in entries
+            if entry.name.startswith(name) and entry.name.startswith(".") <= name.startswith(".")
+        )
+    return [CompletionItem(value) for value in found]
 
 
 class Document(NamedTuple):

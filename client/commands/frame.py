@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "yaml", "json", "wide")
 _OURS = "(frost)"
 _OURS_MEANS = "An addition of frost, beyond the common contract."
+_PERSON = "It needs a person who is signed in (frost login): an API key or a token of a machine is refused."
 _HELP_WIDTH = 100
 
 
@@ -47,10 +48,14 @@ class Lazy(NamedTuple):
 class _Framed(click.Command):
     """What commands and groups share: the global flags and the look of the help."""
 
-    def __init__(self, *args: Any, ours: bool = False, examples: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, ours: bool = False, person: bool = False, examples: Sequence[str] = (), **kwargs: Any
+    ) -> None:
         kwargs["add_help_option"] = False
         super().__init__(*args, **kwargs)
         self.ours = ours
+        self.person = person
+        """Whether it, or all that a group leads to, needs an interactive session (contract: Authentication)."""
         self.examples = examples
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -75,8 +80,12 @@ class _Framed(click.Command):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Text, usage, aliases, examples, arguments, commands, flags, global flags (checklist G01)."""
-        text = self.help or ""
-        formatter.write_text(f"{text}\n\n{_OURS_MEANS}" if self.ours else text)
+        text = [self.help or ""]
+        if _needs_person(ctx):
+            text.append(_PERSON)
+        if self.ours:
+            text.append(_OURS_MEANS)
+        formatter.write_text("\n\n".join(text))
         with formatter.section("Usage"):
             formatter.write_text(f"{ctx.command_path} {' '.join(self._usage(ctx))}")
         if others := _other_paths(ctx):
@@ -123,13 +132,15 @@ class Command(_Framed):
 
 
 def leaf(
-    name: str, *params: click.Parameter, ours: bool = False, examples: Sequence[str] = ()
+    name: str, *params: click.Parameter, ours: bool = False, person: bool = False, examples: Sequence[str] = ()
 ) -> Callable[[Callable[..., None]], Command]:
     """Make a function a command, for a group that names it as `Lazy`. Its docstring is the help."""
 
     def make(function: Callable[..., None]) -> Command:
         text = _text(function.__doc__ or "")
-        return Command(name, callback=function, params=list(params), help=text, ours=ours, examples=examples)
+        return Command(
+            name, callback=function, params=list(params), help=text, ours=ours, person=person, examples=examples
+        )
 
     return make
 
@@ -223,6 +234,15 @@ def _command_needed() -> None:
 
 def _is_option(param: click.Parameter) -> TypeGuard[click.Option]:
     return isinstance(param, click.Option)
+
+
+def _needs_person(ctx: click.Context | None) -> bool:
+    """A command does when a group that leads to it does."""
+    while ctx is not None:
+        if getattr(ctx.command, "person", False):
+            return True
+        ctx = ctx.parent
+    return False
 
 
 def _text(docstring: str) -> str:

@@ -19,6 +19,7 @@ from client.commands.names import operation_names, principal_ids
     click.Argument(["kind"], metavar="TYPE", type=click.Choice(PRINCIPAL_TYPES), help=", ".join(PRINCIPAL_TYPES)),
     click.Argument(["identifier"], metavar="ID", callback=an_id, shell_complete=principal_ids),
     ours=True,
+    person=True,
     examples=("frost iam access api_key KEY_ID", "frost iam access user USER_ID -o wide"),
 )
 def access(run: Invocation, kind: str, identifier: str) -> None:
@@ -26,7 +27,8 @@ def access(run: Invocation, kind: str, identifier: str) -> None:
 
     A principal is a key, an identity or a person of this tenant. `conditional` operations depend on the target or on
     facts of the request; -o wide shows on which. `denied` ones are given by some rule and always taken by another.
-    What nothing gives is left out.
+    What nothing gives is left out. So is writing policies, which is no operation: every member of the organization may,
+    a viewer too, within what they hold themselves.
     """
     with missing(run, (kind, identifier)):
         found = run.call_for_tenant(lambda tenant: trials.access(tenant, kind, identifier))
@@ -46,7 +48,7 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
     for limit in found.get("limits") or ():
         yield f"  {limit.get('kind')}: {limit.get('detail') or 'none'}"
     for one in found["policies"]:
-        through = records_iam.paths_text(one.get("paths") or ())
+        through = records_iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
         text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
         if one.get("unreadable"):
             text += ", cannot be read any more: it denies everything"
@@ -67,6 +69,7 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
     click.Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for all."),
     *request_facts.FLAGS,
     ours=True,
+    person=True,
     examples=("frost iam who --operation compute:instances:delete --target '*'",),
 )
 def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
@@ -77,5 +80,8 @@ def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
     operation, target = request_facts.operation(operation), request_facts.target(target)
     known = request_facts.facts(**facts)
     answer = run.call_for_tenant(lambda tenant: trials.who(tenant, operation, target, known))
-    run.output.records(records_iam.WHO, answer["principals"], beside={"examined": answer["examined"]})
-    run.output.note(f"{len(answer['principals'])} of {answer['examined']} people, keys and identities may")
+    found, total, examined = answer["principals"], answer["total"], answer["examined"]
+    run.output.records(records_iam.WHO, found, beside={"total": total, "examined": examined})
+    run.output.note(f"{total} of {examined} people, keys and identities may")
+    if len(found) < total:
+        run.output.warn(f"the first {len(found)} of {total} that may are listed")

@@ -25,7 +25,7 @@ _ANSWERS = {
 def check(run: Invocation, document_: str) -> None:
     """Check a document as saving it would, without saving it.
 
-    It exits 0 when you could save it, and 1 when it would grant more than you hold.
+    It exits as saving it would: 0 when you could, 4 when it would grant more than you hold, 2 when it is no policy.
     """
     from click.exceptions import Exit as End
 
@@ -39,4 +39,4 @@ def check(run: Invocation, document_: str) -> None:
         run.output.lines(said)
     draft.warn(run, answer.get("warnings", ()))
     if answer["answer"] != "within":
-        raise End(Exit.REFUSED)
+        raise End(Exit.NOT_ALLOWED)

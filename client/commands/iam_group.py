@@ -22,6 +22,7 @@ group = Group(
         )
     },
     help="Groups of API keys and workload identities.",
+    person=True,
 )
 
 ID = click.Argument(["group_id"], metavar="GROUP_ID", callback=an_id, shell_complete=group_ids)

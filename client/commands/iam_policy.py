@@ -13,7 +13,7 @@ from client.commands.iam_input import FORCE, VERSION_HELP, an_id, missing, missi
 from client.commands.iam_input import name as checked
 from client.commands.invocation import Invocation
 from client.commands.names import policy_ids
-from client.errors import usage
+from client.errors import FrostError, usage
 from client.records import Kind
 
 _ATTACH = "client.commands.iam_attach"
@@ -41,6 +41,7 @@ policy = Group(
         ),
     },
     help="Access policies and their attachments.",
+    person=True,
 )
 
 ID = click.Argument(["policy_id"], metavar="POLICY_ID", callback=an_id, shell_complete=policy_ids)
@@ -48,7 +49,12 @@ ID = click.Argument(["policy_id"], metavar="POLICY_ID", callback=an_id, shell_co
 
 @policy.leaf(
     "create",
-    click.Option(["--name"], required=True, metavar="NAME", help="1 to 128 characters."),
+    click.Option(
+        ["--name"],
+        required=True,
+        metavar="NAME",
+        help="1 to 128 characters; one that is taken brings a warning.",
+    ),
     document.flag(required=True),
     click.Option(["--description"], metavar="TEXT", help="What it is for, up to 1,024 characters."),
     examples=(
@@ -66,6 +72,22 @@ def create(run: Invocation, name: str, document_: str, description: str | None) 
     with document.named(draft):
         made = run.call_for_tenant(lambda tenant: policies.create(tenant, name, description or "", draft.text))
     run.output.record(records_iam.POLICY, made)
+    _warn_of_namesakes(run, made)
+
+
+def _warn_of_namesakes(run: Invocation, made: dict[str, Any]) -> None:
+    """Names need not be unique (contract: Access policy), but two of one name are easily taken for each other.
+
+    The policy is saved by now: what cannot be found out is no failure of the command.
+    """
+    try:
+        answer = run.call_for_tenant(lambda tenant: policies.page(tenant, limit=2, name=made["name"]))
+    except FrostError:
+        return
+    for one in answer["policies"]:
+        if one["name"] == made["name"] and one["id"] != made["id"]:
+            run.output.warn(f'policy {one["id"]} is named "{one["name"]}" too')
+            return
 
 
 @policy.leaf(
@@ -144,6 +166,8 @@ def update(
     run.output.record(records_iam.POLICY, made.record)
     if not made.changed:
         run.output.note("nothing changed: it is like that already")
+    elif name is not None:
+        _warn_of_namesakes(run, made.record)
 
 
 def _update_played(run: Invocation, policy_id: str, text: str | None, if_version: int | None) -> None:

@@ -91,6 +91,7 @@ TRACE = Kind("rule", "rules", "index", _TRACE, {}, "name")
     click.Option(["--tenant"], metavar="TENANT", help="Tenant of the request; the one to work in is the selected one."),
     click.Option(["--as-author"], is_flag=True, help="Only what you hold yourself counts (frost)."),
     click.Option(["--fail-on-deny"], is_flag=True, help="Exit 1 when it is denied (frost)."),
+    person=True,
     examples=(
         "frost iam simulate --document @p.json --operation compute:instances:delete --target '*'",
         "frost iam test --document @p.json --operation compute:instances:read --target '*' --source-ip 203.0.113.7",

@@ -9,7 +9,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -31,6 +31,8 @@ BUSY_SECONDS = 10
 REST_SECONDS = 5
 # As PostgreSQL numbers them.
 READ_ONLY_TRANSACTION, DISK_FULL = "25006", "53100"
+# Ids named in one statement: databases bound the number of its parameters.
+MOST_NAMED = 500
 
 # A row whose columns are read by name.
 Record: TypeAlias = Row[*tuple[Any, ...]]
@@ -138,6 +140,12 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def portions(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Ids in portions that a statement can name."""
+    for begin in range(0, len(ids), MOST_NAMED):
+        yield ids[begin : begin + MOST_NAMED]
 
 
 def insert_unless_there(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":

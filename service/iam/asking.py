@@ -9,7 +9,7 @@ from service.access.decisions import Known
 from service.clock import Clock
 from service.errors import Refusal
 from service.policy.facts import Facts, read_address, read_instant
-from service.policy.matching import PatternRefused, Target, asked_target, read_operation, read_target
+from service.policy.matching import STAR, PatternRefused, Target, asked_target, is_region, read_operation, read_target
 
 Text = Annotated[str, StringConstraints(max_length=2_048)]
 Tags = dict[
@@ -38,7 +38,7 @@ def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
     """The facts of a body; `known` fills what it leaves out.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for an address or an instant that is none.
+        Refusal: 400 INVALID_INPUT for an address, an instant or a region that is none.
     """
     address = instant = None
     if body.source_ip is not None:
@@ -54,6 +54,11 @@ def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
             )
     elif "current_time" not in body.model_fields_set:
         instant = clock.now().timestamp()
+    if body.region is not None and not is_region(body.region):
+        raise errors.invalid_input(
+            "region is one name, with no blank, *, : or / in it; leave it out where it is not known",
+            member="facts.region",
+        )
     return Facts(
         source_ip=address,
         current_time=instant,
@@ -97,6 +102,22 @@ def target_of(text: str, member: str = "target") -> Target:
         return read_target(text)
     except PatternRefused as refused:
         raise errors.invalid_input(str(refused), member=member) from None
+
+
+def target_for(operation: str, text: str) -> Target:
+    """The target of a request for one operation: its service is that of the operation, or open.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT saying which service was expected.
+    """
+    target, service = target_of(text), operation.partition(":")[0]
+    if target.service not in (STAR, service):
+        raise errors.invalid_input(
+            f"the target is of {target.service}, and {operation} is done on targets of {service}: frn:{service}:…",
+            member="target",
+            expected=service,
+        )
+    return target
 
 
 def full_target(target: Target, operation: str, region: str | None) -> str:

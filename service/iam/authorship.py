@@ -5,10 +5,13 @@ rights cover all that a key or identity may have; may somebody give a scope away
 The answers depend on nothing but their arguments, so they are remembered.
 """
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -17,6 +20,7 @@ from service.access import standing as stored
 from service.access.authority import Access
 from service.access.decisions import Known, covers, role_document, role_rules
 from service.access.table import AUTHORS
+from service.db.engine import Record
 from service.errors import Refusal
 from service.iam import policy_store, principal_store, wire
 from service.platform import Platform
@@ -30,6 +34,10 @@ from service.world.roles import roles
 REMEMBERED = 512
 # Of whole documents: a quarter of a megabyte each at most.
 REMEMBERED_TEXTS = 64
+# Of documents that passed, by their digest: as many as may hang on one group, so that no check is made twice.
+REMEMBERED_PASSED = 10_000
+MOST_NAMED = 20
+NOTHING: frozenset[str] = frozenset()
 WITHIN = Check(Answer.WITHIN)
 EVERYTHING = Document((Rule("", "allow", (read_operation_pattern("*"),), ("*",), (ANYTHING,), ("*",), ()),))
 
@@ -61,7 +69,37 @@ def author_of(connection: Connection, platform: Platform, access: Access) -> Aut
 
 def examine(author: Author, text: str) -> Check:
     """Whether a canonical document stays within the author's rights."""
-    return _examined(text, author.role, author.tenant_id, author.known)
+    asked = (sha256(text.encode()).digest(), author.role, author.tenant_id, author.known)
+    if _PASSED.knows(asked):
+        return WITHIN
+    check = _examined(text, author.role, author.tenant_id, author.known)
+    if check.answer is Answer.WITHIN:
+        _PASSED.add(asked)
+    return check
+
+
+class _Passed:
+    """Questions that were answered with yes, the latest; an answer with examples may be long, this one is a word."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[object, None] = OrderedDict()
+
+    def knows(self, asked: object) -> bool:
+        with self._lock:
+            if asked not in self._kept:
+                return False
+            self._kept.move_to_end(asked)
+            return True
+
+    def add(self, asked: object) -> None:
+        with self._lock:
+            self._kept[asked] = None
+            if len(self._kept) > REMEMBERED_PASSED:
+                self._kept.popitem(last=False)
+
+
+_PASSED = _Passed()
 
 
 @lru_cache(maxsize=REMEMBERED_TEXTS)
@@ -113,7 +151,7 @@ def require_within(author: Author, text: str, **named: Any) -> None:
     )
 
 
-def require_over(connection: Connection, author: Author, principals: Iterable[tuple[str, str]]) -> None:
+def require_over(connection: Connection, author: Author, principals: Sequence[tuple[str, str]]) -> None:
     """Refuse to change what keys and identities may do for somebody who neither made them nor covers their rights.
 
     A deny, or a policy taken away, is a weapon against a stronger key as much as an allow is one for a weaker.
@@ -123,44 +161,81 @@ def require_over(connection: Connection, author: Author, principals: Iterable[tu
     """
     beyond: list[dict[str, str]] = []
     examples: list[dict[str, Any]] = []
-    for kind, identifier, documents in _rights(connection, author, list(principals)):
-        for document in documents:
-            check = _contained_rights(document, author.role, author.tenant_id, author.known)
-            if check.answer is not Answer.WITHIN:
-                beyond.append({"type": kind, "id": identifier})
-                examples += [wire.counterexample(one, document) for one in check.examples]
-                break
+    for kind, identifier, found in _beyond(connection, author, principals):
+        beyond.append({"type": kind, "id": identifier})
+        examples += [wire.counterexample(one, found.document) for one in found.check.examples]
+        if len(beyond) == MOST_NAMED:
+            break
     if beyond:
         raise Refusal(
             403,
             "PRINCIPAL_EXCEEDS_AUTHOR",
             "you neither made this principal nor hold all that it may do",
-            details={"principals": beyond[:20], "counterexamples": examples[: containment.MOST_EXAMPLES]},
+            details={"principals": beyond, "counterexamples": examples[: containment.MOST_EXAMPLES]},
             hint="ask its maker, or somebody whose rights cover it",
         )
 
 
-def _rights(
+class _Beyond(NamedTuple):
+    """Rights that exceed somebody's, and how that was found out."""
+
+    check: Check
+    document: Document
+
+
+def _beyond(
     connection: Connection, author: Author, principals: Sequence[tuple[str, str]]
-) -> Iterable[tuple[str, str, list[Document]]]:
-    """All that principals of others may ever have, as documents; those the author made are left out."""
+) -> Iterator[tuple[str, str, _Beyond]]:
+    """Those principals of others that may ever do what the author may not; those the author made are left out."""
+    if _compared(author, EVERYTHING) is None:
+        return
     named: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
     for kind, identifier in principals:
         named[kind].append(identifier)
     makers = stored.roles_in(connection, author.tenant_id) if named["api_key"] else {}
+    # However many principals there are, they rest on few different scopes and policies: each is compared once.
+    of_keys: dict[tuple[tuple[str, ...], str | None], _Beyond | None] = {}
     for key in principal_store.keys_among(connection, author.tenant_id, named["api_key"]):
-        if key.user_id != author.user_id:
-            # Policies are left out: they narrow it now and may be gone tomorrow.
-            yield "api_key", key.id, [key_rights(tuple(key.scopes), makers.get(key.user_id), author.known)]
-    for identity in principal_store.identities_among(connection, author.tenant_id, named["workload_identity"]):
-        if identity.created_by == author.user_id:
+        if key.user_id == author.user_id:
             continue
-        documents = [_scope_rights(tuple(identity.scopes), author.known)]
-        if not identity.scopes:
-            held = stored.policies_of(connection, author.tenant_id, "workload_identity", identity.id)
-            texts = stored.documents(connection, author.tenant_id, [one.policy_id for one in held])
-            documents = [understood(text, author.known) for _, text in texts.values()]
-        yield "workload_identity", identity.id, documents
+        # Policies are left out: they narrow it now and may be gone tomorrow.
+        rests_on = (tuple(key.scopes), makers.get(key.user_id))
+        if rests_on not in of_keys:
+            of_keys[rests_on] = _compared(author, key_rights(*rests_on, author.known))
+        if found := of_keys[rests_on]:
+            yield "api_key", key.id, found
+    others = [
+        row
+        for row in principal_store.identities_among(connection, author.tenant_id, named["workload_identity"])
+        if row.created_by != author.user_id
+    ]
+    of_scopes = {scopes: _compared(author, _scope_rights(scopes, author.known)) for scopes in map(_scopes, others)}
+    held = principal_store.held_policies(connection, author.tenant_id, [row.id for row in others if not row.scopes])
+    texts = stored.documents(connection, author.tenant_id, sorted(set().union(*held.values())))
+    of_policies = {policy_id: _compared_text(author, text) for policy_id, (_, text) in texts.items()}
+    of_sets = {ids: next(filter(None, map(of_policies.get, sorted(ids))), None) for ids in set(held.values())}
+    for row in others:
+        if found := of_scopes[_scopes(row)] or of_sets.get(held.get(row.id, NOTHING)):
+            yield "workload_identity", row.id, found
+
+
+def _scopes(identity: Record) -> tuple[str, ...]:
+    return tuple(identity.scopes)
+
+
+def _compared(author: Author, document: Document) -> _Beyond | None:
+    """What of some rights exceeds the author's; None when nothing does."""
+    check = _contained_rights(document, author.role, author.tenant_id, author.known)
+    return None if check.answer is Answer.WITHIN else _Beyond(check, document)
+
+
+def _compared_text(author: Author, text: str) -> _Beyond | None:
+    """The same of a stored document."""
+    check = examine(author, text)
+    if check.answer is Answer.WITHIN:
+        return None
+    document = understood(text, author.known)
+    return _compared(author, EVERYTHING) if document is EVERYTHING else _Beyond(check, document)
 
 
 @lru_cache(maxsize=REMEMBERED)

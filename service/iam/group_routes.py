@@ -119,14 +119,14 @@ def update_group(
     with platform.database.write() as connection:
         principal_store.lock_tenant(connection, tenant_id)
         before = the_group(connection, access, group_id)
-        require_fresh(before, if_match)
+        require_fresh(connection, before, if_match)
         changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
         if "name" in changes:
             require_free(connection, tenant_id, changes["name"], group_id)
         if changes:
             group_store.change(connection, group_id, changes, now)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
-            record(connection, access, "group.update", f"group:{group_id}", now, details)
+            record(connection, access, group_store.CHANGED, f"group:{group_id}", now, details)
         return versioned(wire.group(the_group(connection, access, group_id)), changed=bool(changes))
 
 
@@ -137,7 +137,7 @@ def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMat
     with platform.database.write() as connection:
         principal_store.lock_tenant(connection, tenant_id)
         group = the_group(connection, access, group_id)
-        require_fresh(group, if_match)
+        require_fresh(connection, group, if_match)
         members = group_store.members(connection, group_id)
         if group.policy_count:
             author = authorship.author_of(connection, platform, access)
@@ -203,7 +203,7 @@ def remove_group_member(
     with platform.database.write() as connection:
         principal_store.lock_tenant(connection, tenant_id)
         group = the_group(connection, access, group_id)
-        if (kind, member_id) not in group_store.members(connection, group_id):
+        if not rules.is_id(member_id) or not group_store.is_member(connection, group_id, kind, member_id):
             raise errors.not_found()
         if group.policy_count:
             author = authorship.author_of(connection, platform, access)
@@ -236,10 +236,10 @@ def require_free(connection: Connection, tenant_id: str, name: str, except_for: 
         )
 
 
-def require_fresh(group: Record, if_match: str | None) -> None:
-    """Refuse a write from an older version, with what the group is now."""
-    rules.require_version(
-        rules.expected_version(if_match),
-        group.version,
-        {"changed": ["name", "description"], "resource": wire.group(group)},
-    )
+def require_fresh(connection: Connection, group: Record, if_match: str | None) -> None:
+    """Refuse a write from an older version, with what the group is now and which members differ from then."""
+    expected = rules.expected_version(if_match)
+    if expected is not None and expected != group.version:
+        then = group_store.texts_at(connection, group, expected)
+        changed = [member for member, value in sorted(then.items()) if value != getattr(group, member)]
+        rules.require_version(expected, group.version, {"changed": changed, "resource": wire.group(group)})

@@ -7,8 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from service.db.engine import Record
-from service.db.tables import api_keys, group_members, groups, policy_attachments, workload_identities
+from service.db.tables import api_keys, audit_log, group_members, groups, policy_attachments, workload_identities
 from service.iam.paging import Key, behind
+
+CHANGED = "group.update"
+"""What the audit log calls a new version of a group."""
 
 _MEMBERS = (
     select(func.count()).select_from(group_members).where(group_members.c.group_id == groups.c.id).scalar_subquery()
@@ -64,6 +67,25 @@ def change(connection: Connection, group_id: str, values: dict[str, Any], at: da
     )
 
 
+def texts_at(connection: Connection, group: Record, version: int) -> dict[str, str]:
+    """What of `name` and `description` was changed since an earlier version of a group, as it was in that version.
+
+    A group keeps no history: the audit log has an entry for each version, with what its members were before.
+    """
+    entries = connection.scalars(
+        select(audit_log.c.details)
+        .where(
+            audit_log.c.tenant_id == group.tenant_id,
+            audit_log.c.target == f"group:{group.id}",
+            audit_log.c.operation == CHANGED,
+            audit_log.c.outcome == "done",
+        )
+        .order_by(audit_log.c.id.desc())
+        .limit(max(group.version - version, 0))
+    )
+    return {member: change["from"] for details in entries for member, change in details.items()}
+
+
 def remove(connection: Connection, tenant_id: str, group_id: str) -> None:
     """Remove a group with its membership and its attachments; members and policies stay."""
     connection.execute(delete(group_members).where(group_members.c.group_id == group_id))
@@ -85,6 +107,20 @@ def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
     return [(row.member_type, row.member_id) for row in rows]
 
 
+def is_member(connection: Connection, group_id: str, kind: str, member_id: str) -> bool:
+    """Whether a key or an identity is a member of a group."""
+    return (
+        connection.scalar(
+            select(group_members.c.member_id).where(
+                group_members.c.group_id == group_id,
+                group_members.c.member_type == kind,
+                group_members.c.member_id == member_id,
+            )
+        )
+        is not None
+    )
+
+
 def member_page(
     connection: Connection, tenant_id: str, group_id: str, after: Key | None, limit: int
 ) -> Sequence[Record]:
@@ -100,16 +136,10 @@ def member_page(
 
 def add_member(connection: Connection, values: dict[str, Any]) -> bool:
     """Add a member; False when it is one already. The tenant is locked, so nobody adds it in between."""
-    known = connection.scalar(
-        select(group_members.c.member_id).where(
-            group_members.c.group_id == values["group_id"],
-            group_members.c.member_type == values["member_type"],
-            group_members.c.member_id == values["member_id"],
-        )
-    )
-    if known is None:
+    known = is_member(connection, values["group_id"], values["member_type"], values["member_id"])
+    if not known:
         connection.execute(insert(group_members).values(**values))
-    return known is None
+    return not known
 
 
 def remove_member(connection: Connection, tenant_id: str, group_id: str, kind: str, member_id: str) -> None:

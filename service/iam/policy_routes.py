@@ -31,6 +31,7 @@ Paging = Annotated[Asked, Depends(asked)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
 AttacheeType = Annotated[str | None, Query(alias="attacheeType")]
 AttacheeId = Annotated[str | None, Query(alias="attacheeId")]
+Name = Annotated[str | None, Query(description="Exactly this name")]
 Sent = Annotated[PolicyBody, Depends(policy_body)]
 
 TEXT = {"type": "string"}
@@ -91,13 +92,18 @@ def list_policies(
     paging: Paging,
     attachee_type: AttacheeType = None,
     attachee_id: AttacheeId = None,
+    name: Name = None,
 ) -> JSONResponse:
-    """The tenant's policies in the order they were made; with the pair, only those attached to it."""
+    """The tenant's policies in the order they were made; with the pair only those attached to it, with a name only
+    those that have it: names need not be unique."""
     tenant_id = str(access.tenant_id)
     attachee = _attachee(attachee_type, attachee_id)
-    page = page_of(platform, paging, "policies", tenant_id, *(attachee or ()))
+    name = None if name is None else names.display_name(name, "name")
+    page = page_of(
+        platform, paging, "policies", tenant_id, *(attachee or ()), *(() if name is None else ("name", name))
+    )
     with platform.database.read() as connection:
-        rows = policy_store.page(connection, tenant_id, attachee, page.after, page.limit)
+        rows = policy_store.page(connection, tenant_id, attachee, name, page.after, page.limit)
     rows, cursor = page.cut(rows, "created_at", "id")
     return JSONResponse({"policies": [wire.policy(row) for row in rows], "nextCursor": cursor})
 
@@ -324,8 +330,10 @@ def _entry(access: Access, at: Any, change: str, changed: list[str]) -> dict[str
 
 def _has_denies(text: str) -> bool:
     """Whether a stored document takes anything away; one that is not understood takes away everything."""
-    rules = wire.document(text).get("rules", [])
-    return not rules or any(rule.get("access") != "allow" for rule in rules)
+    rules = wire.document(text).get("rules")
+    if not isinstance(rules, list) or not rules:
+        return True
+    return not all(isinstance(rule, dict) and rule.get("access") == "allow" for rule in rules)
 
 
 def locked(connection: Connection, access: Access, policy_id: str, if_match: str | None = None) -> Record:

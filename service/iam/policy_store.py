@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from service.access.standing import entitled_membership
-from service.db.engine import Record
+from service.db.engine import Record, portions
 from service.db.tables import group_members, memberships, policies, policy_attachments, policy_versions, tenants, users
 from service.iam.group_store import with_names
 from service.iam.paging import Key, behind
@@ -40,11 +40,35 @@ def get(connection: Connection, tenant_id: str, policy_id: str) -> Record | None
     ).one_or_none()
 
 
+def held(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
+    """Some policies in the order of their ids, without documents: `id`, `name`, `version`, `authored_by`,
+    `author_role`."""
+    query = _POLICY.where(policies.c.tenant_id == tenant_id).with_only_columns(
+        policies.c.id,
+        policies.c.name,
+        policies.c.version,
+        policies.c.authored_by,
+        memberships.c.role.label("author_role"),
+    )
+    found: list[Record] = []
+    for some in portions(sorted(ids)):
+        found += connection.execute(query.where(policies.c.id.in_(some)).order_by(policies.c.id))
+    return found
+
+
 def page(
-    connection: Connection, tenant_id: str, attachee: tuple[str, str] | None, after: Key | None, limit: int
+    connection: Connection,
+    tenant_id: str,
+    attachee: tuple[str, str] | None,
+    name: str | None,
+    after: Key | None,
+    limit: int,
 ) -> Sequence[Record]:
-    """Policies in the order they were made, only those attached to an attachee where one is named; one row more."""
+    """Policies in the order they were made, only those attached to an attachee and of a name where these are given;
+    one row more."""
     query = _POLICY.where(policies.c.tenant_id == tenant_id)
+    if name is not None:
+        query = query.where(policies.c.name == name)
     if attachee is not None:
         query = query.where(
             policies.c.id.in_(
@@ -98,6 +122,9 @@ _VERSION = select(policy_versions, users.c.name.label("changed_by_name")).join(
 )
 
 
+_ENTRY = tuple(policy_versions.c[name] for name in ("version", "changed_by", "changed_at", "change", "changed"))
+
+
 def version(connection: Connection, tenant_id: str, policy_id: str, number: int) -> Record | None:
     """One entry of a policy's history."""
     return connection.execute(
@@ -120,9 +147,10 @@ def version_page(
 
 
 def versions_after(connection: Connection, tenant_id: str, policy_id: str, number: int) -> Sequence[Record]:
-    """What happened to a policy since a version, oldest first, at most 50 entries."""
+    """What happened to a policy since a version, oldest first, at most 50 entries, without the documents."""
+    entries = _VERSION.with_only_columns(*_ENTRY, users.c.name.label("changed_by_name"))
     return connection.execute(
-        _VERSION.where(
+        entries.where(
             policy_versions.c.tenant_id == tenant_id,
             policy_versions.c.policy_id == policy_id,
             policy_versions.c.version > number,

@@ -137,7 +137,8 @@ class _Library:
             row: Record | None = policy_store.get(self.connection, self.tenant_id, policy_id)
             assert row is not None
             text, role = row.document, row.author_role
-            if policy_id == self.change.policy_id and self.change.draft is not None:
+            # The same document again is no change, so its author stays who it is.
+            if policy_id == self.change.policy_id and self.change.draft not in (None, text):
                 text, role = self.change.draft, self.change.role
             try:
                 document = read(text, self.known.catalogue).document

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Select, delete, insert, select, update
 
 from service.access.standing import entitled_membership
-from service.db.engine import Record
+from service.db.engine import MOST_NAMED, Record
 from service.db.tables import (
     api_keys,
     group_members,
@@ -24,8 +24,6 @@ from service.db.tables import (
 from service.iam.paging import Key, behind
 
 CLUSTER = "kubernetes_cluster"
-# In one statement. Databases bound the number of its parameters, and of very many ids the whole table is as near.
-MOST_NAMED = 500
 
 
 def lock_tenant(connection: Connection, tenant_id: str, *, shared: bool = False) -> None:
@@ -54,7 +52,8 @@ def identities_among(connection: Connection, tenant_id: str, ids: Sequence[str])
 
 
 def _among(connection: Connection, query: Select[Any], column: Column[str], ids: Sequence[str]) -> list[Record]:
-    """The rows of a query that have one of these ids, however many these are."""
+    """The rows of a query that have one of these ids, however many these are: of very many the whole table is as
+    near."""
     if not ids:
         return []
     if len(ids) <= MOST_NAMED:
@@ -198,6 +197,37 @@ def granted_policies(connection: Connection, tenant_id: str, binding_ids: Sequen
     return found
 
 
+def held_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+    """The policies of some identities, attached directly or to a group of theirs, by the identity's id."""
+    if not binding_ids:
+        return {}
+    attached = select(policy_attachments.c.attachee_id.label("id"), policy_attachments.c.policy_id).where(
+        policy_attachments.c.tenant_id == tenant_id
+    )
+    direct = attached.where(policy_attachments.c.attachee_type == "workload_identity")
+    ways: dict[str, list[tuple[str, str]]] = {}
+    for row in _among(connection, direct, policy_attachments.c.attachee_id, binding_ids):
+        ways.setdefault(row.id, []).append(("policy", row.policy_id))
+    # Groups and their policies apart: together they would be a row for each member and policy.
+    through = select(group_members.c.member_id.label("id"), group_members.c.group_id).where(
+        group_members.c.tenant_id == tenant_id, group_members.c.member_type == "workload_identity"
+    )
+    for row in _among(connection, through, group_members.c.member_id, binding_ids):
+        ways.setdefault(row.id, []).append(("group", row.group_id))
+    of_groups: dict[str, set[str]] = {}
+    for row in connection.execute(attached.where(policy_attachments.c.attachee_type == "group")):
+        of_groups.setdefault(row.id, set()).add(row.policy_id)
+    # One set for all that are in the same groups.
+    sets: dict[tuple[tuple[str, str], ...], frozenset[str]] = {}
+    found = {}
+    for identity_id, named in ways.items():
+        way = tuple(sorted(named))
+        if way not in sets:
+            sets[way] = frozenset().union(*({one} if kind == "policy" else of_groups.get(one, ()) for kind, one in way))
+        found[identity_id] = sets[way]
+    return found
+
+
 def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> dict[str, list[Record | None]]:
     """How each policy reaches a principal, by policy id: None for directly, else the group (`id`, `name`)."""
     found: dict[str, list[Record | None]] = {}
@@ -223,4 +253,25 @@ def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) 
     )
     for row in connection.execute(through):
         found.setdefault(row.policy_id, []).append(row)
+    return found
+
+
+def ways_of(connection: Connection, tenant_id: str, policy_id: str) -> dict[tuple[str, str], list[Record | None]]:
+    """How one policy reaches each key and identity it counts for: None for directly, else the group (`id`, `name`)."""
+    mine = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
+    found: dict[tuple[str, str], list[Record | None]] = {}
+    direct = select(policy_attachments.c.attachee_type, policy_attachments.c.attachee_id).where(
+        *mine, policy_attachments.c.attachee_type != "group"
+    )
+    for kind, identifier in connection.execute(direct):
+        found[kind, identifier] = [None]
+    through = (
+        select(groups.c.id, groups.c.name, group_members.c.member_type, group_members.c.member_id)
+        .join(policy_attachments, policy_attachments.c.attachee_id == groups.c.id)
+        .join(group_members, group_members.c.group_id == groups.c.id)
+        .where(*mine, groups.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "group")
+        .order_by(groups.c.name)
+    )
+    for row in connection.execute(through):
+        found.setdefault((row.member_type, row.member_id), []).append(row)
     return found

@@ -3,7 +3,8 @@
 import json
 from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv6Address
-from typing import Any
+from math import isfinite
+from typing import Any, NoReturn
 
 from service.clock import wire_time
 from service.db.engine import Record
@@ -37,12 +38,26 @@ def member(row: Record) -> dict[str, Any]:
 
 
 def document(text: str) -> dict[str, Any]:
-    """A stored document; empty where something else than this service has made it unreadable."""
+    """A stored document; empty where something else than this service has made it unreadable.
+
+    What the standard reader lets through beyond JSON (NaN, no end of digits, half a surrogate pair) cannot be sent.
+    """
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = json.loads(text, parse_constant=_refused, parse_float=_finite)
+        if "\\ud" in text.lower():
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _refused(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if isfinite(value) else _refused(text)
 
 
 def policy(row: Record) -> dict[str, Any]:
@@ -65,24 +80,25 @@ def policy(row: Record) -> dict[str, Any]:
 def version(row: Record) -> dict[str, Any]:
     return {
         "policyId": row.policy_id,
-        "version": row.version,
         "name": row.name,
         "description": row.description,
         "document": document(row.document),
         "authoredBy": row.authored_by,
-        "changedBy": row.changed_by,
-        "changedByName": row.changed_by_name,
-        "changedAt": wire_time(row.changed_at),
-        "change": row.change,
-        "changed": row.changed,
+        **change(row),
         "rolledBackTo": row.rolled_back_to,
     }
 
 
 def change(row: Record) -> dict[str, Any]:
     """What a version changed, without the document."""
-    whole = version(row)
-    return {name: whole[name] for name in ("version", "changedBy", "changedByName", "changedAt", "change", "changed")}
+    return {
+        "version": row.version,
+        "changedBy": row.changed_by,
+        "changedByName": row.changed_by_name,
+        "changedAt": wire_time(row.changed_at),
+        "change": row.change,
+        "changed": row.changed,
+    }
 
 
 def attachment(row: Record) -> dict[str, Any]:

@@ -96,6 +96,11 @@ def read_target(text: str) -> Target:
     return target
 
 
+def is_region(text: str) -> bool:
+    """Whether a text can stand for the open region of a target, without making another target of it."""
+    return bool(text) and text.isprintable() and not any(c in text for c in " *:/")
+
+
 def _is_name(part: str) -> bool:
     return bool(part) and part.isascii() and all(c.islower() or c.isdigit() or c in "-_" for c in part)
 

@@ -99,7 +99,7 @@ def test_a_dry_run_of_what_is_not_there_is_refused(desk: Desk, words: tuple[str,
 
 def test_a_dry_run_of_a_document_that_cannot_be_read_is_refused(desk: Desk) -> None:
     policy = desk.policy(READ_TENANTS)
-    said = desk.refused(1, "policy", "update", policy, "--document", text(allow("no:such:thing")), "--dry-run")
+    said = desk.refused(2, "policy", "update", policy, "--document", text(allow("no:such:thing")), "--dry-run")
     assert "--document:1:" in said
 
 

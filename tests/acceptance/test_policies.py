@@ -32,6 +32,21 @@ def test_O01_O14_a_policy_is_made_with_what_is_given(desk: Desk) -> None:
     assert desk.done("policy", "get", made["id"]) == made
 
 
+def test_a_name_that_another_policy_has_is_taken_with_a_warning(desk: Desk) -> None:
+    first = desk.policy(READ_TENANTS, name="twin")
+    again = desk.iam("policy", "create", "--name", "twin", "--document", text(READ_TENANTS), "-o", "json", "-q")
+    assert (again.code, again.err) == (0, f'frost: warning: policy {first} is named "twin" too\n')
+    second = again.json()["id"]
+    assert desk.iam("policy", "update", second, "--description", "the other").err == ""
+    assert desk.iam("policy", "update", second, "--name", "Twin").err == ""
+    assert f"policy {first} is named" in desk.iam("policy", "update", second, "--name", "twin").err
+    assert (
+        f"policy {second} is named" in desk.iam("policy", "update", first, "--name", " twin ", "--description", "d").err
+    )
+    alone = desk.iam("policy", "create", "--name", "no twin", "--document", text(READ_TENANTS))
+    assert (alone.code, alone.err) == (0, "")
+
+
 def test_O02_O03_S04_a_document_comes_inline_from_a_file_or_from_the_input(desk: Desk) -> None:
     typed = text(READ_TENANTS)
     made = [
@@ -134,7 +149,7 @@ def test_O15_to_O27_problems_are_told_at_their_place_in_ones_own_text(desk: Desk
     given = {"@file": file(desk, BROKEN), "-": "-", "inline": BROKEN}[by]
     source = {"@file": "policy.json", "-": "standard input", "inline": "--document"}[by]
     for words in (CREATE, ("policy", "update", NO_ID, "--document"), ("policy", "check", "--document")):
-        said = desk.refused(1, *words, given, stdin=BROKEN).splitlines()
+        said = desk.refused(2, *words, given, stdin=BROKEN).splitlines()
         assert "2 problems" in said[0]
         assert said[1].startswith(f"  {source}:5:22: compute:instancs:read matches no operation")
         assert "did you mean compute:instances:read" in said[1]
@@ -171,7 +186,7 @@ RULE = '{"access":"allow","operations":["compute:*"],"targets":["*"]%s}'
 def test_O15_to_O27_each_rule_of_a_document_is_told_when_it_is_broken(
     desk: Desk, line: str, given: str, expected: str
 ) -> None:
-    said = desk.refused(1, "policy", "check", "--document", given)
+    said = desk.refused(2, "policy", "check", "--document", given)
     assert expected in said, line
     assert "frost: --document:1:" in said
 
@@ -222,7 +237,7 @@ def test_O31_O34_a_policy_beyond_its_author_is_refused_with_what_it_would_allow(
     assert "instances/web-" in said[1]
     assert said[-1] == "    rule 2 allows it; you do not hold this"
     checked = desk.iam("policy", "check", "--document", text(narrow))
-    assert (checked.code, checked.out.splitlines()[0].startswith("beyond your rights")) == (1, True)
+    assert (checked.code, checked.out.splitlines()[0].startswith("beyond your rights")) == (4, True)
     (example,) = json.loads(desk.iam("policy", "check", "--document", text(narrow), "-o", "json").out)[
         "counterexamples"
     ]
@@ -241,7 +256,7 @@ def test_O32_targets_and_constraints_are_compared_too(own_desk: Desk) -> None:
     (role,) = [one for one in desk.home.json("whoami")["organizations"] if one["role"] == "regional"]
     assert role
     open_ = desk.iam("policy", "check", "--document", text(allow("compute:instances:read")), "-o", "json")
-    assert (open_.code, open_.json()["answer"]) == (1, "beyond")
+    assert (open_.code, open_.json()["answer"]) == (4, "beyond")
     (example, *_) = open_.json()["counterexamples"]
     assert example["operation"] == "compute:instances:read"
     assert example["target"].startswith("frn:compute:")
@@ -307,7 +322,7 @@ def test_O35_no_policy_command_works_with_an_api_key_and_no_route_does(own_desk:
 )
 def test_O36_a_document_over_a_limit_is_refused_before_it_is_evaluated(desk: Desk, given: str) -> None:
     for words in (CREATE, ("policy", "check", "--document")):
-        assert "policy.json:" in desk.refused(1, *words, file(desk, given))
+        assert "policy.json:" in desk.refused(2, *words, file(desk, given))
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,14 @@ def test_S03_what_is_asked_has_to_be_said(desk: Desk, flag: str) -> None:
     assert flag in desk.refused(2, "simulate", *words[: at + 1], "", *words[at + 2 :])
 
 
+def test_S08_a_target_of_another_service_is_a_wrong_value_for_every_command(desk: Desk) -> None:
+    asked = ("--operation", READ, "--target", "frn:storage:*:*:buckets/b")
+    for words in (("simulate", "--document", text(allow("*")), *asked), ("who", *asked)):
+        said = desk.refused(2, *words)
+        assert "target" in said
+        assert "of compute" in said
+
+
 def test_S05_trying_is_not_kept(own_desk: Desk) -> None:
     desk = own_desk
     desk.attach(desk.policy(allow("*")), "api_key", KEYS["terraform"])
@@ -77,7 +85,7 @@ def test_S06_only_a_single_operation_is_tried(desk: Desk, operation: str) -> Non
 
 def test_S07_an_unknown_operation_is_refused_with_the_nearest(desk: Desk) -> None:
     words = ("--document", text(allow("*")), "--operation", "compute:instances:raed", "--target", "*")
-    assert f"did you mean {READ}" in desk.refused(1, "simulate", *words)
+    assert f"did you mean {READ}" in desk.refused(2, "simulate", *words)
 
 
 def test_S08_a_target_is_a_star_or_a_whole_name(desk: Desk) -> None:
@@ -289,7 +297,7 @@ def test_S30_the_authors_own_rights_count_only_when_asked_for_and_that_is_said(o
 def test_a_document_that_cannot_be_read_is_told_as_when_it_is_saved(desk: Desk) -> None:
     words = ("simulate", "--operation", READ, "--target", "*", "--document")
     assert "--document:1:2: " in desk.refused(2, *words, "{")
-    assert "compute:nothing:* matches no operation" in desk.refused(1, *words, text(allow("compute:nothing:*")))
+    assert "compute:nothing:* matches no operation" in desk.refused(2, *words, text(allow("compute:nothing:*")))
 
 
 def test_a_warning_is_said_with_its_place_and_the_verdict_stands(desk: Desk) -> None:

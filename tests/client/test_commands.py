@@ -129,6 +129,18 @@ def test_every_command_and_flag_says_what_it_does() -> None:
     visit(root)
 
 
+def test_the_help_of_what_an_api_key_is_refused_for_says_so(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """N03: groups, policies and questions about access; the catalogue may be read with a key."""
+    for line in TREE:
+        words = line.partition(":")[0].split()
+        assert run(*words, "--help") == 0
+        says = "It needs a person who is signed in (frost login)" in " ".join(capsys.readouterr().out.split())
+        assert says is (words[0] == "iam" and words[1] != "catalog"), words
+    for words, says in ((["iam"], False), (["iam", "policy"], True), (["iam", "groups", "members"], True)):
+        run(*words, "--help")
+        assert ("It needs a person" in capsys.readouterr().out) is says
+
+
 def test_the_summaries_of_lazy_commands_are_the_first_lines_of_their_help() -> None:
     def check(group: Group) -> None:
         for name, entry in group.lazy.items():

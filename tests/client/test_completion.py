@@ -43,6 +43,9 @@ def named(demo_platform: Path) -> Iterator[Home]:
     home.variables["PATH"] = f"{program.parent}:{os.environ['PATH']}"
     home.variables["LC_ALL"] = "C.UTF-8"
     home.json("tenant", "create", "--name", HOSTILE, "--organization", AURORA)
+    for name in ("only one.json", ".hidden.json", "drafts/a:b@c.json"):
+        (home.path / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+        (home.path / "files" / name).touch()
     yield home
     home.remove()
 
@@ -88,6 +91,12 @@ def asked(home: Home, *words: str) -> list[str]:
         (["-o", ""], ["table", "yaml", "json", "wide"]),
         (["config", "show", "--de"], ["--debug"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
+        (["iam", "policy", "create", "--document", ""], ["@bin/", "@files/"]),
+        (["iam", "policy", "update", "P", "--document", "@files/"], ["@files/drafts/", "@files/only one.json"]),
+        (["iam", "policy", "check", "--document", "@files/."], ["@files/.hidden.json"]),
+        (["iam", "simulate", "--document=@~/files/o"], ["--document=@~/files/only one.json"]),
+        (["iam", "simulate", "--document", "@nowhere/"], []),
+        (["iam", "simulate", "--document", "{"], []),
         (["nonsense", ""], []),
     ],
 )
@@ -132,6 +141,11 @@ TYPED = {
     f"tenant list --organization={AURORA[:4]}": f"<tenant><list><--organization={AURORA}>",
     "--output=ya": "<--output=yaml>",
     "tenant li": "<tenant><list>",
+    "iam simulate --document @~/files/on": "<iam><simulate><--document><@~/files/only one.json>",
+    "iam simulate --document=@~/files/on": "<iam><simulate><--document=@~/files/only one.json>",
+    "iam simulate --document '@~/files/on": "<iam><simulate><--document><@~/files/only one.json>",
+    "iam simulate --document @~/files/d\tx": "<iam><simulate><--document><@~/files/drafts/x>",
+    "iam simulate --document @~/files/drafts/a:b@": "<iam><simulate><--document><@~/files/drafts/a:b@c.json>",
 }
 
 

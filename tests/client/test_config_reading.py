@@ -191,9 +191,9 @@ def test_no_value_of_the_file_is_repeated_in_an_error(file: Path) -> None:
 def test_an_alias_bomb_is_refused_at_once(file: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    started = time.perf_counter()
+    started = time.process_time()
     assert "values, aliases followed" in refused(write(file, "\n".join(lines) + "\n")).message
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_every_alias_counts_with_all_it_stands_for() -> None:

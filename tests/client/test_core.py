@@ -110,6 +110,12 @@ def test_a_status_decides_how_a_command_ends(status: int, exit_code: Exit) -> No
     assert refused(status, {"error": {"code": "X", "message": "m"}}).exit_code == exit_code
 
 
+@pytest.mark.parametrize("code", ["INVALID_INPUT", "INVALID_CURSOR", "INVALID_POLICY_DOCUMENT", "UNKNOWN_OPERATION"])
+def test_a_value_that_the_platform_refuses_ends_a_command_as_one_that_the_client_refuses(code: str) -> None:
+    assert refused(400, {"error": {"code": code, "message": "m"}}).exit_code == Exit.USAGE
+    assert refused(409, {"error": {"code": code, "message": "m"}}).exit_code == Exit.CONFLICT
+
+
 def test_a_flat_404_is_gone_and_a_nested_one_is_an_error() -> None:
     flat = refused(404, {"code": "NOT_FOUND", "message": "resource not found"})
     assert (flat.gone, flat.exit_code) == (True, Exit.NOT_FOUND)

@@ -93,9 +93,9 @@ def test_a_pair_of_surrogates_is_one_character() -> None:
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
 def test_a_hundred_thousand_levels_are_refused_at_once(opening: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = error(opening * 100_000)
-    assert time.perf_counter() - begun < 0.05
+    assert time.process_time() - begun < 0.05
     assert found.reason == f"nested deeper than {MAX_DEPTH} levels"
 
 

@@ -98,9 +98,9 @@ def test_a_cut_keeps_marks_with_their_character() -> None:
 
 def test_a_megabyte_is_cut_within_a_frame() -> None:
     for text in ("x" * 2**20, "é" * 2**20, "\x1b" * 2**20, "e" + "\u0301" * 10_000):
-        begun = time.perf_counter()
+        begun = time.process_time()
         assert width(safe(text, 80)) <= 80
-        assert time.perf_counter() - begun < 0.1
+        assert time.process_time() - begun < 0.1
 
 
 def test_look_alike_letters_of_two_scripts_in_a_word_are_noticed() -> None:

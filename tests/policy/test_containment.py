@@ -217,10 +217,10 @@ LARGE = {
 @pytest.mark.parametrize("kind", LARGE)
 def test_whatever_a_quarter_of_a_megabyte_holds_is_examined_in_bounded_time(kind: str) -> None:
     """Most of these took from ten seconds to hours before the work was counted; none may pass by being too much."""
-    start = time.perf_counter()
+    start = time.process_time()
     found = asked(LARGE[kind], rules(allow("storage:volumes:read"), deny("*:*:delete")))
     assert found.answer in (Answer.BEYOND, Answer.UNDECIDED)
-    assert time.perf_counter() - start < 6
+    assert time.process_time() - start < 6
 
 
 def test_no_work_left_is_undecided() -> None:

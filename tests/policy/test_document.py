@@ -100,11 +100,11 @@ def test_a_member_given_twice_hides_no_other_problem_nor_is_it_hidden() -> None:
 
 
 def test_members_given_twice_without_end_are_told_as_far_as_anybody_reads() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     members = ",".join(['"access":"no"'] * 15_000)
     problems = refused(f'{{"schemaVersion":"1","rules":[{{{members}}}]}}')
     assert (len(problems), {problem.path for problem in problems}) == (20, {"$.rules[0].access"})
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ def test_O36_E17_limits_hold_before_anything_is_evaluated() -> None:
     assert "501 rules" in refused(text(*[RULE] * 501))[0].reason
     assert accepted(text(*[RULE] * 500))
     assert "4096" in refused(text({**RULE, "operations": ["*"] * 4097}))[0].reason
-    start = time.perf_counter()
+    start = time.process_time()
     assert "deeper" in refused("[" * 100_000)[0].reason
-    assert time.perf_counter() - start < 5  # linear, not a bound on speed
+    assert time.process_time() - start < 5  # linear, not a bound on speed
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def test_E18_a_million_of_them(seed: int) -> None:
 
 def test_E10_a_pattern_of_many_stars_is_answered_in_linear_time() -> None:
     test = glob("*a" * 10_000)
-    start = time.perf_counter()
+    start = time.process_time()
     assert not test("b" * 65_536)
     assert test("a" * 65_536)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

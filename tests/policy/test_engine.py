@@ -202,10 +202,10 @@ def test_many_denied_targets_do_not_make_a_trial_endless() -> None:
     everything = (read_operation_pattern("*"),)
     allow = Rule("", "allow", everything, ("*",), many, (), ())
     deny = Rule("", "deny", everything, ("*",), (read_target("frn:*:*:*:*/*"),), (), ())
-    start = time.perf_counter()
+    start = time.process_time()
     found = explain(compile_document(Document((allow, deny))), Question("compute:instances:read", "*"))
     assert found.some_target is not True
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_key_with_a_blank_is_named_whole_where_it_is_missing() -> None:

@@ -2,14 +2,22 @@
 
 import json
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import count
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, insert, select
 
+from service.access.decisions import Known
 from service.db import tables
 from service.db.engine import Database
+from service.iam import authorship
+from service.iam.authorship import Author
+from service.policy import containment
+from service.policy.catalogue import Catalogue
+from service.policy.containment import Answer
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, details, document
 from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
 
@@ -28,6 +36,25 @@ def store(platform: Running, policy: str, text: str) -> None:
         for table, column in ((tables.policies, "id"), (tables.policy_versions, "policy_id")):
             connection.execute(table.update().where(table.c[column] == policy).values(document=text))
     database.close()
+
+
+def store_identities(
+    connection: Connection, many: int, scopes: Sequence[str] = (), group: str | None = None
+) -> list[str]:
+    """Very many identities of the owner's, members of a group where one is named."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    owner = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == OWNER))
+    ids = [str(uuid4()) for _ in range(many)]
+    mine = {"tenant_id": WEB_SHOP, "created_by": owner, "created_at": at, "updated_at": at}
+    row = mine | {"cluster_id": STOREFRONT, "namespace": "very-many", "scopes": list(scopes)}
+    connection.execute(insert(tables.workload_identities), [row | {"id": one, "service_account": one} for one in ids])
+    if group is not None:
+        member = {"group_id": group, "tenant_id": WEB_SHOP, "added_by": owner, "added_at": at}
+        connection.execute(
+            insert(tables.group_members),
+            [member | {"member_type": "workload_identity", "member_id": one} for one in ids],
+        )
+    return ids
 
 
 @pytest.mark.parametrize("text", [NOT_JSON, NOT_KNOWN])
@@ -56,6 +83,99 @@ def test_a_stored_document_that_is_not_understood_can_be_seen_mended_and_taken_a
     assert iam.decision("workload_identity", identity, "compute:instances:read")
     store(own, policy, text)
     assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"rules":["allow"]}',
+        '{"rules":{"access":"allow"}}',
+        '{"rules":5}',
+        '{"rules":[],"more":NaN}',
+        '{"rules":[],"more":1e999}',
+        '{"rules":[],"more":"\\ud800"}',
+        "[" * 5_000,
+        '{"more":' * 5_000,
+    ],
+    ids=["a text", "an object", "a number", "NaN", "no end", "half a pair", "deep lists", "deep objects"],
+)
+def test_whatever_stands_where_a_document_was_is_listed_mended_and_gone_back_from(demo: Running, text: str) -> None:
+    iam = Iam(demo)
+    policy = iam.policy("p", allow("compute:*"))
+    store(demo, policy, text)
+    for path in (f"/iam/policies/{policy}", "/iam/policies?limit=200", f"/iam/policies/{policy}/versions"):
+        assert iam.ask("GET", path).status == 200
+    assert iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"}).status == 200
+    stale = iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "r"}, if_match='"1"')
+    assert code(stale) == (412, "STALE_VERSION")
+    assert [one["changed"] for one in details(stale)["versions"]] == [["name"]]
+    assert iam.edit(policy, allow("compute:instances:read")).status == 200
+    assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
+
+
+def test_a_policy_of_many_identities_is_compared_with_ones_rights_once(own: Running) -> None:
+    """They stand on this one policy alone, so whoever changes what they may do must hold all of it."""
+    iam, many = Iam(own), 2_000
+    rules = [
+        allow("compute:instances:read", targets=tuple(f"frn:compute:*:*:instances/i-{rule}-{n}" for n in range(10)))
+        for rule in range(200)
+    ]
+    heavy, strong = iam.policy("heavy", *rules), iam.policy("strong", allow("compute:*"))
+    group, other = iam.group(str(uuid4())), iam.policy("other", allow("compute:instances:read"))
+    assert iam.attach(heavy, "group", group).status == 204
+    database = Database(own.database_url)
+    with database.write() as connection:
+        ids = store_identities(connection, many, group=group)
+    database.close()
+    start = time.perf_counter()
+    assert iam.as_(VIEWER).attach(other, "group", group).status == 204
+    assert time.perf_counter() - start < 20
+    assert iam.attach(strong, "workload_identity", ids[7]).status == 204
+    refused = iam.as_(VIEWER).detach(other, "group", group)
+    assert code(refused) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
+    assert details(refused)["principals"] == [{"type": "workload_identity", "id": ids[7]}]
+
+
+def test_who_may_is_answered_for_very_many_that_rest_on_the_same(own: Running) -> None:
+    iam, many = Iam(own), 5_000
+    policy, first, second = iam.policy("p", allow("compute:*")), iam.group("first"), iam.group("second")
+    bound = [iam.binding(f"b-{number}") for number in range(2)]
+    for group in (second, first):
+        assert iam.add(group, "workload_identity", bound[0]).status == 204
+        assert iam.attach(policy, "group", group).status == 204
+    for identity in bound:
+        assert iam.attach(policy, "workload_identity", identity).status == 204
+    database = Database(own.database_url)
+    with database.write() as connection:
+        ids = store_identities(connection, many, ["compute:read"])
+    database.close()
+    start = time.perf_counter()
+    found = iam.ask("POST", "/iam/who", {"operation": "compute:instances:read", "target": "*"}).json()
+    assert time.perf_counter() - start < 20
+    by = {one["id"]: one["by"] for one in found["principals"]}
+    # The first thousand are listed, and counted are all.
+    assert len(by) == 1_000
+    assert found["total"] >= many + len(bound)
+    assert found["examined"] >= found["total"]
+    listed = [one for one in ids if one in by]
+    assert len(listed) > 900
+    assert all(by[one] == [{"kind": "scope", "scope": "compute:read"}] for one in listed)
+    for identity, names in zip(bound, (["first", "second"], []), strict=True):
+        (grant,) = by[identity]
+        assert grant["paths"][0] == {"type": "direct"}
+        assert [one["name"] for one in grant["paths"][1:]] == names
+
+
+def test_what_was_found_within_ones_rights_is_not_found_out_again_in_the_writers_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = Known(Catalogue(["compute:instances:read"]), {"compute:instances:read": "read"})
+    author, asked, whole = Author("u", "t", "owner", known), count(), containment.check
+    monkeypatch.setattr(containment, "check", lambda *given, **more: next(asked) >= 0 and whole(*given, **more))
+    texts = [json.dumps(document(allow("compute:instances:read") | {"name": str(n)})) for n in range(200)]
+    for _ in range(2):
+        assert {authorship.examine(author, text).answer for text in texts} == {Answer.WITHIN}
+    assert next(asked) == len(texts)
 
 
 @pytest.mark.parametrize(
@@ -95,26 +215,15 @@ def test_a_group_of_very_many_identities_is_attached_detached_and_deleted(
 ) -> None:
     iam, many = Iam(demo), 40_000
     group, policy = iam.group(str(uuid4())), iam.policy("p", allow("compute:*"))
-    at = datetime(2026, 1, 1, tzinfo=UTC)
     with demo_database.write() as connection:
-        owner = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == OWNER))
-        ids = [str(uuid4()) for _ in range(many)]
-        mine = {"tenant_id": WEB_SHOP, "created_by": owner, "created_at": at, "updated_at": at}
-        identity = mine | {"cluster_id": STOREFRONT, "namespace": "many", "scopes": []}
-        connection.execute(
-            insert(tables.workload_identities),
-            [identity | {"id": one, "service_account": one} for one in ids],
-        )
-        member = {"group_id": group, "tenant_id": WEB_SHOP, "added_by": owner, "added_at": at}
-        connection.execute(
-            insert(tables.group_members),
-            [member | {"member_type": "workload_identity", "member_id": one} for one in ids],
-        )
+        store_identities(connection, many, group=group)
     assert iam.attach(policy, "group", group).status == 204
     assert code(iam.detach(policy, "group", group)) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
     assert iam.ask("DELETE", f"/iam/groups/{group}").status == 204
     with demo_database.write() as connection:
-        connection.execute(tables.workload_identities.delete().where(tables.workload_identities.c.namespace == "many"))
+        connection.execute(
+            tables.workload_identities.delete().where(tables.workload_identities.c.namespace == "very-many")
+        )
 
 
 def test_everything_a_key_may_do_is_told_in_bounded_space(own: Running) -> None:

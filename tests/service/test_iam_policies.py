@@ -74,6 +74,20 @@ def test_o09_o10_o13_a_policy_belongs_to_its_tenant(iam: Iam) -> None:
         assert (asked.status, asked.body) == gone
 
 
+def test_policies_of_one_name_are_found_by_it_in_pages_of_their_own(iam: Iam) -> None:
+    made = [iam.policy("one of two", READ) for _ in range(2)]
+    iam.policy("one of three", READ)
+    first = iam.get("/iam/policies?name=one%20of%20two&limit=1")
+    second = iam.get(f"/iam/policies?name=one%20of%20two&limit=1&cursor={first['nextCursor']}")
+    assert [one["id"] for page in (first, second) for one in page["policies"]] == made
+    assert second["nextCursor"] == ""
+    assert iam.get("/iam/policies?name=One%20of%20two")["policies"] == []
+    elsewhere = iam.ask("GET", f"/iam/policies?limit=1&cursor={first['nextCursor']}")
+    assert code(elsewhere) == (400, "INVALID_CURSOR")
+    for no_name in ("", "%00"):
+        assert code(iam.ask("GET", f"/iam/policies?name={no_name}")) == (400, "INVALID_INPUT")
+
+
 def test_o12_h06_deleting_takes_the_attachments_and_the_history(iam: Iam, demo_database: Database) -> None:
     policy = iam.policy("p", allow("organizations:*"))
     group = iam.group(f"g {uuid4()}")

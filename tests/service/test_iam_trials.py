@@ -99,6 +99,23 @@ def test_s14_s15_an_address_decides_and_when_it_is_missing_its_flag_is_named(iam
     assert (shut["reason"], shut["missing"]) == ("explicit_deny", [{"key": "frn:sourceIp", "flag": "--source-ip"}])
 
 
+def test_a_target_of_another_service_than_the_operations_is_refused_saying_which_was_expected(iam: Iam) -> None:
+    """No such request can be made: an answer about it, "allowed" above all, would be about nothing."""
+    bucket = "frn:storage:*:*:buckets/b"
+    asked = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": bucket}
+    for answer in (
+        iam.ask("POST", "/iam/simulate", asked),
+        iam.ask("POST", "/iam/who", {"operation": READ, "target": bucket}),
+    ):
+        assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "target")
+        assert "of compute" in answer.json()["error"]["message"]
+    assert simulate(iam, allow("*"), target="frn:*:*:*:instances/i-1")["decision"] == "allowed"
+    # A map is of every service's operations; on a bucket only those of its own are done.
+    answer = iam.ask("POST", "/iam/coverage", {"documentText": asked["documentText"], "targets": [bucket]})
+    effective = {one["service"]: one["effective"] for one in answer.json()["targets"][0]["services"]}
+    assert {name for name, many in effective.items() if many} == {"storage"}
+
+
 def test_s17_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam) -> None:
     for rule in (
         allow("compute:*", equals={"frn:region": "fi-hel-1"}),
@@ -108,6 +125,21 @@ def test_s17_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam)
         assert simulate(iam, rule, target=target, region="fi-hel-1")["decision"] == "allowed"
         assert simulate(iam, rule, target=target, region="se-sto-1")["decision"] == "denied"
         assert simulate(iam, rule, target=target)["decision"] == "denied"
+
+
+@pytest.mark.parametrize("region", ["", " ", "*", "se-*", "fi hel", "fi:hel", "fi/hel", "fi-hel-1\n"])
+def test_s17_what_is_no_region_is_refused_where_it_would_make_another_target(iam: Iam, region: str) -> None:
+    """Put into the target as it is, it would shift the fields: a deny that fires in the trace would not decide."""
+    draft, asked = document(allow("*")), {"operation": "compute:instances:read", "target": "*"}
+    facts = {"facts": {"region": region}}
+    for path, body in (
+        ("simulate", {"documentText": json.dumps(draft), **asked}),
+        ("coverage", {"documentText": json.dumps(draft)}),
+        ("who", asked),
+    ):
+        answer = iam.ask("POST", f"/iam/{path}", body | facts)
+        assert code(answer) == (400, "INVALID_INPUT"), path
+        assert details(answer)["member"] == "facts.region"
 
 
 def test_s18_to_s25_three_values_of_tags_types_and_text(iam: Iam) -> None:

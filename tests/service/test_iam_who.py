@@ -191,6 +191,20 @@ def test_a_preview_of_more_is_within_the_author(own: Running) -> None:
     assert added["gainedCount"] == 72
 
 
+def test_a_preview_of_the_same_document_again_is_of_no_change(own: Running) -> None:
+    """Sent by somebody weaker it would take a lot away, if it made them its author; but it changes nothing."""
+    iam = Iam(own)
+    strong = document(allow("compute:*", "organizations:*"))
+    policy = iam.policy("strong", *strong["rules"])
+    assert iam.attach(policy, "api_key", KEYS["tenant-writer"]).status == 204
+    body = {"change": "updatePolicy", "policyId": policy, "documentText": json.dumps(strong, indent=2)}
+    answer = iam.as_(VIEWER).ask("POST", "/iam/preview", body)
+    assert answer.status == 200
+    (one,) = answer.json()["principals"]
+    assert [one[f"{way}Count"] for way in ("gained", "lost", "widened", "narrowed", "conditionsChanged")] == [0] * 5
+    assert iam.done(iam.as_(VIEWER).edit(policy, *strong["rules"])) is False
+
+
 def test_a_preview_tells_when_only_the_conditions_are_others(own: Running) -> None:
     iam = Iam(own)
     office = {"frn:sourceIp": ["192.0.2.0/24"]}

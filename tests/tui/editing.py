@@ -9,6 +9,7 @@ import pytest
 
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
+from tui.editor import request
 from tui.editor.screen import PolicyEditor
 
 POLICY = "deployments"
@@ -52,11 +53,15 @@ class Editing:
 
     async def answered(self) -> "Editing":
         """Wait until everything was said about the newest text."""
-        found = self.editor.found
-        return await self.until(
-            lambda: bool(found.problems or found.lost or (found.fresh.get("check") and found.fresh.get("coverage"))),
-            "an answer",
-        )
+        found, values = self.editor.found, self.editor.form.values
+
+        def all_is_said() -> bool:
+            if found.problems or found.lost:
+                return True
+            tried = found.fresh.get("verdict") or found.request_problem or not values.get("operation")
+            return bool(tried and found.fresh.get("check") and found.fresh.get("coverage"))
+
+        return await self.until(all_is_said, "an answer")
 
     async def until(self, holds: Any, what: str) -> "Editing":
         await self.ui.until(holds, what)
@@ -94,10 +99,13 @@ async def push(ui: Ui, record: Mapping[str, Any] | None, *, text: str = "") -> P
     """Push the editor as the policies place does."""
     editor = PolicyEditor(ui.app.workspace, ui.app.keys, policy=record, text=text)
     await ui.app.push_screen(editor)
-    await ui.until(
-        lambda: bool(editor.offering.catalogue.names and (editor.found.readable_number or editor.found.problems)),
-        "the editor",
-    )
+
+    def begun() -> bool:
+        wanted = request.beginning(editor.draft.base, editor.catalogue).get("operation", "")
+        answered = editor.found.readable_number or editor.found.problems
+        return bool(editor.offering.catalogue.names and answered and editor.form.values.get("operation", "") == wanted)
+
+    await ui.until(begun, "the editor")
     return editor
 
 

@@ -1,6 +1,7 @@
 """A program for a pty: every widget of the screens filled with hostile text, one after the other on any key.
 
 With `bare` as argument it shows Textual's own widgets with text nobody made safe: only the net is left then.
+At its end it writes the classes that were on the screen into the file named last.
 """
 
 import json
@@ -12,13 +13,33 @@ from typing import Any
 from textual.app import App, ComposeResult
 from textual.content import Content
 from textual.filter import LineFilter
+from textual.geometry import Offset
+from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from client.records import TENANT
+from client.text import safe
 from tui.display_filter import VisibleControls
+from tui.editor.completion import Choice
+from tui.editor.draft import Draft
+from tui.editor.findings import Findings
+from tui.editor.form import RequestForm
+from tui.editor.head import Head
+from tui.editor.lines import Line as ListLine
+from tui.editor.lines import LineList
+from tui.editor.popup import Popup
+from tui.editor.request import FIELDS
+from tui.editor.review import Review
+from tui.editor.tabs import Tabs
+from tui.editor.text_pane import PolicyText
+from tui.editor.verdict import Verdict
 from tui.effects import Effect
+from tui.palette import Entry as Found
+from tui.palette import Palette
 from tui.screens.help import Help, Line
+from tui.widgets.command_prompt import CommandPrompt
 from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Detail
 from tui.widgets.device_code import DeviceCode
@@ -36,7 +57,8 @@ from tui.widgets.steps import Steps
 from tui.widgets.tenant_switcher import TenantSwitcher
 
 STRINGS: list[str] = json.loads(Path(sys.argv[1]).read_text())
-BARE = sys.argv[2:] == ["bare"]
+SHOWN = Path(sys.argv[2])
+BARE = sys.argv[3:] == ["bare"]
 
 
 def rows() -> list[dict[str, Any]]:
@@ -49,6 +71,50 @@ def rows() -> list[dict[str, Any]]:
 def principal(text: str) -> dict[str, Any]:
     changes = {"gained": [text], "lost": [text], "gainedCount": 1, "lostCount": 1, "inert": True}
     return {"id": text, "type": text, "name": text, "policiesBefore": 1, "policiesAfter": 0, **changes}
+
+
+class Search(Palette):
+    """The palette with what a search in hostile tenants, groups and policies finds."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(None)  # type: ignore[arg-type]
+        self.text = text
+
+    def entries(self, typed: str) -> Iterator[Found]:
+        yield Found(safe(self.text, 60), "x", safe(self.text, 60), lambda: None)
+
+
+class Parts(Screen[None]):
+    """What the policy editor and the `:` line are made of."""
+
+    CSS = "Parts { layers: base above; } PolicyText, LineList { height: 4; }"
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def compose(self) -> ComposeResult:
+        text = self.text
+        problem = {"line": 1, "column": 1, "reason": text, "suggestions": [text]}
+        rule = {"index": 0, "name": text, "failed": text}
+        verdict = {"decision": text, "reason": text, "nearestRule": rule, "missing": [{"key": text}]}
+        yield Head()
+        yield Tabs()
+        yield Verdict(Findings(problems=[problem]))
+        yield Verdict(Findings(verdict=verdict, check={"answer": text}, request_problem=text))
+        yield RequestForm({field.name: text for field in FIELDS}, first=lambda key: False)
+        yield PolicyText(text, first=lambda key: False)
+        yield LineList()
+        yield Popup()
+        yield CommandPrompt(lambda line: [text], [text])
+
+    def on_mount(self) -> None:
+        text = self.text
+        self.query_one(Head).show(Draft(None, text, text, text), changed=True, saving=text)
+        self.query_one(Tabs).show([(text, text)], text)
+        self.query_one(LineList).show([ListLine(Content(safe(text)))])
+        self.query_one(CommandPrompt).open(text)
+        self.call_after_refresh(self.query_one(Popup).open, [Choice(text, safe(text))], Offset(2, 2))
 
 
 class Hostile(App[None]):
@@ -74,6 +140,7 @@ class Hostile(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
+        self.seen: set[str] = set()
         self.turns = iter([] if BARE else self.all_turns())
 
     def on_ready(self) -> None:
@@ -83,8 +150,13 @@ class Hostile(App[None]):
         self.next_turn()
 
     def next_turn(self) -> None:
+        for widget in self.screen.walk_children(Widget, with_self=True):
+            ours = next((base for base in type(widget).__mro__ if base.__module__.startswith("tui.")), None)
+            if ours is not None:
+                self.seen.add(f"{ours.__module__}.{ours.__qualname__}")
         turn = next(self.turns, None)
         if turn is None:
+            SHOWN.write_text(json.dumps(sorted(self.seen)))
             self.exit()
             return
         turn()
@@ -102,6 +174,18 @@ class Hostile(App[None]):
                 TenantSwitcher(rows(), recent=[]),
                 Picker(text, TENANT, rows, empty=lambda text=text: text, verb=text),  # type: ignore[misc]
                 EffectConfirm(text, [(text, text)], Effect([principal(text)], text), yes="Yes"),
+                Search(text),
+                Review(
+                    text,
+                    text,
+                    f"{text} ",
+                    {"target": text, "gained": [text], "lost": [text], "problem": ""},
+                    {"name": text, "description": text},
+                    stored={"name": "", "description": text},
+                    caution=text,
+                    problem=text,
+                ),
+                Parts(text),
                 Difference(text, text, f"{text} ", {"target": text, "gained": [text], "lost": [text]}),
             ):
                 yield lambda dialog=dialog: self.push_screen(dialog)

@@ -60,6 +60,7 @@ def test_a_whole_word_is_never_taken_for_the_beginning_of_another() -> None:
 def test_completion_offers_places_first_then_words_then_actions() -> None:
     assert complete("te", PLACES, ())[0] == "tenants"
     assert "tenants.rename" in complete("te", PLACES, ())
+    assert complete("policy", EVERY, ())[0] == "policies"
     assert complete("use da", PLACES, ["Data Lake", "Sandbox"]) == ["use Data Lake"]
     assert complete("quit x", PLACES, ["x"]) == []
     assert complete("sort da", PLACES, ["Data Lake"]) == []
@@ -93,6 +94,10 @@ def test_a_line_stands_in_the_history_once() -> None:
         ("iam who --operation a:b:c --target frn:x", Run("catalogue.who", "a:b:c frn:x")),
         ("groups.open on call", Run("groups.open", "on call")),
         ("catalog", Go("catalogue")),
+        ("policies", Go("policies")),
+        ("policy", Go("policies")),
+        ("Policy author:olga", Go("policies", "author:olga")),
+        ("group ops", Go("groups", "ops")),
     ],
 )
 def test_commands_about_policies_mean_here_what_shows_the_same(line: str, meant: object) -> None:

@@ -38,6 +38,17 @@ async def test_without_a_rule_that_matches_the_nearest_one_is_named_with_what_fa
         await it.expect("✓ ALLOWED")
 
 
+async def test_a_target_of_another_service_than_the_operations_is_a_problem_of_the_field(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule("*"))) as it:
+        await it.ask(operation=READ, target="frn:storage:*:*:buckets/b")
+        await it.expect("! Target: its service is compute")
+        await it.ask(operation="storage:buckets:read")
+        await it.until(lambda: not it.editor.form.problems, "the field to be good")
+        await it.expect("✓ ALLOWED")
+
+
 async def test_unknown_tags_no_tags_and_tags_are_three_different_requests(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,6 +67,11 @@ async def test_a_text_that_cannot_be_read_keeps_the_last_verdict_visibly_old_and
     async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="reads"))) as it:
         await it.write(document(rule("compute:instnces:read", name="reads")))
         await it.expect("✓ ALLOWED  as of the last readable text", "! line 4", "did you mean")
+        await it.expect("Author check: not of this text")
+        for words in ("within what you hold", "Author ✓", "gives "):
+            it.ui.absent(words)
+        await it.press("ctrl+s")
+        await it.ui.expect_toast("Save: it is no valid policy yet: f8 goes to the problem")
         assert it.marked == {3: "problem"}
         it.editor.pane.show_line(0)
         await it.press("f8")
@@ -176,6 +192,20 @@ async def test_hostile_names_are_shown_and_never_obeyed(shared: Home, monkeypatc
         await it.answered()
         assert "\x1b" not in it.ui.text
         assert "␛" in it.ui.text
+
+
+async def test_a_text_that_was_never_tried_and_cannot_be_read_shows_nothing_of_the_former_one(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, size=(80, 24)) as it:
+        it.editor.found.verdict = None
+        it.editor.form.touched = True
+        await it.ask(operation="")
+        await it.answered()
+        await it.expect("○ NOT TRIED  author ✓ within what you hold")
+        await it.write("{")
+        await it.expect("! line 1, column 2")
+        it.ui.absent("within what you hold")
 
 
 async def test_everything_is_reached_at_80_by_24_one_view_at_a_time(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.editing import document, rule
-from tui.editor import completion, drafts, external, layout, narrowing, outline, request
+from tui.editor import completion, drafts, external, layout, narrowing, outline, request, review
 from tui.editor.completion import Catalogue
 from tui.editor.patterns import matches
 
@@ -123,6 +123,9 @@ def test_the_layout_keeps_the_meaning_and_shows_what_does_not_show_itself() -> N
         ("target", "frn:compute:*:*:instances", True),
         ("principalType", "api_key", False),
         ("principalType", "robot", True),
+        ("region", "eu-central-1", False),
+        ("region", "EU Central", True),
+        ("region", "eu--1", True),
         ("requestTags", "env=prod, team=a=b", False),
         ("requestTags", "none", False),
         ("requestTags", "env", True),
@@ -140,6 +143,21 @@ def test_fields_are_checked_as_they_are_typed(name: str, value: str, wrong: bool
     assert bool(request.problem(name, value, frozenset(NAMES))) is wrong
 
 
+@pytest.mark.parametrize(
+    ("operation", "target", "wrong"),
+    [
+        ("compute:instances:read", "frn:compute:*:*:instances/i", False),
+        ("compute:instances:read", "frn:*:*:*:instances/i", False),
+        ("compute:instances:read", "frn:storage:*:*:buckets/b", True),
+        ("", "frn:storage:*:*:buckets/b", False),
+    ],
+)
+def test_the_service_of_a_target_is_the_operations(operation: str, target: str, wrong: bool) -> None:
+    said = request.problem("target", target, operation=operation)
+    assert ("compute" in said) is wrong
+    assert len(f"! Target: {said}") <= ROOM
+
+
 def test_unknown_none_and_a_value_are_three_different_facts() -> None:
     assert "requestTags" not in request.read({"requestTags": ""}).facts
     assert request.read({"requestTags": "none"}).facts["requestTags"] == {}
@@ -152,6 +170,40 @@ def test_a_request_survives_being_written_into_the_form() -> None:
     facts = {"region": "se-sto-1", "resourceTags": {}, "requestTags": {"env": "dev"}, "sourceIp": "203.0.113.7"}
     values = request.write("compute:instances:read", "*", facts)
     assert request.read(values).facts == {**facts, "currentTime": None}
+
+
+ROOM = 51
+"""Cells of the form's last line beside the text."""
+
+
+@pytest.mark.parametrize("field", request.FIELDS, ids=lambda field: field.name)
+def test_what_a_field_takes_and_what_is_wrong_with_it_fits_its_line(field: request.Field) -> None:
+    filled = "none" if field.name.endswith("Tags") else "x"
+    said = f"{request.state(field.name, filled)} · {field.takes}"
+    wrong = [request.problem(field.name, value, frozenset(NAMES)) for value in ("X X", "a:b:c", "frn:a:b:c:d", "a:b:*")]
+    assert any(wrong)
+    assert max(map(len, (said, *(f"! {field.label}: {words}" for words in wrong)))) <= ROOM
+
+
+# The difference
+
+
+def painted(before: str, after: str, effect: dict[str, object], cells: int = 60) -> list[str]:
+    """The lines of a difference as they are painted."""
+    return [line.plain for part in review.lines(before, after, effect, 8) for line in review.folded(part, cells)]
+
+
+def test_a_new_document_is_shown_without_places_and_without_counts_of_nothing() -> None:
+    lines = painted("", "{\n}\n", {"gained": ["compute:images:read"], "lost": []})
+    assert lines[:3] == ["In effect, on *", "  +1 gained", "  + compute:images:read"]
+    assert lines[-2:] == ["  + {", "  + }"]
+
+
+def test_a_document_of_one_line_is_there_to_its_end() -> None:
+    text = json.dumps(json.loads(document(*[rule("compute:images:read", name=f"rule {at}") for at in range(9)])))
+    lines = painted("{}", text, {})
+    assert max(map(len, lines)) <= 60
+    assert text in "".join(line[4:] for line in lines)
 
 
 # Narrowing
@@ -196,7 +248,9 @@ def test_a_rule_that_grants_nothing_else_is_removed_and_never_the_last_one() -> 
 
 
 def test_what_the_author_holds_is_kept_in_few_patterns() -> None:
-    held = {name: [{}] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")}
+    held: narrowing.Held = {
+        name: [{}] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")
+    }
     ways = list(narrowing.ways(document(rule("*")), example("compute:instances:delete"), NAMES, held))
     kept = json.loads(ways[-1].text)["rules"][0]["operations"]
     assert kept == ["compute:images:*", "compute:instances:read", "storage:buckets:read"]

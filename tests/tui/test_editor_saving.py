@@ -101,6 +101,34 @@ async def test_saving_shows_the_difference_in_text_and_effect_and_stores_a_versi
         await it.expect("the same as v4")
 
 
+OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}'
+NARROWER = OFFICE.replace("/24", "/25")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_a_save_that_only_changes_conditions_says_so(
+    demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with editing(demo, monkeypatch, policy=None, text=document(rule("dns:*", more=OFFICE)), size=size) as it:
+        await it.press("ctrl+s")
+        await it.expect("~12 under conditions changed", "~ dns:", "new, under conditions")
+        it.ui.absent("nothing is gained")
+        await it.ui.type("zones")
+        await it.press("enter")
+        await it.expect("version 1")
+        await it.write(document(rule("dns:*", more=NARROWER)))
+        await it.answered()
+        await it.press("ctrl+s")
+        await it.expect("Save zones on version 1", "~12 under conditions changed", "other conditions")
+        it.ui.absent("the same operations as before")
+        await it.press("escape")
+        await it.write(document(rule("dns:zones:read")))
+        await it.answered()
+        await it.press("ctrl+s")
+        await it.expect("+1 gained, ~11 under", "+ dns:zones:read  was under conditions", "gone, was under conditions")
+        await it.press("escape")
+
+
 async def test_a_new_policy_wants_a_name_and_nothing_else(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with editing(demo, monkeypatch, policy=None) as it:
         await it.expect("(no name yet)", "new", "✓ ALLOWED")
@@ -155,7 +183,7 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
     async with editing(viewer, monkeypatch, policy=None, text=text) as it:
         await it.expect("× beyond what you hold")
         await it.press("ctrl+s")
-        await it.expect("Save a new policy")
+        await it.expect("Save a new policy", "× It goes beyond what you hold: ", "It will be refused")
         await it.press(*"too much", "enter")
         await it.expect("× The draft would allow", "you do not hold this")
         assert it.text == text
@@ -213,6 +241,7 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
         await it.expect("Not saved")
         await it.press("k")
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+        await it.ui.expect_toast("The draft is kept: e offers it again")
         policy = await stored(it.ui, "deployments")
         client = await it.ui.app.workspace.client()
         await client.policies.update(it.editor.tenant_id, policy["id"], description="changed meanwhile")
@@ -250,6 +279,11 @@ async def test_formatting_keeps_the_meaning_and_refuses_what_cannot_be_read_with
         await it.answered()
         await it.press("f7")
         assert it.text == '{"schemaVersion": "1", "schemaVersion": "1"}'
+        await it.write('{"rules": [], "raules": 1}')
+        await it.answered()
+        assert it.editor.found.problems
+        await it.press("f7")
+        assert it.text == '{\n  "rules": [],\n  "raules": 1\n}\n'
 
 
 async def test_help_menu_and_palette_name_every_action_with_its_key_or_the_reason(

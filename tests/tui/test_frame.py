@@ -1,8 +1,11 @@
 """The frame on the real platform: keys, help, palette, prompt, history, copying, sizes, loss of the connection."""
 
 import asyncio
+import gc
 import os
+import warnings
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -115,6 +118,25 @@ async def test_help_and_the_way_out_stand_in_the_footer_at_every_width(
         await ui.expect("Data Lake")
         await ui.press(key)
         await ui.until(lambda: ui.text.splitlines()[-1].endswith("…  ? help  q quit"), "both at the end")
+
+
+async def test_work_that_is_replaced_before_its_turn_was_never_begun(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    async def work(number: int) -> None:
+        begun.append(number)
+
+    async with opened(shared, monkeypatch) as ui:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for number in range(3):
+                ui.app.spawn("the same name", partial(work, number))
+            await ui.until(lambda: bool(begun), "the last one")
+            gc.collect()
+        assert begun == [2]
+        assert not [one for one in told if "never awaited" in str(one.message)]
 
 
 async def test_copying_gives_the_id_and_the_equal_command(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.acceptance.iam import Desk, text
+from tests.acceptance.iam import KEYS, Desk, allow, text
 from tests.acceptance.people import VIEWER
 from tests.homes import Home
 from tests.tui.screens import opened
@@ -106,6 +106,55 @@ async def test_a_policy_changed_meanwhile_is_said_with_who_did_it_and_what_was_t
         await ui.expect("Meanwhile description changed by Astrid Lindqvist", "watch compute", "version 2 now")
         await ui.press(ENTER)
         await ui.until(lambda: ui.under_cursor == "watch compute", "the new name")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_a_version_that_changed_conditions_only_differs(
+    demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    desk = Desk(demo)
+
+    def office(until: str) -> dict[str, object]:
+        return allow("dns:zones:read") | {"constraints": {"before": {"frn:currentTime": until}}}
+
+    made = desk.policy(office("2020-01-01T00:00:00Z"))
+    desk.done("policy", "update", made, "--document", text(office("2021-01-01T00:00:00Z")))
+    name = desk.done("policy", "get", made)["name"]
+    async with opened(demo, monkeypatch, size=size) as ui:
+        await ui.press("2")
+        await ui.expect("deployments")
+        await ui.cursor_on(name)
+        await ui.press("v")
+        await ui.expect("2 versions")
+        await ui.press(ENTER)
+        await ui.expect("1 under conditions changed", "~ dns:zones:read  other conditions")
+        ui.absent("The same operations")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_taking_back_what_only_changed_conditions_has_an_effect(
+    demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    desk = Desk(demo)
+
+    def office(block: str) -> dict[str, object]:
+        return allow("organizations:tenants:read") | {"constraints": {"ipInRange": {"frn:sourceIp": [block]}}}
+
+    made = desk.policy(office("10.0.0.0/8"))
+    desk.done("policy", "update", made, "--document", text(office("10.0.0.0/9")))
+    desk.attach(made, "api_key", KEYS["terraform"])
+    name = desk.done("policy", "get", made)["name"]
+    async with opened(demo, monkeypatch, size=size) as ui:
+        await ui.press("2")
+        await ui.expect("deployments")
+        await ui.cursor_on(name)
+        await ui.press("v")
+        await ui.expect("2 versions")
+        await ui.press("G", "b")
+        await ui.expect("Roll back to version 1?", "1 key or identity: ~1 under conditions changed", "Alters", " ~1 ")
+        await ui.expect("~ organizations:tenants:read  other conditions")
+        ui.absent("nothing gained")
+        ui.absent("The same as before")
 
 
 async def test_deleting_a_policy_names_what_goes_and_what_is_lost(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

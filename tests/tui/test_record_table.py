@@ -179,3 +179,19 @@ def test_the_switcher_finds_by_words_and_puts_beginnings_and_recent_ones_first()
     assert [t["id"] for t in ranked(tenants, "web", ["id-4"])] == ["id-4", "id-1", "id-2"]
     assert [t["id"] for t in ranked(tenants, "WEB aurora", [])] == ["id-1"]
     assert ranked(tenants, "nothing", []) == []
+
+
+async def test_rows_that_go_and_come_again_leave_the_cursor_on_its_record() -> None:
+    app = TableApp([tenant(number) for number in range(9)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.table.select("id-5")
+        await pilot.pause()
+        app.table.show([])
+        await pilot.pause()
+        app.table.show([tenant(number) for number in (0, 8, 5, 3)])
+        await pilot.pause()
+        assert app.table.record == tenant(5)
+        app.table.begin()
+        app.table.show([tenant(number) for number in (8, 5)])
+        await pilot.pause()
+        assert app.table.record == tenant(8)

@@ -229,7 +229,11 @@ def do_help(editor: "PolicyEditor") -> None:
         Line("In the panel", keys, title, words)
         for keys, title, words in (
             ("↑ ↓ j k", "Move", ""),
-            ("← → h l", "The view before, the view after", ""),
+            (
+                "← → h l",
+                "The view before, the view after",
+                "On a narrow screen text and request are looked at first; Enter goes into them",
+            ),
             ("⏎", "Open", "A rule or problem in the text; a service's operations"),
         )
     ]

@@ -31,8 +31,6 @@ class LineList(ScrollView, can_focus=True):
         Binding("home,g", "move(-100000)", show=False),
         Binding("end,G", "move(100000)", show=False),
         Binding("enter", "choose", show=False),
-        Binding("left,h", "screen.panel_view(-1)", show=False),
-        Binding("right,l", "screen.panel_view(1)", show=False),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--cursor", "lines--blurred"}
     DEFAULT_CSS = """

@@ -33,14 +33,14 @@ class Field(NamedTuple):
 
 
 FIELDS = (
-    Field("operation", "Operation", "service:resource:action, one operation of the catalogue", "not tried"),
+    Field("operation", "Operation", "service:resource:action, of the catalogue", "not tried"),
     Field("target", "Target", "* for any, or frn:service:region:tenant:type/id", "*"),
     Field(
-        "principalType", "Principal", f"empty unknown · {' · '.join(PRINCIPAL_TYPES)}", hint=", ".join(PRINCIPAL_TYPES)
+        "principalType", "Principal", f"empty unknown · {', '.join(PRINCIPAL_TYPES)}", hint=", ".join(PRINCIPAL_TYPES)
     ),
     Field("region", "Region", "empty unknown · a region, as eu-central-1"),
-    Field("requestTags", "Request tags", "empty unknown · none · key=value, key=value"),
-    Field("resourceTags", "Resource tags", "empty unknown · none · key=value, key=value"),
+    Field("requestTags", "Request tags", "empty unknown · none · key=value, …"),
+    Field("resourceTags", "Resource tags", "empty unknown · none · key=value, …"),
     Field("sourceIp", "Address", "empty unknown · an IPv4 or IPv6 address"),
     Field("currentTime", "Time", "empty now · unknown · 2026-01-31T12:00:00Z", NOW),
     Field("asAuthor", "As author", "Space: yes, within what you hold yourself · no", "no", hint="no · Space: yes/no"),
@@ -58,8 +58,12 @@ class Request:
     as_author: bool = False
 
 
-def problem(name: str, value: str, catalogue: Collection[str] = ()) -> str:
-    """Why a value cannot be used; empty when it can. Without a catalogue any operation name will do."""
+def problem(name: str, value: str, catalogue: Collection[str] = (), *, operation: str = "") -> str:
+    """Why a value cannot be used; empty when it can. Without a catalogue any operation name will do.
+
+    Args:
+        operation: The one of the same request, whose service is also the target's.
+    """
     value = value.strip()
     if not value:
         return ""
@@ -67,12 +71,12 @@ def problem(name: str, value: str, catalogue: Collection[str] = ()) -> str:
         case "operation":
             return _operation_problem(value, catalogue)
         case "target":
-            return _target_problem(value)
+            return _target_problem(value, operation.strip().partition(":")[0])
         case "principalType":
-            return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else f"one of {', '.join(PRINCIPAL_TYPES)}"
+            return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else ", ".join(PRINCIPAL_TYPES)
         case "region":
             good = value == UNKNOWN or _REGION.fullmatch(value)
-            return "" if good else "a region is small letters, digits and -, as eu-central-1"
+            return "" if good else "small letters, digits, -: eu-central-1"
         case "requestTags" | "resourceTags":
             return _tags_problem(value)
         case "sourceIp":
@@ -96,14 +100,16 @@ def _operation_problem(value: str, catalogue: Collection[str]) -> str:
     return "" if not catalogue or value in catalogue else "the catalogue has no such operation"
 
 
-def _target_problem(value: str) -> str:
+def _target_problem(value: str, service: str) -> str:
     if value == "*":
         return ""
     parts = value.split(":", 4)
     if len(parts) != 5 or parts[0] != "frn" or not all(parts):
         return "* or frn:service:region:tenant:type/id"
     kind, slash, rest = parts[4].partition("/")
-    return "" if parts[4] == "*" or (slash and kind and rest) else "its last part is type/id"
+    if parts[4] != "*" and not (slash and kind and rest):
+        return "its last part is type/id"
+    return f"its service is {service}, or *" if service and parts[1] not in ("*", service) else ""
 
 
 def _tags_problem(value: str) -> str:
@@ -126,7 +132,7 @@ def _time_problem(value: str) -> str:
         good = _INSTANT.fullmatch(value) is not None and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         good = False
-    return "" if good else "an instant with its zone, as 2026-01-31T12:00:00Z"
+    return "" if good else "with a zone, as 2026-01-31T12:00:00Z"
 
 
 def state(name: str, value: str) -> str:

@@ -1,6 +1,7 @@
 """The difference of two documents before one is stored: in effect, then in text; with the name it is stored under."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 from textual import on
@@ -11,6 +12,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from client.changes import changes
 from client.text import safe
 from tui.editor.lines import Line, LineList
 from tui.widgets.dialog import Dialog, hint
@@ -28,7 +30,7 @@ FEW = 8
 class Review(Dialog[Mapping[str, str] | None]):
     """Gives name and description to store under, or None. Without `names` it only shows.
 
-    `effect` is the answer of `iam/coverage` for one target with what `after` gains and loses.
+    `effect` is the answer of `iam/coverage` for one target with what changes from `before` to `after`.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -179,28 +181,30 @@ def folded(content: Content, cells: int) -> Iterator[Content]:
 
 
 def lines(before: str, after: str, effect: Mapping[str, Any], most: int) -> Iterator[Content]:
-    """The difference as lines: operations lost and gained, then the text."""
-    gained: Sequence[str] = effect.get("gained") or ()
-    lost: Sequence[str] = effect.get("lost") or ()
+    """The difference as lines: operations lost, gained and changed under conditions, then the text."""
+    found = changes(effect)
     yield Content.styled(f"In effect, on {safe(effect.get('target', '*'))}", "bold $text-accent")
     if effect.get("problem"):
         yield Content.styled(f"  not known: {safe(effect['problem'])}", "$text-warning")
-    elif not gained and not lost:
+    elif not any(found):
         yield Content.styled("  the same operations as before" if before else "  nothing is gained", "$text-muted")
     else:
-        counted = [(f"+{len(gained):,} gained", "$text-success")] if gained else []
-        counted += [(f"−{len(lost):,} lost", "$text-error")] if lost else []
+        counted = [(f"+{len(found.gained):,} gained", "$text-success")] if found.gained else []
+        counted += [(f"−{len(found.lost):,} lost", "$text-error")] if found.lost else []
+        counted += [(f"~{found.words}", "$text-warning")] if found.under else []
         yield Content("  ") + Content(", ").join(Content.styled(*one) for one in counted)
-    yield from _named(lost, "−", "$text-error", most)
-    yield from _named(gained, "+", "$text-success", most)
+    yield from _named(found.lost, "−", "$text-error", most)
+    yield from _named(found.gained, "+", "$text-success", most)
+    yield from _named(found.under, "~", "$text-warning", most)
     yield Content("")
     yield Content.styled("In text", "bold $text-accent")
     yield from difference(before, after)
 
 
-def _named(operations: Sequence[str], sign: str, tone: str, most: int) -> Iterator[Content]:
-    for operation in operations[:most]:
-        yield Content.assemble((f"  {sign} ", f"bold {tone}"), safe(operation))
+def _named(operations: Mapping[str, str], sign: str, tone: str, most: int) -> Iterator[Content]:
+    for operation, note in islice(operations.items(), most):
+        said = (f"  {note}", "$text-muted") if note else ""
+        yield Content.assemble((f"  {sign} ", f"bold {tone}"), safe(operation), said)
     if len(operations) > most:
         yield Content.styled(f"  {sign} and {len(operations) - most:,} more", tone)
 

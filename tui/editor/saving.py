@@ -54,7 +54,9 @@ async def save(editor: "PolicyEditor") -> bool:
                 return False
             if not error.status:
                 editor.keeping.now()
-                editor.say_state(f"could not be saved: {error.message}; {_save_key(editor)} tries again")
+                # The key first: on a narrow screen the end is lost.
+                again = editor.keys.label("editor.save") or "the palette"
+                editor.say_state(f"could not be saved, {again} tries again: {error.message}")
                 return False
             problem = error.message
             continue
@@ -97,10 +99,6 @@ def _caution(editor: "PolicyEditor") -> str:
     if answer == "beyond":
         return f"× It goes beyond what you hold{counted(check or {})}. It will be refused unless that changed"
     return "? The author check is undecided: it will be refused" if answer == "undecided" else ""
-
-
-def _save_key(editor: "PolicyEditor") -> str:
-    return next(iter(editor.keys.of("editor.save")), "the palette")
 
 
 def _touched(policy: Record | None, names: Mapping[str, str]) -> dict[str, str]:
@@ -179,7 +177,7 @@ async def effect_of(editor: "PolicyEditor", text: str, against: Record | None) -
     )
     found = dict(answer["targets"][0])
     if compare is None:
-        found["gained"], found["lost"] = found.get("operations") or [], []
+        found["gained"], found["conditionalGained"] = found["operations"], found["conditionalOperations"]
     return found
 
 

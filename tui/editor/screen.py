@@ -12,9 +12,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Static, TextArea
+from textual.widgets import TextArea
 from textual.worker import Worker
 
 from client.errors import FrostError
@@ -27,14 +26,16 @@ from tui.editor.completion import Catalogue
 from tui.editor.draft import Draft
 from tui.editor.findings import Findings
 from tui.editor.form import FieldInput, RequestForm
+from tui.editor.head import Head
 from tui.editor.keeping import Keeping
 from tui.editor.lines import LineList
 from tui.editor.live import Answer, Live
+from tui.editor.marks import marks_of
 from tui.editor.offering import Offering
 from tui.editor.popup import Popup
 from tui.editor.tabs import Tabs
 from tui.editor.templates import TEMPLATES
-from tui.editor.text_pane import Marks, PolicyText, problem_marks
+from tui.editor.text_pane import PolicyText
 from tui.editor.verdict import Verdict
 from tui.facts import facts
 from tui.widgets.footer import Footer, Key
@@ -50,8 +51,8 @@ SIDE = 54
 """Cells of the part beside the text."""
 LOOK_SECONDS = 0.5
 """How often a lost connection is looked at."""
-NAME = 12
-"""Cells of the head that what is edited has at least, whatever is said of saving."""
+ALWAYS = ("editor.help", "editor.close")
+"""Never left out of the footer."""
 
 
 class PolicyEditor(Screen[Saved | None]):
@@ -69,9 +70,14 @@ class PolicyEditor(Screen[Saved | None]):
         Binding("escape", "back", show=False),
         Binding("tab", "hop(1)", show=False),
         Binding("shift+tab", "hop(-1)", show=False),
+        Binding("left,h", "look(-1)", show=False),
+        Binding("right,l", "look(1)", show=False),
+        Binding("enter", "enter", show=False),
         Binding("ctrl+c", "app.interrupt", show=False),
         Binding("ctrl+t", "stay", show=False, priority=True, id="app.switch_tenant"),
     ]
+    AUTO_FOCUS = ""
+    """Nobody types into the text because a dialog was closed: see `action_look`."""
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-normal"), (110, "-wide")]  # noqa: RUF012  (declared on the base class)
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-tall")]  # noqa: RUF012
 
@@ -79,7 +85,6 @@ class PolicyEditor(Screen[Saved | None]):
     PolicyEditor {
         background: $background;
         layers: base above;
-        & > #title { height: 1; padding: 0 1; }
         & > #views { display: none; }
         & > #strip { display: none; height: 2; }
         & > #main { height: 1fr; }
@@ -103,6 +108,9 @@ class PolicyEditor(Screen[Saved | None]):
         &.-tiny > TooSmall, &.-flat > TooSmall { display: block; }
     }
     """
+
+    # Above the verdict, which the messages of every screen would cover.
+    CSS = "PolicyEditor.-normal ToastRack { margin-bottom: 4; }"
 
     def __init__(
         self,
@@ -134,6 +142,7 @@ class PolicyEditor(Screen[Saved | None]):
         self.live = Live(
             workspace, self.tenant_id, self.draft.id, self.draft.version, tell=self.told, spawn=self._spawn
         )
+        self.panel = LineList(id="panel")
         self._asked = ("", request.Request("", "*", {}))
         self.keeping = Keeping(self)
 
@@ -141,7 +150,7 @@ class PolicyEditor(Screen[Saved | None]):
 
     def compose(self) -> ComposeResult:
         yield Header()
-        yield Static("", id="title", markup=False)
+        yield Head()
         yield Tabs(id="views")
         with Horizontal(id="main"):
             yield self.pane
@@ -149,7 +158,7 @@ class PolicyEditor(Screen[Saved | None]):
                 yield Verdict(self.found, id="beside")
                 yield self.form
                 yield Tabs(id="panel-views")
-                yield LineList(id="panel")
+                yield self.panel
         yield Verdict(self.found, lines=2, id="strip")
         yield Footer()
         yield TooSmall()
@@ -162,11 +171,11 @@ class PolicyEditor(Screen[Saved | None]):
         self.show_facts()
         self.set_focus(self.pane)
         if not self.catalogue:
-            self.run_worker(self._load_catalogue(), group="catalogue", exit_on_error=False)
+            _: Worker[None] = self.run_worker(self._load_catalogue, group="catalogue", exit_on_error=False)
         else:
             self._know_catalogue()
         self.ask(at_once=True)
-        self.run_worker(self.keeping.offer(), group="draft", exit_on_error=False)
+        _ = self.run_worker(self.keeping.offer, group="draft", exit_on_error=False)
 
     async def _load_catalogue(self) -> None:
         """Names to complete with; without them everything but completion works."""
@@ -195,17 +204,7 @@ class PolicyEditor(Screen[Saved | None]):
     def show_facts(self) -> None:
         """The header, and the line below it: what is edited, in which version, and whether it is stored."""
         self.query_one(Header).show(facts(self.workspace)._replace(note=""))
-        draft, changed = self.draft, self.draft.changed(self.pane.text)
-        title = self.query_one("#title", Static)
-        cells = max(20, self.app.size.width - 2)
-        stored = self.state or ("● not saved" if changed or not draft.version else "saved")
-        right = Content.styled(safe(stored), "$text-warning" if changed or self.state else "$text-muted")
-        right = right.truncate(cells - NAME, ellipsis=True)
-        name = safe(draft.name) or "(no name yet)"
-        state = f"  version {draft.version}" if draft.version else "  new"
-        left = Content.assemble(("Policy  ", "$text-muted"), (name, "bold"), (state, "$text-muted"))
-        left = left.truncate(max(0, cells - right.cell_length - 1), ellipsis=True)
-        title.update(left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right, layout=False)
+        self.query_one(Head).show(self.draft, self.draft.changed(self.pane.text), self.state)
 
     def say_state(self, words: str) -> None:
         """Say in the head what saving is at."""
@@ -223,7 +222,8 @@ class PolicyEditor(Screen[Saved | None]):
             if action.word and keys:
                 letter = next((key for key in keys if keymaps.typed(key)), keys[0])
                 label = keymaps.shown(letter)
-                entries.append(Key(action.id, label, action.word, not action.reason(situation)))
+                enabled = not action.reason(situation)
+                entries.append(Key(action.id, label, action.word, enabled, always=action.id in ALWAYS))
         self.query_one(Footer).show(entries)
 
     def show_view(self, view: str) -> None:
@@ -248,7 +248,7 @@ class PolicyEditor(Screen[Saved | None]):
         if kind in ("", "failure", "problems", views.SOURCE[self.panel_name]) or self.panel_name == "problems":
             # By arithmetic: a panel that comes into sight with these lines has no size yet.
             cells = (self.app.size.width if self.narrow else SIDE) - 4
-            self.query_one("#panel", LineList).show(views.lines(self.panel_name, self.found, cells))
+            self.panel.show(views.lines(self.panel_name, self.found, cells))
         self.show_keys()
 
     def situation(self) -> Situation:
@@ -314,8 +314,8 @@ class PolicyEditor(Screen[Saved | None]):
         if answer.kind == "coverage" and not self.form.touched:
             # Nobody has said yet what to try, and the first text could not say it either.
             self._begin_request()
-        if answer.kind not in ("coverage", "check"):
-            self._mark()
+        if answer.kind not in ("coverage", "check") and self.pane.text == self._asked[0]:
+            self.pane.mark(marks_of(self.found, self.pane.text))
         self.show_findings(answer.kind)
         if answer.kind == "failure":
             self.show_facts()
@@ -327,26 +327,6 @@ class PolicyEditor(Screen[Saved | None]):
             self._look.pause()
             self.ask(at_once=True)
 
-    def _mark(self) -> None:
-        """Marks of problems, else of the rule that decides and of warnings."""
-        found = self.found
-        if found.problems:
-            self.pane.mark(problem_marks(found.problems, self.pane.document.lines))
-            return
-        marks = problem_marks(found.warnings, self.pane.document.lines, "warning")
-        kinds, signs = dict(marks.lines), dict(marks.signs)
-        if found.deciding is not None and not found.stale and not found.request_problem:
-            index, access = found.deciding
-            text = self._asked[0]
-            spans = outline.rules(text, index + 1)
-            if index < len(spans) and text == self.pane.text:
-                lit = outline.Lines(text).range(spans[index])
-                for row in lit:
-                    kinds[row] = access
-                    signs.setdefault(row, "│")
-                signs[lit.start] = "✓" if access == "allow" else "×"
-        self.pane.mark(Marks(kinds, marks.spans, signs))
-
     @on(TextArea.Changed)
     def _typed(self, event: TextArea.Changed) -> None:
         event.stop()
@@ -354,7 +334,7 @@ class PolicyEditor(Screen[Saved | None]):
             return
         self.ask()
         self.offering.later()
-        self.run_worker(self.keeping.soon(), group="keep", exclusive=True, exit_on_error=False)
+        _: Worker[None] = self.run_worker(self.keeping.soon, group="keep", exclusive=True, exit_on_error=False)
         self.show_facts()
 
     @on(RequestForm.Typed)
@@ -420,11 +400,11 @@ class PolicyEditor(Screen[Saved | None]):
         elif view == "request":
             self.form.take_focus()
         else:
-            self.set_focus(self.query_one("#panel"))
+            self.set_focus(self.panel)
 
     def action_back(self) -> None:
         """Esc: from the fields to the text, from the panel out of the editor."""
-        if self.focused is not None and self.focused.id == "panel":
+        if self.focused is self.panel:
             self.perform("editor.close")
         else:
             self.go("text")
@@ -437,18 +417,31 @@ class PolicyEditor(Screen[Saved | None]):
         """Tab: the text, the fields of the request, the panel, and round."""
         if isinstance(self.focused, FieldInput) and self.form.step(by):
             return
+        if self.focused is None:
+            self.action_enter()
+            return
         stops = ("text", "request", self.panel_name)
-        focused = self.focused
-        at = 0 if focused is self.pane else 2 if focused is not None and focused.id == "panel" else 1
+        at = 0 if self.focused is self.pane else 2 if self.focused is self.panel else 1
         stop = stops[(at + by) % len(stops)]
         self.go(stop)
         if stop == "request":
             self.form.take_end(by)
 
-    def action_panel_view(self, by: int) -> None:
-        """The view before or after: round all that the titles name."""
+    def action_look(self, by: int) -> None:
+        """The view before or after, round all that the titles name. Letters stay keys: typing begins with Enter."""
         names = ("text", "request", *views.VIEWS) if self.narrow else views.VIEWS
-        self.go(names[(names.index(self.panel_name) + by) % len(names)])
+        here = self.view if self.narrow else self.panel_name
+        view = names[(names.index(here) + by) % len(names)]
+        if view in views.VIEWS:
+            self.go(view)
+        else:
+            self.show_view(view)
+            self.set_focus(None)
+            self.show_keys()
+
+    def action_enter(self) -> None:
+        """Enter or Tab where nothing has the keyboard: type into what is looked at."""
+        self.go(self.view)
 
     def on_resize(self) -> None:
         """What is wrapped is wrapped anew, and a hidden view gives the keyboard to the one that is shown."""
@@ -484,7 +477,7 @@ class PolicyEditor(Screen[Saved | None]):
     @property
     def example(self) -> Mapping[str, Any] | None:
         """The counterexample under the cursor of the author view, else the first one."""
-        ref = self.query_one("#panel", LineList).ref
+        ref = self.panel.ref
         at = ref[1] if isinstance(ref, tuple) and ref[0] == "example" else 0
         examples = self.found.examples
         return examples[at] if at < len(examples) else None

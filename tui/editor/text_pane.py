@@ -6,9 +6,8 @@ crashes on JSON, and paints every visible line anew with each key.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -21,20 +20,11 @@ from textual.widgets import TextArea
 
 from tui.display_filter import DANGEROUS, sign
 from tui.editor import outline
+from tui.editor.marks import Marks
 
 LONGEST_PAINTED = 4_000
 """Characters of a line beyond which it stays without colour: one line may be a whole document."""
 INDENT = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """What is marked, by line from 0. The kinds are component classes of the pane: problem, warning, allow, deny."""
-
-    lines: Mapping[int, str] = field(default_factory=dict)
-    spans: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """The columns at fault in a line with a problem."""
-    signs: Mapping[int, str] = field(default_factory=dict)
 
 
 class PolicyText(TextArea):
@@ -268,21 +258,3 @@ class PolicyText(TextArea):
 
 def _visible(match: re.Match[str]) -> str:
     return "\t" if match[0] == "\t" else sign(match)  # tabs are laid out by the text area
-
-
-def problem_marks(problems: Iterable[Mapping[str, Any]], lines: Sequence[str], kind: str = "problem") -> Marks:
-    """The marks of what the platform found wrong; its lines and columns count from 1."""
-    kinds: dict[int, str] = {}
-    spans: dict[int, tuple[int, int]] = {}
-    signs: dict[int, str] = {}
-    for problem in problems:
-        row = min(max(int(problem.get("line", 1)) - 1, 0), max(0, len(lines) - 1))
-        if row in kinds:
-            continue
-        kinds[row], signs[row] = kind, "!"
-        column = max(int(problem.get("column", 1)) - 1, 0)
-        text = lines[row] if row < len(lines) else ""
-        end = next((end for start, end, _ in outline.painted(text) if start <= column < end), column + 1)
-        if column < len(text):
-            spans[row] = (column, min(end, len(text)))
-    return Marks(kinds, spans, signs)

@@ -7,8 +7,9 @@ from typing import Any
 from textual.content import Content
 from textual.widget import Widget
 
+from client.changes import changes
 from client.errors import Exit
-from client.text import cut, safe
+from client.text import cut, safe, width
 from tui.editor import findings
 from tui.editor.findings import Findings
 
@@ -103,7 +104,7 @@ class Verdict(Widget):
 
     def _short_author(self) -> Content:
         check = self.found.check
-        if check is None:
+        if check is None or self.found.stale:
             return Content("")
         sign, tone, words = AUTHOR.get(str(check.get("answer")), ("?", "$text-warning", str(check.get("answer"))))
         return Content.styled(f"author {sign} {words.partition(',')[0]}", tone)
@@ -119,19 +120,24 @@ class Verdict(Widget):
         return Content.styled(cut(f"{sign} {words}{counted(check)}", cells), tone)
 
     def change(self, cells: int) -> Content:
-        """What the draft gives, and what that changes."""
+        """What the draft gives, and what that changes; where both have no room, the change alone."""
         covered = self.found.map
         if not covered or self.found.stale:
             return Content("")
-        tone = "$text-muted"
-        words = f"gives {covered.get('effective', 0)} of {(self.found.coverage or {}).get('total', 0)} operations"
-        line = Content.styled(words, tone)
-        if "gained" in covered:
-            gained, lost = len(covered["gained"]), len(covered["lost"])
-            words = f"+{gained} −{lost} against" if gained or lost else "the same as"
-            louder = "$foreground" if gained or lost else tone
-            line += Content.styled(f" · {words} v{self.version}", louder)
-        return line.truncate(cells, ellipsis=True)
+        total = (self.found.coverage or {}).get("total", 0)
+        given = f"gives {covered.get('effective', 0)} of {total} operations"
+        if covered.get("conditional"):
+            given += f", {covered['conditional']} under conditions"
+        if "gained" not in covered:
+            return Content.styled(cut(given, cells), "$text-muted")
+        moved = changes(covered)
+        signed = [f"{sign}{len(side)}" for sign, side in (("+", moved.gained), ("−", moved.lost)) if side]
+        changed = " · ".join(filter(None, (" ".join(signed), moved.words)))
+        against = f"{changed} against v{self.version}" if changed else f"the same as v{self.version}"
+        if width(f"{given} · {against}") > cells:
+            shown = against if width(against) <= cells else changed
+            return Content.styled(cut(shown, cells), "$foreground" if changed else "$text-muted")
+        return Content.assemble((f"{given} · ", "$text-muted"), (against, "$foreground" if changed else "$text-muted"))
 
 
 def counted(check: Mapping[str, Any]) -> str:

@@ -1,12 +1,14 @@
 """What the panel beside the text shows, as lines: rules, coverage, author check, problems."""
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from textual.content import Content
 
+from client.changes import changes
 from client.text import cut, safe, width
 from tui.editor import findings
 from tui.editor.findings import Findings
@@ -18,6 +20,7 @@ SOURCE = {"rules": "verdict", "coverage": "coverage", "author": "check", "proble
 TITLES = {"text": "Text", "request": "Request", "rules": "Rules", "coverage": "Coverage", "author": "Author"}
 TRUTH = {"true": ("✓", "$text-success"), "false": ("×", "$text-error"), "unknown": ("?", "$text-warning")}
 BAR = 12
+LEAST_BAR = 3
 EMPTY = '""'
 
 
@@ -114,21 +117,53 @@ def _part(label: str, values: str, truth: str, old: bool) -> Content:
 # Coverage
 
 
+class _Row(NamedTuple):
+    """One service: what the draft gives of it, and how many of its operations change."""
+
+    service: str
+    total: int
+    effective: int
+    conditional: int
+    denied: int
+    gained: int
+    lost: int
+    under: int
+
+    @property
+    def tail(self) -> Iterator[tuple[str, str]]:
+        """What stands behind the bar, with its tone; nothing of what is zero."""
+        yield f" {self.effective:>3} of {self.total:<3}", "$text-muted"
+        for words, count, tone in (
+            ("?{}", self.conditional, "bold $text-warning"),
+            ("+{}", self.gained, "bold $text-success"),
+            ("−{}", self.lost, "bold $text-error"),
+            ("~{}", self.under, "bold $text-warning"),
+            ("{} denied", self.denied, "$text-muted"),
+        ):
+            if count:
+                yield f"  {words.format(count)}", tone
+
+
 def _coverage(found: Findings, cells: int) -> Iterator[Line]:
     covered = found.map
     if not covered:
         yield _plain("Not answered yet.")
         return
-    against = "; + gained, − lost against what is stored" if "gained" in covered else ""
-    yield from _wrapped(f"On {covered.get('target')}{against}. Enter: by name", cells)
-    gained, lost = _by_service(covered.get("gained")), _by_service(covered.get("lost"))
-    services = covered.get("services", ())
-    shown = [one for one in services if one.get("effective") or one["service"] in gained or one["service"] in lost]
-    name = max((width(safe(one["service"])) for one in shown), default=0)
+    services = list(_services(covered))
+    # A service in which all is denied is none the draft gives anything of.
+    shown = [one for one in services if one.effective or one.conditional or one.gained or one.lost or one.under]
+    said = [f"On {covered.get('target')}"]
+    if any(one.conditional for one in shown):
+        said.append("? under conditions")
+    if "gained" in covered:
+        under = ", ~ under conditions changed" if any(one.under for one in shown) else ""
+        said.append(f"+ gained, − lost{under} against what is stored")
+    yield from _wrapped(f"{'; '.join(said)}. Enter: by name", cells)
+    name = max((width(safe(one.service)) for one in shown), default=0)
+    longest = max((sum(width(words) for words, _ in one.tail) for one in shown), default=0)
+    bar = max(LEAST_BAR, min(BAR, cells - name - 2 - longest))
     for one in shown:
-        service = one["service"]
-        plus, minus = len(gained.get(service, ())), len(lost.get(service, ()))
-        yield _lazy(_service, one, name, plus, minus, bool(found.stale), ref=("service", service))
+        yield _lazy(_service, one, name, bar, bool(found.stale), ref=("service", one.service))
     if not shown:
         yield _plain("The draft gives nothing there.")
     rest = len(services) - len(shown)
@@ -136,31 +171,30 @@ def _coverage(found: Findings, cells: int) -> Iterator[Line]:
         yield _plain(f"{rest} other services: nothing")
 
 
-def _by_service(operations: Sequence[str] | None) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for operation in operations or ():
-        found.setdefault(operation.partition(":")[0], []).append(operation)
-    return found
+def _services(covered: Mapping[str, Any]) -> Iterator[_Row]:
+    moved = [Counter(operation.partition(":")[0] for operation in side) for side in changes(covered)]
+    for one in covered.get("services", ()):
+        service = str(one["service"])
+        told = (int(one.get(key) or 0) for key in ("total", "effective", "conditional", "denied"))
+        yield _Row(service, *told, *(side[service] for side in moved))
 
 
-def _service(one: Mapping[str, Any], name: int, plus: int, minus: int, old: bool) -> Content:
-    total, effective, denied = (int(one.get(key) or 0) for key in ("total", "effective", "denied"))
-    filled = round(BAR * effective / total) if total else 0
-    filled = max(filled, 1) if effective else 0
+def _service(one: _Row, name: int, bar: int, old: bool) -> Content:
+    filled, open_yet = _filled(one.effective, one.total, bar), _filled(one.conditional, one.total, bar)
+    open_yet = min(open_yet, bar - filled)
     tone = "$text-muted" if old else "$text-accent"
-    parts: list[Content | tuple[str, str]] = [
-        (f"{safe(one['service']):<{name}}  ", "$foreground"),
+    return Content.assemble(
+        (f"{safe(one.service):<{name}}  ", "$foreground"),
         ("━" * filled, tone),
-        ("─" * (BAR - filled), "$text-disabled"),
-        (f" {effective:>3} of {total:<3}", "$text-muted"),
-    ]
-    if plus:
-        parts.append((f"  +{plus}", "bold $text-success"))
-    if minus:
-        parts.append((f"  −{minus}", "bold $text-error"))
-    if denied:
-        parts.append((f"  {denied} denied", "$text-muted"))
-    return Content.assemble(*parts)
+        ("╍" * open_yet, tone),
+        ("─" * (bar - filled - open_yet), "$text-disabled"),
+        *one.tail,
+    )
+
+
+def _filled(count: int, total: int, bar: int) -> int:
+    """Cells of a bar; what there is has one at least."""
+    return max(round(bar * count / total), 1) if count and total else 0
 
 
 # Author

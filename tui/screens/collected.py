@@ -86,6 +86,8 @@ class Collected(Place):
             self._say()
 
     def changed(self, topic: str) -> None:
+        if topic == "context" and self.record is not None:  # its rows come again, maybe for another person
+            self._wanted = str(self.record[self.KIND.id_key])
         if topic in ("tenant", "context", "identity"):
             self._follow()
         elif topic == "refresh" and self.display:
@@ -126,6 +128,8 @@ class Collected(Place):
         super().show()
         if self._wanted:
             self.select(self._wanted)
+            if self.rows.state == "fresh":
+                self._wanted = ""  # all has come: it is not among them
 
     def _say(self) -> None:
         """Only the freshness changed."""
@@ -220,6 +224,7 @@ class Inner(Collected):
             self.heading.rename(self.headline(subject.name))
             self.set_filter("")
             self.table.clear_marks()
+            self.table.begin()
 
     @property
     def tenant_id(self) -> str:
@@ -231,17 +236,10 @@ class Inner(Collected):
     def _follow(self) -> None:
         """What belonged to another tenant is left at once."""
         if self.subject is not None and self.subject.tenant_id != self.workspace.tenant_id:
-            self.subject, self.came_from = None, None
+            self.subject = None
             if self.display:
                 self.post_message(Travel(BY_NAME[self.NAME].within))
         super()._follow()
-
-    def escape(self) -> bool:
-        if not super().escape():
-            back = self.came_from
-            within = BY_NAME[self.NAME].within
-            self.post_message(Travel(back.place, back.subject, back.filter, back=True) if back else Travel(within))
-        return True
 
 
 def sentence(words: str) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker
 
@@ -17,10 +16,10 @@ from client.errors import FrostError
 from client.text import safe
 from tui import actions, keymaps, places, tenant_table
 from tui.facts import facts
-from tui.history import History, Subject, View
-from tui.messages import Lasting, Perform, SignInWanted, Travel, Undoable
+from tui.messages import Lasting, Perform, SignInWanted, Undoable
 from tui.screens.place import Place
-from tui.widgets.covered import Covered, Row
+from tui.screens.travelling import Travelling
+from tui.widgets.covered import Row
 from tui.widgets.footer import Footer, Key
 from tui.widgets.header import Header
 from tui.widgets.navigation import Navigation
@@ -35,7 +34,7 @@ LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
 ALWAYS = ("app.help", "app.quit")  # never left out of the footer
 
 
-class FrameScreen(Screen[None], Covered):
+class FrameScreen(Travelling):
     """The only screen besides dialogs. Places are opened inside it and stay as they were left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -67,14 +66,11 @@ class FrameScreen(Screen[None], Covered):
     """
 
     def __init__(self, workspace: Workspace, keys: keymaps.Keys) -> None:
-        super().__init__()
-        self.workspace = workspace
+        super().__init__(workspace)
         self.keys = keys
-        self.place: Place | None = None
         self.undoable: Undoable | None = None
         self.lasting = ""
         self._done_in = ""  # the tenant in use when what can be taken back was done
-        self.history = History()
 
     def compose(self) -> ComposeResult:
         wanted = self.workspace.state.place
@@ -119,60 +115,6 @@ class FrameScreen(Screen[None], Covered):
         self.mount(prompt, before="Footer")
         for place in self.query(Place):
             place.heading.furnish()
-
-    # Places
-
-    @staticmethod
-    def door(name: str) -> places.Door:
-        """The door of a place."""
-        return places.BY_NAME[name]
-
-    async def open(self, name: str, subject: Subject | None = None) -> Place:
-        """Show a place, made on its first visit; one of the inner kind shows the inside of `subject`."""
-        place = next(iter(self.query(f"#place-{name}").results(Place)), None)
-        if place is None:
-            place = self.door(name).open(self.workspace)
-            await self.query_one("#body").mount(place)
-            place.restore_sort(self.workspace.state.sort.get(name, []))
-            place.heading.furnish()
-        for other in self.query(Place):
-            other.display = other is place
-        self.place = place
-        outer = self.door(name).within or name
-        self.workspace.state.place = outer
-        self.query_one(Navigation).show(outer)
-        if subject is not None:
-            place.enter(subject)
-        place.in_sight()
-        place.focus_list()
-        self.show_keys()
-        return place
-
-    def view(self) -> View:
-        """The view shown: a place with its filter, and what it shows the inside of."""
-        assert self.place is not None
-        return View(self.place.NAME, self.place.table.view.filter, self.place.subject)
-
-    def go(self, name: str, filter_line: str | None = None) -> None:
-        """Open a place, with a filter, and remember the view in the history."""
-        self.run_worker(self.travel(name, filter_line), group="go", exclusive=True)
-
-    async def travel(
-        self, name: str, filter_line: str | None = None, subject: Subject | None = None, *, back: bool = False
-    ) -> None:
-        """Open a place and wait until it is open. An inner one remembers where one came from, unless that is `back`."""
-        before = self.view()
-        self.history.stand(before)
-        place = await self.open(name, subject)
-        if subject is not None and not back and before != self.view():
-            place.came_from = before
-        if filter_line is not None:
-            place.set_filter(filter_line)
-        shown = place.table.view.filter if filter_line is None else filter_line
-        self.history.visit(View(name, shown, place.subject))
-
-    async def action_go(self, name: str) -> None:
-        await self.travel(name)
 
     # What is shown around the place
 
@@ -233,22 +175,9 @@ class FrameScreen(Screen[None], Covered):
     def _asked(self, event: Perform) -> None:
         self.perform(event.action, event.argument)
 
-    @on(Travel)
-    def _travelling(self, event: Travel) -> None:
-        self.run_worker(self._follow(event), group="go", exclusive=True)
-
-    async def _follow(self, way: Travel) -> None:
-        await self.travel(way.place, "" if way.record else way.filter, way.subject, back=way.back)
-        if way.record and self.place is not None:
-            self.place.select(way.record)
-
     @on(Footer.Pressed)
     def _pressed(self, event: Footer.Pressed) -> None:
         self.perform(event.action)
-
-    @on(Navigation.Chosen)
-    def _chosen(self, event: Navigation.Chosen) -> None:
-        self.go(event.place)
 
     @on(Undoable)
     def _undoable(self, event: Undoable) -> None:
@@ -296,16 +225,10 @@ class FrameScreen(Screen[None], Covered):
             return not any(map(keymaps.typed, self.keys.of(str(parameters[0]))))
         return super().check_action(action, parameters)
 
-    def action_back(self) -> None:
-        """Esc: one level back, never out."""
-        if self.place is not None and not self.place.escape() and self.has_class("-zoom"):
-            self.do_zoom()
-
     def use_tenant(self, tenant_id: str) -> None:
         """Work in a tenant; the view stays."""
-        self.app.run_worker(
-            self.workspace.use_tenant(tenant_id), group="use tenant", exclusive=True, exit_on_error=False
-        )
+        switch = partial(self.workspace.use_tenant, tenant_id)
+        _: Worker[None] = self.app.run_worker(switch, group="use tenant", exclusive=True, exit_on_error=False)
 
     async def do_switch_tenant(self) -> None:
         from tui.widgets.tenant_switcher import TenantSwitcher
@@ -380,24 +303,6 @@ class FrameScreen(Screen[None], Covered):
             self.undoable = undoable
             raise
         self.toast(f"Taken back: {undoable.back}")
-
-    async def do_earlier(self) -> None:
-        await self._return_to(self.history.back(self.view()))
-
-    async def do_later(self) -> None:
-        await self._return_to(self.history.forth(self.view()))
-
-    async def _return_to(self, view: View | None) -> None:
-        if view is not None:
-            place = await self.open(view.place, view.subject)
-            place.set_filter(view.filter)
-            self.show_keys()
-
-    def do_zoom(self) -> None:
-        if self.place is not None:
-            zoomed = not self.has_class("-zoom")
-            self.set_class(zoomed, "-zoom")
-            self.place.zoom(zoomed)
 
     def do_theme(self) -> None:
         from tui import themes

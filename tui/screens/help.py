@@ -18,7 +18,9 @@ from tui.keymaps import Keys, shown
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.record_table import RecordTable
 
-WIDTH = 90
+WIDTH, FRAME = 90, 7  # cells of the dialog, and of them those of its frame, blanks and scrollbar
+KEYS, TITLE = 12, 30  # cells of the first two columns
+NARROWEST = 24  # cells below which words stand under their title, not beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,12 @@ class Help(Dialog[None]):
     def first_focus(self) -> Widget:
         return self.query_one(Input)
 
+    def on_resize(self) -> None:
+        self._paint()
+
+    def _paint(self) -> None:
+        self.query_one(VerticalScroll).query_one(Static).update(self._text(self.query_one(Input).value))
+
     def _text(self, search: str) -> Content:
         words = search.casefold().split()
         found = [
@@ -102,16 +110,23 @@ class Help(Dialog[None]):
                 parts += [Content("")] if group else []
                 parts.append(Content.styled(line.group, "bold $text-accent"))
                 group = line.group
-            words = textwrap.wrap(line.words, max(20, min(self.app.size.width, WIDTH) - 48)) or [""]
-            parts.append(
-                Content.assemble((f"  {line.keys:<12}", "bold"), f" {line.title:<25} ", (words[0], "$text-muted"))
-            )
-            parts += [Content.styled(" " * 41 + more, "$text-muted") for more in words[1:]]
+            parts += _lines(line, min(WIDTH, self.app.size.width) - FRAME)
         return Content("\n").join(parts)
 
     @on(Input.Changed)
-    def _typed(self, event: Input.Changed) -> None:
-        self.query_one(VerticalScroll).query_one(Static).update(self._text(event.value))
+    def _typed(self) -> None:
+        self._paint()
 
     def action_scroll_sheet(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+
+def _lines(line: Line, room: int) -> list[Content]:
+    """Keys, title and words side by side; where there is no room for that, the words under the title."""
+    head = Content.assemble((f"  {line.keys:<{KEYS}} ", "bold"), f"{line.title:<{TITLE}} ")
+    beside = room - head.cell_length >= NARROWEST
+    left = head.cell_length if beside else KEYS + 3
+    words = [Content.styled(part, "$text-muted") for part in textwrap.wrap(line.words, max(1, room - left))]
+    if beside:
+        head += words.pop(0) if words else Content("")
+    return [head.rstrip(), *(Content(" " * left) + part for part in words)]

@@ -11,7 +11,7 @@ from textual.message import Message
 from client.records import Column, Kind, Record
 from client.text import safe
 from tui import actions, keymaps
-from tui.history import Subject, View
+from tui.history import Subject
 from tui.messages import Perform
 from tui.widgets.covered import Row, Stack
 from tui.widgets.detail import Detail, Section
@@ -48,8 +48,6 @@ class Place(Row):
         self.workspace = workspace
         self.subject: Subject | None = None
         """What the place shows the inside of; None in a place that shows a whole."""
-        self.came_from: View | None = None
-        """The view one came from to see that inside."""
         self._sort_restored = False
 
     def compose(self) -> ComposeResult:

@@ -69,7 +69,10 @@ class Versions(Inner):
         policy, number, text = str(old["policyId"]), int(old["version"]), document_text(new["document"])
         compare = {"policyId": policy, "version": number}
         tenant_id = self.tenant_id
-        found = await self.workspace.ask(lambda client: client.trials.coverage(tenant_id, text, compare=compare))
+        # Nothing is known of a request, the time neither: a constraint on it is a condition as well.
+        found = await self.workspace.ask(
+            lambda client: client.trials.coverage(tenant_id, text, facts={"currentTime": None}, compare=compare)
+        )
         title = f"Version {number} to {new['version']}"
         self.app.push_screen(Difference(title, document_text(old["document"]), text, found["targets"][0]))
 

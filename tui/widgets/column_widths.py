@@ -35,7 +35,9 @@ def fitted(view: RecordView, space: int) -> list[tuple[Column, int]]:
             wanted.pop()
             continue
         widest = max(giving or wanted[1:], key=lambda pair: pair[1], default=wanted[0])
-        if not giving and wanted[0][1] > NARROWEST:
+        # One that is of no use when cut (the name of an operation) is cut only when the last other one is at its end.
+        kept = wanted[0][0].whole and widest is not wanted[0] and widest[1] > NARROWEST
+        if not giving and not kept and wanted[0][1] > NARROWEST:
             widest = wanted[0]
         widest[1] = max(NARROWEST, widest[1] - min(over, max(1, widest[1] // 8)))
     return [(column, cells) for column, cells in wanted]
@@ -45,7 +47,10 @@ def _wanted(view: RecordView) -> list[list[Any]]:
     """Each column with the cells it would like, by a sample of the records."""
     sample = range(min(len(view), SAMPLE))
     wanted: list[list[Any]] = []
-    for column in view.columns:
+    for place, column in enumerate(view.columns):
+        # A column that says nothing takes no room; the first one names the record, and the order must show its column.
+        if place and column is not view.sort_column and view.is_unknown(column):
+            continue
         texts = (width(safe(column.text(view[position]))) for position in sample)
         wanted.append([column, max(width(column.title) + 2, *texts) if len(sample) else width(column.title) + 2])
     return wanted

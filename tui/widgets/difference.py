@@ -1,7 +1,7 @@
 """The difference of two documents: what it means for each operation first, then the text."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from client.changes import changes
 from client.text import safe
 from tui.widgets.dialog import Dialog, hint
 
@@ -35,7 +36,7 @@ class Difference(Dialog[None]):
     LISTENS_AT_ONCE = True
 
     def __init__(self, title: str, before: str, after: str, effect: Mapping[str, Any]) -> None:
-        """`effect` is the answer of `iam/coverage` on one target, with what `after` gains and loses."""
+        """`effect` is the answer of `iam/coverage` on one target, compared with `before`."""
         super().__init__()
         self._title = title
         self.before, self.after = before, after
@@ -52,16 +53,18 @@ class Difference(Dialog[None]):
         return self.query_one(VerticalScroll)
 
     def _lines(self) -> Iterator[Content]:
-        gained: Sequence[str] = self.effect.get("gained") or ()
-        lost: Sequence[str] = self.effect.get("lost") or ()
+        moved = changes(self.effect)
         target = self.effect.get("target", "*")
         yield Content.styled(f"In effect on {safe(target)}", "bold $text-accent")
-        if not gained and not lost:
+        if not any(moved):
             yield Content.styled("The same operations as before.", "$text-muted")
         else:
-            yield Content(f"{len(gained):,} gained, {len(lost):,} lost")
-            yield from _marked(lost, "−", "$text-error")
-            yield from _marked(gained, "+", "$text-success")
+            counts = ((len(moved.gained), "gained"), (len(moved.lost), "lost"))
+            certain = ", ".join(f"{count:,} {words}" for count, words in counts if count)
+            yield Content(" · ".join(filter(None, (certain, moved.words))))
+            yield from _marked(moved.lost, "−", "$text-error")
+            yield from _marked(moved.gained, "+", "$text-success")
+            yield from _marked(moved.under, "~", "$text-warning")
         yield Content("")
         yield Content.styled("In text", "bold $text-accent")
         found = list(
@@ -75,9 +78,10 @@ class Difference(Dialog[None]):
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
 
-def _marked(operations: Sequence[str], sign: str, tone: str) -> Iterator[Content]:
-    for operation in operations:
-        yield Content.assemble((f"{sign} ", f"bold {tone}"), safe(operation))
+def _marked(operations: Mapping[str, str], sign: str, tone: str) -> Iterator[Content]:
+    for operation, note in operations.items():
+        said = (f"  {note}", "$text-muted") if note else ""
+        yield Content.assemble((f"{sign} ", f"bold {tone}"), safe(operation), said)
 
 
 def _text_line(line: str) -> Content:

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from client.records import Column, Kind, Record, fields, number_column
 from client.text import safe
-from tui.effects import Effect
+from tui.effects import UNDER, Effect, under
 from tui.policy_text import kind_text
 from tui.widgets.confirm import Confirm
 from tui.widgets.dialog import hint
@@ -27,9 +27,12 @@ def _signed(key: str, sign: str) -> Column:
 _COLUMNS = (
     Column("name", "Key or identity"),
     Column("type", "Type", cell=kind_text),
+    Column("status", "State"),
     _signed("gainedCount", "+")._replace(title="Gains"),
     _signed("lostCount", "−")._replace(title="Loses"),
     Column("inert", "Then", cell=lambda record: "inert" if record.get("inert") else ""),
+    # The last one, as the first to go where there is no room: the operations below say it too.
+    Column("under", "Alters", align="right", cell=lambda record: f"~{count:,}" if (count := under(record)) else ""),
 )
 EFFECT = Kind("principal", "principals", "id", _COLUMNS, fields(_COLUMNS, name="name"), "name")
 
@@ -74,7 +77,7 @@ class EffectConfirm(Confirm):
 
     def particulars(self) -> ComposeResult:
         if self.effect.principals:
-            table = RecordTable(EFFECT, EFFECT.columns if self.effect.inert else EFFECT.columns[:-1])
+            table = RecordTable(EFFECT, tones={"status": _tone})
             table.can_focus = False
             table.styles.height = len(self.effect.principals) + 1
             yield table
@@ -109,16 +112,23 @@ class EffectConfirm(Confirm):
         return action in ("whose", "operations") or super().check_action(action, parameters)
 
 
+def _tone(principal: Record) -> str | None:
+    return None if principal.get("status") in (None, "active") else "warning"
+
+
 def _operations(principal: Record) -> Content:
     lines = [
         *_side(principal, "lost", "−", "$text-error"),
         *_side(principal, "gained", "+", "$text-success"),
     ]
+    for side, note in UNDER.items():
+        lines += _side(principal, side, "~", "$text-warning", f"  {note}")
     return Content("\n").join(lines or [Content.styled("The same as before.", "$text-muted")])
 
 
-def _side(principal: Record, side: str, sign: str, tone: str) -> list[Content]:
+def _side(principal: Record, side: str, sign: str, tone: str, note: str = "") -> list[Content]:
     found: Sequence[object] = principal.get(side) or ()
-    lines = [Content.assemble((f"{sign} ", f"bold {tone}"), safe(operation)) for operation in found]
+    said = (note, "$text-muted") if note else ""
+    lines = [Content.assemble((f"{sign} ", f"bold {tone}"), safe(operation), said) for operation in found]
     more = int(principal.get(f"{side}Count", 0)) - len(found)
-    return lines + ([Content.styled(f"{sign} {more:,} more", tone)] if more > 0 else [])
+    return lines + ([Content.styled(f"{sign} {more:,} more{note}", tone)] if more > 0 else [])

@@ -61,7 +61,9 @@ class Header(Widget):
         left = Content.styled(safe(facts.note), "$text-muted") if together else Content(who)
         if facts.read_only:
             left = Content.assemble((" READ-ONLY ", "reverse bold"), " ") + left
-        link = Content.styled(cut(safe(facts.link), max(0, cells - 14)), facts.link_tone)
+        # The sign by itself: a picture places each piece, and where its font lacks the sign only that one is off.
+        sign, blank, words = cut(safe(facts.link), max(0, cells - 14)).partition(" ")
+        link = Content.styled(sign + blank, facts.link_tone) + Content.styled(words, facts.link_tone)
         running = facts.running
         if left.cell_length + link.cell_length + width(running) + 4 > cells:
             running = " ".join(running.split()[:2])

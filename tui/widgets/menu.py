@@ -13,6 +13,9 @@ from textual.widgets.option_list import Option
 from client.text import cut, safe, width
 from tui.widgets.dialog import Dialog, hint
 
+TALLEST = 16  # lines of the list
+BESIDES = 8  # lines of the dialog that are not the list, where it is short
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -32,12 +35,14 @@ class Menu(Dialog[str | None]):
     DEFAULT_CSS = """
     Menu {
         & > .dialog { width: 72; }
-        OptionList { height: auto; max-height: 16; border: none; padding: 0; background: transparent; }
+        OptionList { height: auto; border: none; padding: 0; background: transparent; }
         OptionList:focus { border: none; }
         .menu--note { color: $text-muted; margin-top: 1; height: auto; max-height: 3; }
+        &.-short > .dialog { padding: 0 2; }
     }
     """
 
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALLEST + BESIDES + 2, "-tall")]  # noqa: RUF012  (declared on the base class)
     LISTENS_AT_ONCE = True
 
     def __init__(
@@ -62,6 +67,10 @@ class Menu(Dialog[str | None]):
         tone = "$text-disabled" if entry.reason else "$foreground"
         parts = [(f"{entry.key:<{keys}}  ", "bold $text-accent" if not entry.reason else tone)] if keys else []
         return Content.assemble(*parts, (cut(safe(entry.title), 60), tone))
+
+    def on_resize(self) -> None:
+        """What does not fit is scrolled to; note and hint stay in sight."""
+        self.query_one(OptionList).styles.max_height = max(1, min(TALLEST, self.app.size.height - BESIDES))
 
     def first_focus(self) -> Widget:
         return self.query_one(OptionList)

@@ -182,6 +182,11 @@ class RecordTable(ScrollView, can_focus=True):
         self.reveal(position)
         return True
 
+    def begin(self) -> None:
+        """Stand on the first record: what is shown next is another list."""
+        self._known = None
+        self.cursor = 0
+
     def set_empty(self, words: str) -> None:
         """What stands in an empty list: why it is empty and what to do."""
         self.empty = words
@@ -207,7 +212,8 @@ class RecordTable(ScrollView, can_focus=True):
     def _tell(self) -> None:
         """Say where the cursor stands: once for many moves, after they are painted, so that the key is seen first."""
         record = self.record
-        self._known = None if record is None else str(record[self.view.kind.id_key])
+        if record is not None:  # a list that is empty now may get its rows again, and the cursor its record
+            self._known = str(record[self.view.kind.id_key])
         if not self._telling:
             self._telling = True
             self.call_after_refresh(self._told)

@@ -1,0 +1,167 @@
+"""design: Command line; checklist, exit codes: the same kind of refusal ends every command in the same way."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.iam import KEYS, NO_ID, Desk, allow, text
+from tests.acceptance.people import WEB_SHOP
+from tests.conftest import opened
+
+READ = text(allow("dns:zones:read"))
+SAVED = "de1b1471-320a-48ea-b7a7-88d106762832"
+"""A policy of the demo world in its third version."""
+GROUP = "142c8364-7806-4577-93e7-83e7eb04b39b"
+PAIR = ("--type", "api_key", "--id", KEYS["terraform"])
+TRIED = ("--operation", "dns:zones:read", "--target", "*")
+LONG = "x" * 1_100
+
+NAMED = [
+    ("group", "get", NO_ID),
+    ("group", "update", NO_ID, "--name", "n"),
+    ("group", "delete", NO_ID, "--force"),
+    ("group", "member", "list", NO_ID),
+    ("group", "member", "add", NO_ID, *PAIR),
+    ("group", "member", "remove", NO_ID, *PAIR),
+    ("policy", "get", NO_ID),
+    ("policy", "update", NO_ID, "--document", READ),
+    ("policy", "delete", NO_ID, "--force"),
+    ("policy", "attach", NO_ID, *PAIR),
+    ("policy", "detach", NO_ID, *PAIR),
+    ("policy", "attachments", NO_ID),
+    ("policy", "history", NO_ID),
+    ("policy", "diff", NO_ID),
+    ("policy", "rollback", NO_ID, "--version", "1"),
+    ("access", "api_key", NO_ID),
+]
+UNNAMED = [
+    ("group", "list"),
+    ("group", "create", "--name", "n"),
+    ("policy", "list"),
+    ("policy", "create", "--name", "n", "--document", READ),
+    ("policy", "check", "--document", READ),
+    ("simulate", "--document", READ, *TRIED),
+    ("who", *TRIED),
+]
+DOCUMENTED = [
+    ("policy", "create", "--name", "n"),
+    ("policy", "update", SAVED),
+    ("policy", "check"),
+    ("simulate", *TRIED),
+]
+
+
+@pytest.fixture(scope="module")
+def machine(demo_platform: Path) -> Iterator[Desk]:
+    """Somebody with an API key of the tenant and no session."""
+    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
+    home.start()
+    assert home.frost("config", "set", "api_key", home.world_key("terraform")).code == 0
+    yield Desk(home)
+    home.remove()
+
+
+@pytest.mark.parametrize("words", NAMED, ids=" ".join)
+def test_what_is_not_there_ends_with_5(desk: Desk, words: tuple[str, ...]) -> None:
+    desk.refused(5, *words)
+
+
+@pytest.mark.parametrize("words", [*NAMED, *UNNAMED], ids=lambda words: " ".join(words[:3]))
+def test_what_needs_a_person_ends_with_4(machine: Desk, words: tuple[str, ...]) -> None:
+    assert "interactive session" in machine.refused(4, *words)
+
+
+@pytest.mark.parametrize("words", [*NAMED, *UNNAMED], ids=lambda words: " ".join(words[:3]))
+def test_a_tenant_that_is_not_yours_ends_with_4(desk: Desk, words: tuple[str, ...]) -> None:
+    # In `simulate` the flag is a fact of the request.
+    assert "tenant access denied" in desk.refused(4, *words, FROST_TENANT=NO_ID)
+
+
+@pytest.mark.parametrize("words", DOCUMENTED, ids=lambda words: " ".join(words[:2]))
+@pytest.mark.parametrize(
+    "given", ["", "{", "[]", '{"schemaVersion":"1","schemaVersion":"1"}', text(allow("no:such:op")), "@none"]
+)
+def test_a_document_that_is_none_ends_with_2_wherever_it_is_found(
+    desk: Desk, words: tuple[str, ...], given: str
+) -> None:
+    desk.refused(2, *words, "--document", given)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("group", "create", "--name", " "),
+        ("group", "create", "--name", LONG),
+        ("group", "create", "--name", "a\u202eb"),
+        ("group", "create", "--name", "n", "--description", LONG),
+        ("group", "update", GROUP, "--description", LONG),
+        ("policy", "create", "--name", "n", "--description", LONG, "--document", READ),
+        ("policy", "update", SAVED, "--name", LONG),
+        ("policy", "update", SAVED, "--name", "a\u202eb"),
+        ("group", "list", "--cursor", ""),
+        ("group", "list", "--cursor", "x"),
+        ("policy", "list", "--limit", "201"),
+        ("who", "--operation", "dns:zones", "--target", "*"),
+        ("who", "--operation", "dns:zones:nothing", "--target", "*"),
+        ("simulate", "--document", READ, "--operation", "dns:zones:nothing", "--target", "*"),
+        ("group", "update", GROUP),
+        ("policy", "get", SAVED, "--version", "0"),
+        ("group", "delete", GROUP),
+        ("policy", "delete", SAVED),
+    ],
+    ids=lambda words: " ".join(words)[:60],
+)
+def test_a_value_that_is_none_ends_with_2_whoever_finds_it(desk: Desk, words: tuple[str, ...]) -> None:
+    desk.refused(2, *words)
+
+
+def test_a_policy_beyond_its_author_ends_with_4_in_saving_checking_and_attaching(own_desk: Desk) -> None:
+    strong = own_desk.policy(allow("*"))
+    own_desk.home.sign_in("viewer@aurora.example")
+    beyond = text(allow("organizations:tenants:update"))
+    weak = own_desk.policy(allow("compute:instances:read"))
+    for words in (
+        ("policy", "create", "--name", "n", "--document", beyond),
+        ("policy", "update", weak, "--document", beyond),
+        ("policy", "attach", strong, *PAIR),
+        ("policy", "rollback", SAVED, "--version", "1"),
+    ):
+        own_desk.refused(4, *words)
+    checked = own_desk.iam("policy", "check", "--document", beyond)
+    assert (checked.code, checked.out.splitlines()[0]) == (
+        4,
+        "beyond your rights: it would grant what you do not hold",
+    )
+
+
+def test_a_conflict_ends_with_6(desk: Desk) -> None:
+    group, other = desk.group("conflicting"), desk.group()
+    for words in (
+        ("group", "create", "--name", "conflicting"),
+        ("group", "update", other, "--name", "conflicting"),
+        ("group", "update", group, "--name", "n", "--if-version", "9"),
+        ("policy", "update", SAVED, "--name", "n", "--if-version", "9"),
+    ):
+        desk.refused(6, *words)
+
+
+def test_a_session_that_is_over_ends_with_3(own_desk: Desk) -> None:
+    assert own_desk.home.frost("logout").code == 0
+    assert own_desk.home.frost("config", "set", "api_key", f"fmk_{'a' * 36}").code == 0
+    for words in (
+        ("iam", "catalog"),
+        ("iam", "group", "list"),
+        ("iam", "who", *TRIED),
+        ("tenant", "list"),
+        ("whoami",),
+    ):
+        assert own_desk.home.frost(*words).code == 3, words
+    assert own_desk.home.frost("tenant", "rename", WEB_SHOP, "--name", "n").code == 3
+
+
+def test_a_platform_out_of_reach_ends_with_7(own_desk: Desk) -> None:
+    assert own_desk.home.frost("config", "set", "api_key", own_desk.home.world_key("terraform")).code == 0
+    assert own_desk.home.frost("config", "set", "api_endpoint", "http://127.0.0.1:9/api").code == 0
+    for words in (("iam", "catalog"), ("iam", "group", "list"), ("tenant", "list"), ("whoami",)):
+        assert own_desk.home.frost(*words, timeout=120).code == 7, words

@@ -1,0 +1,128 @@
+"""A policy from its first letter to what its keys may do by it: in the screens, and the same from the command line."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.acceptance.iam import KEYS, Desk, allow, text
+from tests.acceptance.people import OWNER, VIEWER
+from tests.terminal import Program
+
+READERS = "\x1b[B" * 6 + "\x1b[F" + "\x1b[D" * 3
+"""From the top of the first template to the end of its last operation."""
+DELETES = "compute:instances:delete"
+
+
+@contextmanager
+def new_policy(desk: Desk) -> Iterator[Program]:
+    """The program with the editor open on a new policy, that of the first template."""
+    program = Program(
+        [sys.executable, "-m", "tui"],
+        120,
+        36,
+        env=desk.home.environment({"COLORTERM": "truecolor"}),
+        inherit=False,
+    )
+    try:
+        program.wait_for("Web Shop", 40)
+        program.press("2")
+        program.wait_for("deployments")
+        program.press("n")
+        program.wait_for("within what you hold")
+        yield program
+    finally:
+        if program.alive:
+            program.close()
+
+
+def ask_to_delete(program: Program) -> None:
+    """The request of the form: may instances be deleted. Then back to the text."""
+    program.press("f3", "ctrl+u")
+    program.write(DELETES.encode())
+    program.wait_for("× DENIED")
+    program.press("escape")
+
+
+def let_it_delete(program: Program) -> None:
+    """The last operation of the text, typed anew."""
+    program.write(READERS.encode())
+    program.press(*["backspace"] * 4)
+    program.write(b"delete")
+    program.wait_for("✓ ALLOWED")
+
+
+def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk: Desk) -> None:
+    """The whole way in the screens. contract: Access policies; checklist P, O, S."""
+    desk = own_desk
+    group = desk.group("night watch")
+    for key in ("terraform", "tenant-reader"):
+        desk.add(group, "api_key", KEYS[key])
+    assert desk.access("api_key", KEYS["terraform"])["storage:buckets:list"] == "allowed"
+    with new_policy(desk) as program:
+        ask_to_delete(program)
+        let_it_delete(program)
+        program.wait_for("✓ within what you hold")
+        program.press("ctrl+s")
+        program.wait_for("Save a new policy")
+        program.press(*"removal", "enter")
+        program.wait_for("Saved as version 1")
+        program.press("ctrl+g")
+        program.wait_for("nothing, so it gives nothing")
+        program.press("a")
+        program.wait_for("Attach removal to")
+        program.write(b"night watch")
+        program.wait_for("night watch  ")
+        program.until_quiet(0.3, 3)
+        program.press("enter")
+        program.wait_for("terraform")
+        program.wait_for("scopes and role are not enough any")
+        program.press("y")
+        program.wait_for("Attached removal to night watch (group)")
+        program.press("q")
+        program.wait_end()
+    given = desk.done("access", "api_key", KEYS["terraform"])["operations"]
+    assert {one["operation"] for one in given} >= {DELETES, "compute:instances:read"}
+    assert {one["operation"].split(":")[0] for one in given} == {"compute"}
+    table = desk.iam("access", "api_key", KEYS["terraform"], "-o", "wide").out
+    for word in ("night watch", "removal", "read-compute"):
+        assert word in table
+    assert desk.done("access", "api_key", KEYS["tenant-reader"])["operations"] == []
+
+
+def test_the_viewer_is_refused_with_a_counterexample_where_the_owner_is_not(own_desk: Desk) -> None:
+    """contract: Author check; checklist P, S."""
+    desk = own_desk
+    desk.home.sign_in(VIEWER)
+    with new_policy(desk) as program:
+        ask_to_delete(program)
+        let_it_delete(program)
+        program.wait_for("× beyond what you hold")
+        program.press("ctrl+s")
+        program.wait_for("Save a new policy")
+        program.press(*"removal", "enter")
+        program.wait_for("Not saved: a policy cannot grant more than its author")
+        program.wait_for(f"× {DELETES}")
+        program.wait_for("you do not hold this")
+    assert "removal" not in {one["name"] for one in desk.items("policy", "list")}
+
+
+def test_the_same_from_the_command_line(own_desk: Desk) -> None:
+    """Checked, refused to one and made by another, attached, and what the keys may do then."""
+    desk = own_desk
+    removal = text(allow("compute:*:read", "compute:*:delete"))
+    group = desk.group("night watch")
+    desk.add(group, "api_key", KEYS["terraform"])
+    asked = ("simulate", "--document", removal, "--operation", DELETES, "--target", "*")
+    assert desk.done(*asked)["decision"] == "allowed"
+    desk.home.sign_in(VIEWER)
+    said = desk.refused(4, "policy", "create", "--name", "removal", "--document", removal)
+    assert DELETES in said
+    assert "you do not hold this" in said
+    desk.home.sign_in(OWNER)
+    policy = desk.policy(allow("compute:*:read", "compute:*:delete"), name="removal")
+    played = desk.iam("policy", "attach", policy, "--type", "group", "--id", group, "--dry-run").out
+    assert "terraform" in played
+    desk.attach(policy, "group", group)
+    given = desk.access("api_key", KEYS["terraform"])
+    assert given[DELETES] == "allowed"
+    assert {operation.split(":")[0] for operation in given} == {"compute"}

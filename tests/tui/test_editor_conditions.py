@@ -1,0 +1,102 @@
+"""What a draft gives under conditions only is seen while it is written, in a count and a sign of its own."""
+
+from typing import Any
+
+import pytest
+
+from tests.homes import Home
+from tests.tui.editing import document, editing, rule
+from tui.editor import views
+from tui.editor.findings import Findings
+from tui.editor.verdict import Verdict
+
+OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}'
+NARROWER = OFFICE.replace("/24", "/25")
+
+
+def mapped(**target: Any) -> Findings:
+    """Findings with one map of 528 operations."""
+    return Findings(coverage={"total": 528, "targets": [{"target": "*", **target}]})
+
+
+def names(service: str, count: int, start: int = 0) -> list[str]:
+    return [f"{service}:things:do-{number}" for number in range(start, start + count)]
+
+
+def head(found: Findings, cells: int) -> str:
+    verdict = Verdict(found)
+    verdict.version = 4
+    return verdict.change(cells).plain
+
+
+def test_the_head_line_tells_what_is_under_conditions_and_nothing_of_what_is_zero() -> None:
+    assert head(mapped(effective=12), 80) == "gives 12 of 528 operations"
+    assert head(mapped(effective=12, conditional=60), 80) == "gives 12 of 528 operations, 60 under conditions"
+    same = mapped(effective=0, conditional=60, gained=[], lost=[])
+    assert head(same, 80) == "gives 0 of 528 operations, 60 under conditions · the same as v4"
+    changed = mapped(effective=12, gained=[], lost=[], conditionsChanged=names("dns", 2))
+    assert head(changed, 90) == "gives 12 of 528 operations · 2 under conditions changed against v4"
+    assert "+3" in head(mapped(effective=12, gained=names("dns", 3), lost=[], conditionalLost=names("dns", 1, 3)), 90)
+
+
+@pytest.mark.parametrize("count", [1, 264])
+def test_in_a_narrow_head_line_what_changes_stays(count: int) -> None:
+    changed = mapped(
+        effective=count,
+        conditional=count,
+        gained=names("dns", count),
+        lost=names("iam", count),
+        conditionsChanged=names("cdn", count),
+    )
+    said = head(changed, 50)
+    assert f"+{count} −{count} · {count} under conditions changed" in said
+    assert len(said) <= 50
+
+
+def test_the_coverage_of_a_service_has_a_sign_for_each_way_it_changes_and_fits() -> None:
+    found = mapped(
+        services=[
+            {"service": "organizations", "total": 60, "effective": 12, "conditional": 40, "denied": 8},
+            {"service": "dns", "total": 12, "effective": 0, "conditional": 12, "denied": 0},
+            {"service": "cdn", "total": 6, "effective": 0, "conditional": 0, "denied": 6},
+        ],
+        gained=names("organizations", 10),
+        lost=names("organizations", 11, 10),
+        conditionsChanged=names("dns", 2),
+        conditionalGained=names("dns", 3, 2),
+    )
+    contents = [
+        line.content() if callable(line.content) else line.content for line in views.lines("coverage", found, 76)
+    ]
+    assert all(content.cell_length <= 76 for content in contents)
+    said = [content.plain for content in contents]
+    assert "? under conditions; + gained, − lost, ~ under conditions changed against" in " ".join(said)
+    organizations, dns = (next(line for line in said if line.startswith(name)) for name in ("organizations", "dns"))
+    assert organizations.endswith("12 of 60   ?40  +10  −11  8 denied")
+    assert dns.endswith("0 of 12   ?12  ~5")
+    assert ("━" in organizations, "╍" in organizations) == (True, True)
+    assert ("━" in dns, "╍" in dns) == (False, True)
+    assert said[-1] == "1 other services: nothing"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_another_address_range_is_a_change_in_the_panel(
+    demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    first = document(rule("dns:*", more=OFFICE))
+    async with editing(demo, monkeypatch, policy=None, text=first, size=size) as it:
+        await it.press("ctrl+s")
+        await it.expect("Save a new policy")
+        await it.ui.type("zones")
+        await it.press("enter")
+        await it.expect("version 1")
+        await it.answered()
+        await it.write(document(rule("dns:*", more=NARROWER)))
+        await it.answered()
+        it.editor.go("coverage")
+        await it.expect("? under conditions", "?12  ~12")
+        if size[0] > 80:
+            await it.expect("12 under conditions changed against v1")
+            it.ui.absent("the same as")
+        it.editor.perform("editor.changes")
+        await it.expect("~ dns:", "other conditions")

@@ -1,0 +1,59 @@
+"""The palette: what it offers beyond the place one is in, and what it says when nothing is called that."""
+
+import pytest
+
+from tests.homes import Home
+from tests.tui.screens import opened
+from tui import actions, places
+from tui.launch import Launch
+from tui.palette import entries
+
+ENTER = "enter"
+
+
+async def test_the_actions_of_the_other_places_are_offered_and_done_there(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        titles = [entry.title for entry in entries(ui.app.frame)]
+        for door in places.DOORS:
+            assert {action.title for action in actions.of_scope(door.name)} <= set(titles)
+        assert titles.index("New group") > titles.index("Create tenant")
+        assert titles.count("Create tenant") == 1
+        await ui.press("ctrl+p")
+        await ui.expect("Palette")
+        await ui.type("new group")
+        await ui.expect("In groups")
+        await ui.press(ENTER)
+        await ui.expect("New group", "Description", "3 Groups")
+        await ui.press("escape")
+        await ui.expect("3 groups")
+
+
+async def test_an_action_of_another_place_that_writes_says_why_it_cannot(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("ctrl+p")
+        await ui.expect("Palette")
+        await ui.type("new group")
+        await ui.expect("New group", "frost was started with --read-only")
+
+
+async def test_where_nothing_is_found_the_palette_says_so_and_enter_does_nothing(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("ctrl+p")
+        await ui.expect("Palette")
+        await ui.type("zzzqqq")
+        await ui.expect("Nothing here is called that.")
+        await ui.press("down", ENTER)
+        await ui.expect("Palette", "Nothing here is called that.")
+        await ui.press(*["backspace"] * 6)
+        await ui.type("go to con")
+        await ui.press(ENTER)
+        await ui.expect("Endpoint", "Credential")
