@@ -15,10 +15,13 @@ from service.db.engine import Record
 from service.errors import Refusal
 from service.iam import authorship, group_store, principal_store, rules, wire
 from service.iam.answering import found, nothing, record, require_principal, versioned
+from service.iam.idempotency import made_under
 from service.iam.paging import Asked, asked, page_of
 from service.platform import Platform, platform_of
+from service.tenants.routes import IdempotencyKey
 
 router = area("groups")
+CREATE = "group.create"
 GROUPS = "/api/v1/tenants/{tenant_id}/iam/groups"
 
 Granted = Annotated[Access, Depends(authorize)]
@@ -55,26 +58,30 @@ class NewMember(BaseModel):
 
 
 @router.post(GROUPS, status_code=201)
-def create_group(access: Granted, platform: Here, body: NewGroup) -> JSONResponse:
-    """A new, empty group."""
-    tenant_id, now, group_id = str(access.tenant_id), platform.clock.now(), str(uuid4())
+def create_group(
+    access: Granted, platform: Here, body: NewGroup, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """A new, empty group. The same body under the same `Idempotency-Key` answers with the same group."""
+    tenant_id, now, wanted = str(access.tenant_id), platform.clock.now(), str(uuid4())
     name, description = names.display_name(body.name, "name"), rules.description(body.description)
     with platform.database.write() as connection:
         principal_store.lock_tenant(connection, tenant_id)
-        require_free(connection, tenant_id, name, None)
-        group_store.add(
-            connection,
-            {
-                "id": group_id,
-                "tenant_id": tenant_id,
-                "name": name,
-                "description": description,
-                "created_by": access.caller.user_id,
-                "created_at": now,
-                "updated_at": now,
-            },
-        )
-        record(connection, access, "group.create", f"group:{group_id}", now, {"name": name})
+        group_id = made_under(connection, access, idempotency_key, CREATE, (name, description), wanted, now)
+        if group_id == wanted:
+            require_free(connection, tenant_id, name, None)
+            group_store.add(
+                connection,
+                {
+                    "id": group_id,
+                    "tenant_id": tenant_id,
+                    "name": name,
+                    "description": description,
+                    "created_by": access.caller.user_id,
+                    "created_at": now,
+                    "updated_at": now,
+                },
+            )
+            record(connection, access, CREATE, f"group:{group_id}", now, {"name": name})
         return versioned(wire.group(found(group_store.get(connection, tenant_id, group_id))), 201)
 
 
