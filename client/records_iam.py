@@ -28,13 +28,20 @@ def grant_text(grant: Mapping[str, Any]) -> str:
     return f"{text} {through}".rstrip()
 
 
-def paths_text(paths: Sequence[Mapping[str, Any]]) -> str:
-    """How a policy reaches its principal: nothing for directly, else `via group deployers`."""
+def paths_text(paths: Sequence[Mapping[str, Any]], total: int = 0) -> str:
+    """How a policy reaches its principal: nothing for directly, else `via group deployers`.
+
+    Args:
+        total: How many ways there are, where `paths` may be the first of them only.
+    """
     groups = [str(one.get("name")) for one in paths if one.get("type") == "group"]
     direct = any(one.get("type") == "direct" for one in paths)
     if not groups:
         return ""
-    return f"{'directly and ' if direct else ''}via {'groups' if len(groups) > 1 else 'group'} {', '.join(groups)}"
+    more = f" and {total - len(paths)} more" if total > len(paths) else ""
+    return (
+        f"{'directly and ' if direct else ''}via {'groups' if len(groups) > 1 else 'group'} {', '.join(groups)}{more}"
+    )
 
 
 def rule_text(index: object, name: object) -> str:

@@ -18,8 +18,9 @@ from typing import Any
 from service.world.loader import KEY_FILE
 from tests.leaks import leaks_of_files
 
-# What is theirs alone to read: the demo world's keys, and the credentials where no keyring keeps them.
-SECRET_FILES = (KEY_FILE, "config.yaml")
+# What is theirs alone to read: the demo world's keys, and the credentials where no keyring keeps them; `key.yaml` is
+# what the tests name with --config.
+SECRET_FILES = (KEY_FILE, "config.yaml", "key.yaml")
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
 
 

@@ -40,16 +40,20 @@ class Rows:
         self.state: Literal["unread", "reading", "fresh", "failed"] = "unread"
         self.known = False
         """Whether it was ever read to its end: then the records are all there were."""
+        self.total = 0
+        """How many there are, of a list of which only the first are told; 0 of one that is told whole."""
         self.error: FrostError | None = None
         self.settled = asyncio.Event()
         """Set once it was read to its end or could not be."""
 
     @property
     def words(self) -> str:
-        """What is to be said about its freshness; empty when it is fresh."""
+        """What is to be said about its freshness and its end; empty when it is fresh and whole."""
         if self.state == "failed":
             return "not refreshed, r tries again"
-        return "" if self.state == "fresh" else "refreshing"
+        if self.state != "fresh":
+            return "refreshing"
+        return f"the first of {self.total:,}" if self.total > len(self.records) else ""
 
 
 class Reading:
@@ -57,6 +61,14 @@ class Reading:
 
     def __init__(self, listed: Listed, rows: Rows) -> None:
         self.listed, self.rows = listed, rows
+
+
+class First(list[Record]):
+    """The first records of a list that is cut, as its only page, with how many there are in `total`."""
+
+    def __init__(self, records: Sequence[Record], total: int) -> None:
+        super().__init__(records)
+        self.total = total
 
 
 class Model(Protocol):
@@ -127,7 +139,8 @@ async def _access(client: "Client", tenant: str, subject: str) -> AsyncIterator[
 async def _who(client: "Client", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
     operation, _, target = subject.partition(" ")
     answer = await client.trials.who(tenant, operation, target)
-    yield [{**principal, "key": ":".join(kind_and_id(principal))} for principal in answer["principals"]]
+    found = [{**principal, "key": ":".join(kind_and_id(principal))} for principal in answer["principals"]]
+    yield First(found, answer["total"])
 
 
 async def _own_keys(client: "Client", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
@@ -228,6 +241,7 @@ class Collections:
 
             while (page := await self._ask(next_page)) is not None:
                 found += page
+                rows.total = page.total if isinstance(page, First) else 0
                 if not rows.known:  # a first reading shows its rows as they come
                     self._take(listed, rows, list(found))
             rows.known, rows.error, rows.state = True, None, "fresh"

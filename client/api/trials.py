@@ -83,7 +83,7 @@ def access(tenant_id: str, principal_type: str, principal_id: str) -> Call:
 def who(tenant_id: str, operation: str, target: str, facts: Facts | None = None) -> Call:
     """Everybody who may do something, and through what."""
     body = {"operation": operation, "target": target, "facts": dict(facts or {})}
-    return _tried(tenant_id, "who", body, "principals", "examined")
+    return _tried(tenant_id, "who", body, "principals", "total", "examined")
 
 
 def preview(tenant_id: str, change: str, **names: str) -> Call:

@@ -48,7 +48,7 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
     for limit in found.get("limits") or ():
         yield f"  {limit.get('kind')}: {limit.get('detail') or 'none'}"
     for one in found["policies"]:
-        through = records_iam.paths_text(one.get("paths") or ())
+        through = records_iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
         text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
         if one.get("unreadable"):
             text += ", cannot be read any more: it denies everything"
@@ -80,5 +80,8 @@ def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
     operation, target = request_facts.operation(operation), request_facts.target(target)
     known = request_facts.facts(**facts)
     answer = run.call_for_tenant(lambda tenant: trials.who(tenant, operation, target, known))
-    run.output.records(records_iam.WHO, answer["principals"], beside={"examined": answer["examined"]})
-    run.output.note(f"{len(answer['principals'])} of {answer['examined']} people, keys and identities may")
+    found, total, examined = answer["principals"], answer["total"], answer["examined"]
+    run.output.records(records_iam.WHO, found, beside={"total": total, "examined": examined})
+    run.output.note(f"{total} of {examined} people, keys and identities may")
+    if len(found) < total:
+        run.output.warn(f"the first {len(found)} of {total} that may are listed")

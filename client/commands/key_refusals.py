@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from client import expiry
+from client.core import NOT_LISTENING
 from client.errors import Exit, FrostError
 from client.records import parse_time, time_text
 from client.text import safe
@@ -52,6 +53,8 @@ def explained(expires: str | None) -> Iterator[None]:
                 _name_past(error, expires, details)
             case "SECRET_ALREADY_SHOWN":
                 _name_lost(error, details)
+            case _ if error.exit_code == Exit.UNREACHABLE and error.code != NOT_LISTENING:
+                error.hint = "a key may have been made all the same, see: frost account api-key list"
         raise
 
 

@@ -6,7 +6,6 @@ keyed with the platform's own secret, so that a stolen database proves nothing.
 """
 
 import hmac
-import logging
 import re
 import secrets
 from binascii import crc32
@@ -15,19 +14,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select, update
-from sqlalchemy.exc import DBAPIError
 
 from service import errors
 from service.access import ratelimit
 from service.access.caller import Caller
 from service.access.sessions import SEEN_STEP
-from service.db.engine import Record, takes_no_changes
+from service.db.engine import Record, forgone
 from service.db.tables import api_keys, users
 
 if TYPE_CHECKING:
     from service.platform import Platform
-
-logger = logging.getLogger(__name__)
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 MARK = "fmk_"
@@ -113,18 +109,12 @@ def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: i
 
 def _counted(platform: "Platform", found_on: Connection, row: Record, now: datetime) -> int | None:
     """Count a request of a good key, and note its use once a minute; how many seconds too early it came."""
-    try:
-        with platform.database.write_after(found_on) as connection:
-            wait = ratelimit.take(connection, row.id, row.rate_limit)
-            if wait is None and (row.last_used_at is None or now - row.last_used_at >= SEEN_STEP):
-                connection.execute(update(api_keys).where(api_keys.c.id == row.id).values(last_used_at=now))
-            return wait
-    except DBAPIError as error:
-        if not takes_no_changes(error):
-            raise
-        # A database that takes no writes still answers reads; it will refuse the changes by itself (hostile I01).
-        logger.warning("a request of an API key could not be counted: %s", type(error.orig).__name__)
-        return None
+    wait: int | None = None
+    with forgone("a request of an API key could not be counted"), platform.database.write_after(found_on) as connection:
+        wait = ratelimit.take(connection, row.id, row.rate_limit)
+        if wait is None and (row.last_used_at is None or now - row.last_used_at >= SEEN_STEP):
+            connection.execute(update(api_keys).where(api_keys.c.id == row.id).values(last_used_at=now))
+    return wait
 
 
 _KEY = select(

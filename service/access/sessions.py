@@ -87,7 +87,10 @@ def start_at_first_sight(
     seconds since 1970), or when another request just wrote the session.
     """
     person = connection.execute(
-        select(users.c.id, users.c.sessions_revoked_at).where(users.c.email == email, users.c.deleted_at.is_(None))
+        select(users.c.id, users.c.sessions_revoked_at)
+        .where(users.c.email == email, users.c.deleted_at.is_(None))
+        # So that `end_all` is either over, or finds this session.
+        .with_for_update(read=True)
     ).one_or_none()
     if person is None:
         return
@@ -165,12 +168,9 @@ def end_all(connection: Connection, user_id: str, *, reason: str, at: datetime) 
 
     A sign-in that was approved and not yet collected is one in the making; and of an outside issuer, tokens of
     sign-ins this platform has not seen yet are not taken for new ones any more (`start_at_first_sight`).
+
+    The sessions come last: on PostgreSQL, what these rows are waited for may have been another session's start.
     """
-    ended = connection.execute(
-        update(sessions)
-        .where(sessions.c.user_id == user_id, sessions.c.ended_at.is_(None), sessions.c.expires_at > at)
-        .values(ended_at=at, end_reason=reason)
-    )
     connection.execute(update(users).where(users.c.id == user_id).values(sessions_revoked_at=at))
     connection.execute(
         update(device_codes)
@@ -181,6 +181,11 @@ def end_all(connection: Connection, user_id: str, *, reason: str, at: datetime) 
         update(authorization_codes)
         .where(authorization_codes.c.user_id == user_id, authorization_codes.c.used_at.is_(None))
         .values(expires_at=at)
+    )
+    ended = connection.execute(
+        update(sessions)
+        .where(sessions.c.user_id == user_id, sessions.c.ended_at.is_(None), sessions.c.expires_at > at)
+        .values(ended_at=at, end_reason=reason)
     )
     return ended.rowcount
 

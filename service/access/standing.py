@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
 
+from service.db.engine import portions
 from service.db.tables import (
     group_members,
     membership_tenants,
@@ -124,14 +125,12 @@ def held_by_all(connection: Connection, tenant_id: str) -> Mapping[tuple[str, st
 
 def documents(connection: Connection, tenant_id: str, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Name and canonical text of some policies, by id."""
-    if not ids:
-        return {}
-    rows = connection.execute(
-        select(policies.c.id, policies.c.name, policies.c.document).where(
-            policies.c.tenant_id == tenant_id, policies.c.id.in_(ids)
-        )
-    )
-    return {row.id: (row.name, row.document) for row in rows}
+    query = select(policies.c.id, policies.c.name, policies.c.document).where(policies.c.tenant_id == tenant_id)
+    return {
+        row.id: (row.name, row.document)
+        for some in portions(ids)
+        for row in connection.execute(query.where(policies.c.id.in_(some)))
+    }
 
 
 _ROLES = (

@@ -17,7 +17,7 @@ from service.access import sessions
 from service.access.caller import Caller
 from service.access.sessions import Session
 from service.clock import Clock
-from service.db.engine import Database
+from service.db.engine import Database, forgone
 from service.errors import authentication_required
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Tokens:
         if session is None or not session.alive_at(now) or not self._owns(session, claims):
             raise authentication_required()
         if now - session.last_seen_at >= sessions.SEEN_STEP:
-            with self._database.write() as connection:
+            with forgone("a session could not be marked as seen"), self._database.write() as connection:
                 sessions.seen(connection, session, at=now)
         return Caller(
             kind="session",

@@ -32,7 +32,10 @@ def well_formed(token: str) -> bool:
 def issue(connection: Connection, secret_key: bytes, identity_id: str, *, at: datetime, until: datetime) -> str:
     """A new token of an identity, good until an instant; tokens that ended are forgotten."""
     token = keys.mint(MARK)
-    connection.execute(delete(workload_tokens).where(workload_tokens.c.expires_at <= at))
+    # Several may sweep at once, and a row that somebody else is at is not worth waiting for.
+    ended = select(workload_tokens.c.token_hash).where(workload_tokens.c.expires_at <= at)
+    ended = ended.with_for_update(skip_locked=True)
+    connection.execute(delete(workload_tokens).where(workload_tokens.c.token_hash.in_(ended)))
     connection.execute(
         insert(workload_tokens).values(
             token_hash=keys.digest(secret_key, token), identity_id=identity_id, issued_at=at, expires_at=until

@@ -41,6 +41,7 @@ def delete_account(
     user_id, now = str(access.caller.user_id), platform.clock.now()
     with platform.database.write() as connection:
         deletion.lock_organizations(connection, user_id)
+        store.hold(connection, user_id, leaving=True)
         person = store.person(connection, user_id)
         if email is not None and email.strip().lower() != person.email:
             raise Refusal(400, "CONFIRMATION_MISMATCH", "this is not the address of the account")

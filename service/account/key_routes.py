@@ -20,7 +20,7 @@ from service.access.decisions import Known
 from service.access.guard import area
 from service.access.scopes import holding, verbs
 from service.access.standing import role_in
-from service.account import key_rules, key_store
+from service.account import key_rules, key_store, store
 from service.clock import wire_time
 from service.db.engine import Record
 from service.errors import Refusal
@@ -125,6 +125,7 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
     with platform.database.write() as connection:
         tenant_id = str(access.tenant_id)
         lock_tenant(connection, tenant_id)
+        store.hold(connection, access.caller.user_id)
         if idempotency_key:
             request_hash = sha256(json.dumps([tenant_id, body.model_dump()]).encode()).hexdigest()
             named = {"actor_id": access.caller.user_id, "operation": CREATE, "key": idempotency_key}
@@ -206,10 +207,11 @@ def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> 
     now, new_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
     with platform.database.write() as connection:
         lock_tenant(connection, tenant_id)
+        store.hold(connection, access.caller.user_id)
         old = the_key(connection, access, key_id)
         if key_store.status(old, now) != "active":
             raise Refusal(409, "API_KEY_NOT_ACTIVE", "only an active key can be rotated", hint="create a new key")
-        retires = key_rules.expiry(body.retire_at, now) if body.retire_at else old.expires_at
+        retires = old.expires_at if body.retire_at is None else key_rules.expiry(body.retire_at, now)
         if retires > old.expires_at:
             raise errors.invalid_input(
                 "retireAt is later than the key's expiry", member="retireAt", latest=wire_time(old.expires_at)

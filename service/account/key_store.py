@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from service.access import keys
 from service.clock import wire_time
-from service.db.engine import Record
+from service.db.engine import Record, insert_unless_there
 from service.db.tables import (
     api_keys,
     group_members,
@@ -55,12 +55,13 @@ def one(connection: Connection, tenant_id: str, user_id: str | None, key_id: str
 
 def add(connection: Connection, platform_secret: bytes, values: dict[str, Any]) -> str:
     """Write a new key and return its secret, which is nowhere else."""
-    secret = keys.mint()
-    while connection.scalar(select(api_keys.c.id).where(api_keys.c.key_prefix == keys.prefix(secret))):
+    while True:
         secret = keys.mint()
-    made = {"key_prefix": keys.prefix(secret), "key_hash": keys.digest(platform_secret, secret)}
-    connection.execute(insert(api_keys).values(**values, **made))
-    return secret
+        made = {"key_prefix": keys.prefix(secret), "key_hash": keys.digest(platform_secret, secret)}
+        # A prefix that is taken, perhaps by a key another request is just writing, is tried no further.
+        taken = insert_unless_there(connection, api_keys).values(**values, **made)
+        if connection.scalar(taken.on_conflict_do_nothing(index_elements=["key_prefix"]).returning(api_keys.c.id)):
+            return secret
 
 
 def change(connection: Connection, tenant_id: str, key_id: str, values: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from sqlalchemy import Connection, literal, select
 
+from service import errors
 from service.access.authority import entitled
 from service.access.caller import Caller
 from service.db.engine import Record
@@ -17,9 +18,29 @@ def person(connection: Connection, user_id: str | None) -> Record:
     ).one()
 
 
+def hold(connection: Connection, user_id: str | None, *, leaving: bool = False) -> None:
+    """Keep a person from being deleted until the transaction ends; whoever is `leaving` waits for all who do so.
+
+    Without it PostgreSQL lets a key be written while its maker's keys are revoked, and it would be missed.
+
+    Raises:
+        Refusal: 401, for a person who was deleted since their session was looked up.
+    """
+    query = select(users.c.id).where(users.c.id == user_id, users.c.deleted_at.is_(None))
+    if connection.scalar(query.with_for_update(read=not leaving, key_share=leaving)) is None:
+        raise errors.authentication_required()
+
+
 def workload(connection: Connection, workload_id: str | None) -> Record:
-    """The identity behind a workload's token."""
-    return connection.execute(select(workload_identities).where(workload_identities.c.id == workload_id)).one()
+    """The identity behind a workload's token.
+
+    Raises:
+        Refusal: 401, for one that was removed since its token was looked up.
+    """
+    row = connection.execute(select(workload_identities).where(workload_identities.c.id == workload_id)).one_or_none()
+    if row is None:
+        raise errors.authentication_required()
+    return row
 
 
 def default_tenant_id(connection: Connection, caller: Caller) -> str:

@@ -5,10 +5,11 @@ SQLite runs in WAL mode with synchronous NORMAL. The driver's own transaction ha
 writes, so that a writer never meets SQLITE_BUSY half-way, and one lock keeps the writers of this process in line.
 """
 
+import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -23,11 +24,15 @@ from service.db.tables import complete_for_postgresql
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
+logger = logging.getLogger(__name__)
+
 BUSY_SECONDS = 10
 # A request that asks first whether the server is there takes a third longer.
 REST_SECONDS = 5
 # As PostgreSQL numbers them.
 READ_ONLY_TRANSACTION, DISK_FULL = "25006", "53100"
+# Ids named in one statement: databases bound the number of its parameters.
+MOST_NAMED = 500
 
 # A row whose columns are read by name.
 Record: TypeAlias = Row[*tuple[Any, ...]]
@@ -137,6 +142,12 @@ class Database:
         self.engine.dispose()
 
 
+def portions(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Ids in portions that a statement can name."""
+    for begin in range(0, len(ids), MOST_NAMED):
+        yield ids[begin : begin + MOST_NAMED]
+
+
 def insert_unless_there(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
     """An INSERT that knows `on_conflict_…`, of the connection's dialect; the other one is not loaded for it."""
     if connection.dialect.name == "postgresql":
@@ -153,6 +164,20 @@ def takes_no_changes(error: DBAPIError) -> bool:
     if isinstance(error.orig, sqlite3.Error):
         return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
     return getattr(error.orig, "sqlstate", None) in (READ_ONLY_TRANSACTION, DISK_FULL)
+
+
+@contextmanager
+def forgone(what: str) -> Iterator[None]:
+    """A change that is left undone, with a line in the log, on a database that takes none now.
+
+    Reads are still answered there, and the changes people ask for are refused by themselves. hostile I01
+    """
+    try:
+        yield
+    except DBAPIError as error:
+        if not takes_no_changes(error):
+            raise
+        logger.warning("%s: %s", what, type(error.orig).__name__)
 
 
 def _note_return(driver_connection: Any, record: ConnectionPoolEntry) -> None:

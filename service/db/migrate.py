@@ -1,4 +1,9 @@
-"""Bringing a database to the schema of this program. Alembic is loaded only when there is something to do."""
+"""Bringing a database to the schema of this program. Alembic is loaded only when there is something to do.
+
+The way is forward only: no revision has a `downgrade`. An older program refuses a newer database and leaves it as it is
+(`upgrade`), and whoever wants to go back restores the copy made before. So a revision only adds, or moves what is there
+in the same transaction, and is tested from every older one with data in it (`tests/service/test_migrations.py`).
+"""
 
 import logging
 from pathlib import Path
@@ -8,7 +13,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from service.db.engine import Database
 
-HEAD = "0003"
+HEAD = "0004"
 MIGRATIONS = Path(__file__).parent / "migrations"
 # Any number will do, as long as nothing else on the database server uses it as an advisory lock.
 _ADVISORY_LOCK = 0x66726F7374

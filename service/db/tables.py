@@ -385,6 +385,7 @@ group_members = Table(
     Column("added_by", ForeignKey("users.id"), nullable=False),
     Column("added_at", Instant, nullable=False),
     Index("ix_group_members_member", "tenant_id", "member_type", "member_id"),
+    Index("ix_group_members_added", "group_id", "added_at", "member_type", "member_id"),
 )
 
 policies = Table(
@@ -432,6 +433,7 @@ policy_attachments = Table(
     Column("attached_by", ForeignKey("users.id"), nullable=False),
     Column("attached_at", Instant, nullable=False),
     Index("ix_policy_attachments_attachee", "tenant_id", "attachee_type", "attachee_id"),
+    Index("ix_policy_attachments_attached", "policy_id", "attached_at", "attachee_type", "attachee_id"),
 )
 
 # A service account of a cluster of the tenant, as a principal. contract: Workload identity

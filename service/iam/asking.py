@@ -9,7 +9,7 @@ from service.access.decisions import Known
 from service.clock import Clock
 from service.errors import Refusal
 from service.policy.facts import Facts, read_address, read_instant
-from service.policy.matching import PatternRefused, Target, asked_target, is_region, read_operation, read_target
+from service.policy.matching import STAR, PatternRefused, Target, asked_target, is_region, read_operation, read_target
 
 Text = Annotated[str, StringConstraints(max_length=2_048)]
 Tags = dict[
@@ -102,6 +102,22 @@ def target_of(text: str, member: str = "target") -> Target:
         return read_target(text)
     except PatternRefused as refused:
         raise errors.invalid_input(str(refused), member=member) from None
+
+
+def target_for(operation: str, text: str) -> Target:
+    """The target of a request for one operation: its service is that of the operation, or open.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT saying which service was expected.
+    """
+    target, service = target_of(text), operation.partition(":")[0]
+    if target.service not in (STAR, service):
+        raise errors.invalid_input(
+            f"the target is of {target.service}, and {operation} is done on targets of {service}: frn:{service}:…",
+            member="target",
+            expected=service,
+        )
+    return target
 
 
 def full_target(target: Target, operation: str, region: str | None) -> str:

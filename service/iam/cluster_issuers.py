@@ -22,6 +22,10 @@ from service.iam import cluster_store
 AUDIENCE = "frost:cluster:"
 MOST_KEYS = 10
 ALGORITHMS: Sequence[str] = OutsideIssuer.algorithms
+CURVES = ("P-256", "P-384")
+RSA_BITS = range(2048, 8192 + 1)
+LONGEST_KID = 200
+_PUBLIC = ("kty", "crv", "x", "y", "n", "e")
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 _SUBJECT = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})", re.ASCII)
 
@@ -45,30 +49,42 @@ def issuer_url(text: str) -> str:
 
 
 def public_keys(given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keys as they are kept: public parts of signing keys, each with an id of its own.
+    """Keys as they are kept: public parts of signing keys, each with an id of its own, and nothing else.
 
     Raises:
         Refusal: 400 INVALID_INPUT; a private key is never stored.
     """
-    from joserfc.errors import JoseError
-    from joserfc.jwk import ECKey, RSAKey
-
-    kept = []
     if not 1 <= len(given) <= MOST_KEYS:
         raise _refused(f"one to {MOST_KEYS} keys")
-    for key in given:
-        if _PRIVATE & key.keys():
-            raise _refused("a private or symmetric key must not leave its owner; give the public part")
-        if not isinstance(key.get("kid"), str) or key.get("kty") not in ("EC", "RSA"):
-            raise _refused("each key has a kid and is of kty EC or RSA")
-        try:
-            imported = (ECKey if key["kty"] == "EC" else RSAKey).import_key(key)
-        except (JoseError, ValueError, TypeError) as error:
-            raise _refused(f"{key['kid']!r} is no key ({type(error).__name__})") from None
-        kept.append({**imported.as_dict(private=False), "kid": key["kid"]})
+    kept = [_public_key(key) for key in given]
     if len({key["kid"] for key in kept}) < len(kept):
         raise _refused("two keys have the same kid")
     return kept
+
+
+def _public_key(given: dict[str, Any]) -> dict[str, Any]:
+    """One key as it is kept: read, and written anew from what it is."""
+    from joserfc.errors import JoseError
+    from joserfc.jwk import ECKey, RSAKey
+
+    if _PRIVATE & given.keys():
+        raise _refused("a private or symmetric key must not leave its owner; give the public part")
+    kid, kind = given.get("kid"), given.get("kty")
+    if not isinstance(kid, str) or not 1 <= len(kid) <= LONGEST_KID or not kid.isprintable():
+        raise _refused(f"each key has a kid of 1 to {LONGEST_KID} printable characters")
+    if kind not in ("EC", "RSA") or given.get("use", "sig") != "sig" or given.get("alg", "ES256") not in ALGORITHMS:
+        raise _refused(f"{kid!r} must be of kty EC or RSA, to sign with {', '.join(ALGORITHMS)}")
+    algorithm: type[ECKey | RSAKey] = ECKey if kind == "EC" else RSAKey
+    try:
+        read = algorithm.import_key({name: given[name] for name in _PUBLIC if name in given})
+        key = algorithm.import_key(read.as_pem(private=False))
+    except (JoseError, ValueError, TypeError) as error:
+        raise _refused(f"{kid!r} is no key ({type(error).__name__})") from None
+    if isinstance(key, ECKey) and key.curve_name not in CURVES:
+        raise _refused(f"{kid!r} is on none of the curves {', '.join(CURVES)}")
+    if isinstance(key, RSAKey) and key.public_key.key_size not in RSA_BITS:
+        raise _refused(f"{kid!r} has {key.public_key.key_size} bits; RSA keys have {RSA_BITS[0]} to {RSA_BITS[-1]}")
+    return {**key.as_dict(private=False), "kid": kid}
 
 
 def _refused(message: str) -> Refusal:

@@ -48,11 +48,18 @@ class ClusterIssuer(BaseModel):
 
 @router.put(ISSUER)
 def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIssuer) -> JSONResponse:
-    """Register or replace the keys of a cluster of the tenant."""
+    """Register or replace the keys of a cluster of the tenant.
+
+    When a key or the issuer goes, the tokens its workloads were given go with it; a key that is added ends none.
+    """
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     issuer, keys = cluster_issuers.issuer_url(body.issuer), cluster_issuers.public_keys(body.keys)
     with platform.database.write() as connection:
+        principal_store.lock_tenant(connection, tenant_id)
         require_cluster(connection, tenant_id, cluster_id)
+        before = cluster_store.one(connection, tenant_id, cluster_id)
+        if before and (before.issuer != issuer or any(key not in keys for key in before.keys)):
+            cluster_store.end_tokens(connection, tenant_id, cluster_id)
         values = {"issuer": issuer, "keys": keys, "changed_by": access.caller.user_id, "changed_at": now}
         cluster_store.put(connection, tenant_id, cluster_id, values)
         details = {"issuer": issuer, "keyIds": [key["kid"] for key in keys]}
@@ -69,9 +76,10 @@ def get_issuer(access: Granted, platform: Here, cluster_id: str) -> JSONResponse
 
 @router.delete(ISSUER, status_code=204)
 def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
-    """Forget a cluster's keys: no token of it is exchanged any more."""
+    """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     with platform.database.write() as connection:
+        principal_store.lock_tenant(connection, tenant_id)
         found(cluster_store.one(connection, tenant_id, cluster_id))
         cluster_store.remove(connection, tenant_id, cluster_id)
         record(connection, access, "workload_identity.issuer.remove", f"cluster:{cluster_id}", now)
@@ -121,8 +129,13 @@ def exchanged(platform: Platform, anonymous: Caller, subject_token: str, address
     if believed is None:
         platform.attempts.wrong(address)
         raise errors.authentication_required()
-    identity, ends = believed
     with platform.database.write() as connection:
+        # Asked again where nothing of it can change any more: the binding, its scopes or the cluster may have.
+        principal_store.lock_tenant(connection, believed[0].tenant_id, shared=True)
+        believed = cluster_issuers.believed(connection, subject_token, now)
+        if believed is None:
+            raise errors.authentication_required()
+        identity, ends = believed
         if not workloads.granted(connection, identity.tenant_id, identity.id, identity.scopes):
             raise Refusal(403, "WORKLOAD_HAS_NO_GRANT", "this workload identity has neither scopes nor a policy")
         until = min(now + workloads.LIFETIME, ends)

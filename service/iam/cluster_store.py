@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, delete, select
 
 from service.db.engine import Record, insert_unless_there
-from service.db.tables import cluster_issuers, resources, workload_identities
+from service.db.tables import cluster_issuers, resources, workload_identities, workload_tokens
 from service.iam.principal_store import CLUSTER
 
 
@@ -26,11 +26,21 @@ def one(connection: Connection, tenant_id: str, cluster_id: str) -> Record | Non
 
 
 def remove(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+    """Forget a cluster's issuer, and what its workloads were given for its tokens."""
+    end_tokens(connection, tenant_id, cluster_id)
     connection.execute(
         delete(cluster_issuers).where(
             cluster_issuers.c.tenant_id == tenant_id, cluster_issuers.c.cluster_id == cluster_id
         )
     )
+
+
+def end_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+    """End the tokens of a cluster's identities: nobody can tell any more whom they were given to."""
+    theirs = select(workload_identities.c.id).where(
+        workload_identities.c.tenant_id == tenant_id, workload_identities.c.cluster_id == cluster_id
+    )
+    connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id.in_(theirs)))
 
 
 def of_cluster(connection: Connection, cluster_id: str) -> Record | None:

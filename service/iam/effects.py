@@ -1,7 +1,8 @@
 """What a principal may do at all, from where it has each operation, and what a change would give or take."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from service.access.decisions import Compiled, Known, covers
@@ -77,52 +78,64 @@ def operations(compiled: Compiled, paths: Paths) -> list[dict[str, Any]]:
     masks = known.catalogue.masks
     parts = parts_of(compiled)
     found = parts.reach(known, tenant)
-    giving: dict[int, _Grants] = {}
-    taking: dict[int, _Grants] = {}
+    giving, taking = _Grants(), _Grants()
+    for scope in parts.scopes or ():
+        giving.add(found.named & scope_mask((scope,), known), partial(_scope, scope))
     for rules in (parts.role, parts.policies):
         for granted in rules or ():
             mask, _ = spans(masks, granted.rule, tenant)
-            shown = grant(granted, paths)
-            for place in _places(mask & found.named):
-                (taking if granted.rule.denies else giving).setdefault(place, _Grants()).add(shown)
+            (taking if granted.rule.denies else giving).add(mask & found.named, partial(grant, granted, paths))
     listed = []
     for place in _places(found.named):
-        name = masks.operations[place]
-        by = _Grants()
-        for scope in _scopes_for(parts.scopes or (), name, known):
-            by.add({"kind": "scope", "scope": scope})
-        by.join(giving.get(place, _Grants()))
-        denied = taking.get(place, _Grants())
         bit = 1 << place
         access = "allowed" if found.sure & bit else "conditional" if found.possible & bit else "denied"
         listed.append(
             {
-                "operation": name,
+                "operation": masks.operations[place],
                 "access": access,
-                "by": by.first,
-                "byTotal": by.total,
-                "deniedBy": denied.first,
-                "deniedByTotal": denied.total,
+                "by": giving.first.get(place, []),
+                "byTotal": giving.total(place),
+                "deniedBy": taking.first.get(place, []),
+                "deniedByTotal": taking.total(place),
             }
         )
     return sorted(listed, key=lambda entry: str(entry["operation"]))
 
 
-@dataclass(slots=True)
 class _Grants:
-    """The first of some grants, and how many there are."""
+    """By operation (its place in the catalogue) the first grants, and how many there are.
 
-    first: list[dict[str, Any]] = field(default_factory=list)
-    total: int = 0
+    Counted for all operations at once: plane n holds bit n of each one's number, so that a rule for every operation
+    costs as little as a rule for one.
+    """
 
-    def add(self, grant: dict[str, Any]) -> None:
-        self.total += 1
-        if len(self.first) < MOST_SHOWN:
-            self.first.append(grant)
+    def __init__(self) -> None:
+        self.first: dict[int, list[dict[str, Any]]] = {}
+        self._planes: list[int] = []
+        self._full = 0
 
-    def join(self, others: "_Grants") -> None:
-        self.first = (self.first + others.first)[:MOST_SHOWN]
-        self.total += others.total
+    def add(self, mask: int, grant: Callable[[], dict[str, Any]]) -> None:
+        """One more for the operations of a mask; `grant` is made only where it is among the first."""
+        wanted = mask & ~self._full
+        shown = grant() if wanted else {}
+        for place in _places(wanted):
+            first = self.first.setdefault(place, [])
+            first.append(shown)
+            if len(first) == MOST_SHOWN:
+                self._full |= 1 << place
+        for number, plane in enumerate(self._planes):
+            if not mask:
+                return
+            self._planes[number], mask = plane ^ mask, plane & mask
+        if mask:
+            self._planes.append(mask)
+
+    def total(self, place: int) -> int:
+        return sum((plane >> place & 1) << number for number, plane in enumerate(self._planes))
+
+
+def _scope(scope: str) -> dict[str, Any]:
+    return {"kind": "scope", "scope": scope}
 
 
 def _scopes_for(scopes: Iterable[str], operation: str, known: Known) -> list[str]:
@@ -163,10 +176,10 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
 
 def shown_paths(groups: Sequence[Record | None]) -> list[dict[str, Any]]:
     """The first ways in which a policy reaches a principal."""
-    return [path(one) for one in groups[:MOST_SHOWN]]
+    return [_path(one) for one in groups[:MOST_SHOWN]]
 
 
-def path(group: Record | None) -> dict[str, Any]:
+def _path(group: Record | None) -> dict[str, Any]:
     """How a policy reaches a principal."""
     return {"type": "direct"} if group is None else {"type": "group", "id": group.id, "name": group.name}
 
@@ -189,7 +202,7 @@ def because(compiled: Compiled, operation: str, target: str, facts: Facts) -> li
     by: list[dict[str, Any]] = []
     scopes = compiled.standing.scopes
     if scopes is not None:
-        by += [{"kind": "scope", "scope": scope} for scope in _scopes_for(scopes, operation, compiled.known)[:1]]
+        by += [_scope(scope) for scope in _scopes_for(scopes, operation, compiled.known)[:1]]
     for engine in (compiled.role, compiled.policies):
         if engine is not None:
             by.append(grant(engine.rules[engine.decide(operation, target, facts) - 1], {}))

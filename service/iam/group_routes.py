@@ -15,10 +15,13 @@ from service.db.engine import Record
 from service.errors import Refusal
 from service.iam import authorship, group_store, principal_store, rules, wire
 from service.iam.answering import found, nothing, record, require_principal, versioned
+from service.iam.idempotency import made_under
 from service.iam.paging import Asked, asked, page_of
 from service.platform import Platform, platform_of
+from service.tenants.routes import IdempotencyKey
 
 router = area("groups")
+CREATE = "group.create"
 GROUPS = "/api/v1/tenants/{tenant_id}/iam/groups"
 
 Granted = Annotated[Access, Depends(authorize)]
@@ -55,26 +58,30 @@ class NewMember(BaseModel):
 
 
 @router.post(GROUPS, status_code=201)
-def create_group(access: Granted, platform: Here, body: NewGroup) -> JSONResponse:
-    """A new, empty group."""
-    tenant_id, now, group_id = str(access.tenant_id), platform.clock.now(), str(uuid4())
+def create_group(
+    access: Granted, platform: Here, body: NewGroup, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """A new, empty group. The same body under the same `Idempotency-Key` answers with the same group."""
+    tenant_id, now, wanted = str(access.tenant_id), platform.clock.now(), str(uuid4())
     name, description = names.display_name(body.name, "name"), rules.description(body.description)
     with platform.database.write() as connection:
         principal_store.lock_tenant(connection, tenant_id)
-        require_free(connection, tenant_id, name, None)
-        group_store.add(
-            connection,
-            {
-                "id": group_id,
-                "tenant_id": tenant_id,
-                "name": name,
-                "description": description,
-                "created_by": access.caller.user_id,
-                "created_at": now,
-                "updated_at": now,
-            },
-        )
-        record(connection, access, "group.create", f"group:{group_id}", now, {"name": name})
+        group_id = made_under(connection, access, idempotency_key, CREATE, (name, description), wanted, now)
+        if group_id == wanted:
+            require_free(connection, tenant_id, name, None)
+            group_store.add(
+                connection,
+                {
+                    "id": group_id,
+                    "tenant_id": tenant_id,
+                    "name": name,
+                    "description": description,
+                    "created_by": access.caller.user_id,
+                    "created_at": now,
+                    "updated_at": now,
+                },
+            )
+            record(connection, access, CREATE, f"group:{group_id}", now, {"name": name})
         return versioned(wire.group(found(group_store.get(connection, tenant_id, group_id))), 201)
 
 
@@ -119,14 +126,14 @@ def update_group(
     with platform.database.write() as connection:
         principal_store.lock_tenant(connection, tenant_id)
         before = the_group(connection, access, group_id)
-        require_fresh(before, if_match)
+        require_fresh(connection, before, if_match)
         changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
         if "name" in changes:
             require_free(connection, tenant_id, changes["name"], group_id)
         if changes:
             group_store.change(connection, group_id, changes, now)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
-            record(connection, access, "group.update", f"group:{group_id}", now, details)
+            record(connection, access, group_store.CHANGED, f"group:{group_id}", now, details)
         return versioned(wire.group(the_group(connection, access, group_id)), changed=bool(changes))
 
 
@@ -137,7 +144,7 @@ def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMat
     with platform.database.write() as connection:
         principal_store.lock_tenant(connection, tenant_id)
         group = the_group(connection, access, group_id)
-        require_fresh(group, if_match)
+        require_fresh(connection, group, if_match)
         members = group_store.members(connection, group_id)
         if group.policy_count:
             author = authorship.author_of(connection, platform, access)
@@ -236,10 +243,10 @@ def require_free(connection: Connection, tenant_id: str, name: str, except_for: 
         )
 
 
-def require_fresh(group: Record, if_match: str | None) -> None:
-    """Refuse a write from an older version, with what the group is now."""
-    rules.require_version(
-        rules.expected_version(if_match),
-        group.version,
-        {"changed": ["name", "description"], "resource": wire.group(group)},
-    )
+def require_fresh(connection: Connection, group: Record, if_match: str | None) -> None:
+    """Refuse a write from an older version, with what the group is now and which members differ from then."""
+    expected = rules.expected_version(if_match)
+    if expected is not None and expected != group.version:
+        then = group_store.texts_at(connection, group, expected)
+        changed = [member for member, value in sorted(then.items()) if value != getattr(group, member)]
+        rules.require_version(expected, group.version, {"changed": changed, "resource": wire.group(group)})

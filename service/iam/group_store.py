@@ -7,8 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from service.db.engine import Record
-from service.db.tables import api_keys, group_members, groups, policy_attachments, workload_identities
+from service.db.tables import api_keys, audit_log, group_members, groups, policy_attachments, workload_identities
 from service.iam.paging import Key, behind
+
+CHANGED = "group.update"
+"""What the audit log calls a new version of a group."""
 
 _MEMBERS = (
     select(func.count()).select_from(group_members).where(group_members.c.group_id == groups.c.id).scalar_subquery()
@@ -62,6 +65,25 @@ def change(connection: Connection, group_id: str, values: dict[str, Any], at: da
     connection.execute(
         update(groups).where(groups.c.id == group_id).values(**values, version=groups.c.version + 1, updated_at=at)
     )
+
+
+def texts_at(connection: Connection, group: Record, version: int) -> dict[str, str]:
+    """What of `name` and `description` was changed since an earlier version of a group, as it was in that version.
+
+    A group keeps no history: the audit log has an entry for each version, with what its members were before.
+    """
+    entries = connection.scalars(
+        select(audit_log.c.details)
+        .where(
+            audit_log.c.tenant_id == group.tenant_id,
+            audit_log.c.target == f"group:{group.id}",
+            audit_log.c.operation == CHANGED,
+            audit_log.c.outcome == "done",
+        )
+        .order_by(audit_log.c.id.desc())
+        .limit(max(group.version - version, 0))
+    )
+    return {member: change["from"] for details in entries for member, change in details.items()}
 
 
 def remove(connection: Connection, tenant_id: str, group_id: str) -> None:

@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Annotated, Any
 
 from fastapi import Query
-from sqlalchemy import Column, ColumnElement, and_, or_
+from sqlalchemy import Column, ColumnElement, tuple_
 
 from service import errors
 from service.db.engine import Record
@@ -82,10 +82,11 @@ def page_of(platform: Platform, asked: Asked, *place: str) -> Page:
 
 
 def behind(columns: Sequence[Column[Any]], key: Key) -> ColumnElement[bool]:
-    """The rows that come after a key in ascending order of the columns."""
-    first, *rest = columns
-    beyond: ColumnElement[bool] = first > key[0]
-    return or_(beyond, and_(first == key[0], behind(rest, key[1:]))) if rest else beyond
+    """The rows that come after a key in ascending order of the columns.
+
+    Compared as one row: for a chain of ORs a database reads every row before the key too, index or not.
+    """
+    return tuple_(*columns) > tuple_(*key, types=[column.type for column in columns])
 
 
 def _cursor(signing: bytes, key: Key) -> str:

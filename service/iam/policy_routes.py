@@ -17,11 +17,14 @@ from service.iam.answering import found, nothing, record, require_principal, ver
 from service.iam.authorship import Author
 from service.iam.bodies import PolicyBody, policy_body
 from service.iam.documents import read_document, required
+from service.iam.idempotency import made_under
 from service.iam.paging import Asked, asked, page_of
 from service.platform import Platform, platform_of
 from service.policy.document import canonical_text
+from service.tenants.routes import IdempotencyKey
 
 router = area("policies")
+CREATE = "policy.create"
 POLICIES = "/api/v1/tenants/{tenant_id}/iam/policies"
 POLICY = POLICIES + "/{policy_id}"
 
@@ -62,26 +65,27 @@ class NewAttachment(BaseModel):
 
 
 @router.post(POLICIES, status_code=201, openapi_extra=_body("name", "document"))
-def create_policy(access: Granted, platform: Here, body: Sent) -> JSONResponse:
-    """A new policy, within what its author holds."""
-    tenant_id, now, policy_id = str(access.tenant_id), platform.clock.now(), str(uuid4())
+def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+    """A new policy, within what its author holds. The same body under the same `Idempotency-Key` answers with the
+    same policy, as it is now."""
+    tenant_id, now, wanted = str(access.tenant_id), platform.clock.now(), str(uuid4())
     if body.name is None:
         raise errors.invalid_input('"name" is required', member="name", reason="missing")
     name, description = names.display_name(body.name, "name"), rules.description(body.description or "")
     text = read_draft(platform, access, required(body.document))
     with platform.database.write() as connection:
         principal_store.lock_tenant(connection, tenant_id)
-        authorship.require_within(authorship.author_of(connection, platform, access), text)
-        shown = {"name": name, "description": description, "document": text, "authored_by": access.caller.user_id}
-        policy_store.add(
-            connection,
-            shown | {"id": policy_id, "tenant_id": tenant_id, "created_at": now, "updated_at": now},
-            shown
-            | _entry(
-                access, now, "create", [member for member in ("description", "document", "name") if shown[member]]
-            ),
-        )
-        record(connection, access, "policy.create", f"policy:{policy_id}", now, {"name": name})
+        policy_id = made_under(connection, access, idempotency_key, CREATE, (name, description, text), wanted, now)
+        if policy_id == wanted:
+            authorship.require_within(authorship.author_of(connection, platform, access), text)
+            shown = {"name": name, "description": description, "document": text, "authored_by": access.caller.user_id}
+            changed = [member for member in ("description", "document", "name") if shown[member]]
+            policy_store.add(
+                connection,
+                shown | {"id": policy_id, "tenant_id": tenant_id, "created_at": now, "updated_at": now},
+                shown | _entry(access, now, "create", changed),
+            )
+            record(connection, access, CREATE, f"policy:{policy_id}", now, {"name": name})
         return versioned(wire.policy(the_policy(connection, access, policy_id)), 201)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from service.access.standing import entitled_membership
-from service.db.engine import Record
+from service.db.engine import Record, portions
 from service.db.tables import group_members, memberships, policies, policy_attachments, policy_versions, tenants, users
 from service.iam.group_store import with_names
 from service.iam.paging import Key, behind
@@ -38,6 +38,22 @@ def get(connection: Connection, tenant_id: str, policy_id: str) -> Record | None
     return connection.execute(
         _POLICY.where(policies.c.tenant_id == tenant_id, policies.c.id == policy_id)
     ).one_or_none()
+
+
+def held(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
+    """Some policies in the order of their ids, without documents: `id`, `name`, `version`, `authored_by`,
+    `author_role`."""
+    query = _POLICY.where(policies.c.tenant_id == tenant_id).with_only_columns(
+        policies.c.id,
+        policies.c.name,
+        policies.c.version,
+        policies.c.authored_by,
+        memberships.c.role.label("author_role"),
+    )
+    found: list[Record] = []
+    for some in portions(sorted(ids)):
+        found += connection.execute(query.where(policies.c.id.in_(some)).order_by(policies.c.id))
+    return found
 
 
 def page(

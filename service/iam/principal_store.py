@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Select, delete, insert, select, update
 
 from service.access.standing import entitled_membership
-from service.db.engine import Record
+from service.db.engine import MOST_NAMED, Record
 from service.db.tables import (
     api_keys,
     group_members,
@@ -24,13 +24,15 @@ from service.db.tables import (
 from service.iam.paging import Key, behind
 
 CLUSTER = "kubernetes_cluster"
-# In one statement. Databases bound the number of its parameters, and of very many ids the whole table is as near.
-MOST_NAMED = 500
 
 
-def lock_tenant(connection: Connection, tenant_id: str) -> None:
-    """Let one change of access in a tenant happen at a time (SQLite has one writer anyway)."""
-    connection.execute(select(tenants.c.id).where(tenants.c.id == tenant_id).with_for_update(key_share=True))
+def lock_tenant(connection: Connection, tenant_id: str, *, shared: bool = False) -> None:
+    """Let one change of access in a tenant happen at a time (SQLite has one writer anyway).
+
+    `shared` is for what rests on the access there and changes nothing of it: many of those at a time, beside no change.
+    """
+    query = select(tenants.c.id).where(tenants.c.id == tenant_id)
+    connection.execute(query.with_for_update(read=shared, key_share=not shared))
 
 
 def key(connection: Connection, tenant_id: str, key_id: str) -> Record | None:
@@ -50,7 +52,8 @@ def identities_among(connection: Connection, tenant_id: str, ids: Sequence[str])
 
 
 def _among(connection: Connection, query: Select[Any], column: Column[str], ids: Sequence[str]) -> list[Record]:
-    """The rows of a query that have one of these ids, however many these are."""
+    """The rows of a query that have one of these ids, however many these are: of very many the whole table is as
+    near."""
     if not ids:
         return []
     if len(ids) <= MOST_NAMED:

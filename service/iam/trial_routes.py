@@ -14,7 +14,7 @@ from service.access.decisions import Known, role_engine
 from service.access.guard import area
 from service.iam import authorship, policy_store, rules, wire
 from service.iam.answering import found
-from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, operation_of, target_of
+from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, operation_of, target_for, target_of
 from service.iam.documents import problem, read_document
 from service.platform import Platform, platform_of
 from service.policy.coverage import Coverage, cover
@@ -79,7 +79,8 @@ class Draft(BaseModel):
 def simulate(access: Granted, platform: Here, body: Trial) -> JSONResponse:
     """Whether a document would allow a request, and why, rule by rule."""
     known, reading = _read(platform, body.document_text)
-    operation, target = operation_of(body.operation, known), target_of(body.target)
+    operation = operation_of(body.operation, known)
+    target = target_for(operation, body.target)
     facts = facts_of(body.facts, platform.clock)
     cap = role_engine(access.role) if body.as_author else None
     engine = compile_document(reading.document, cap=cap)

@@ -14,7 +14,7 @@ from service.access.guard import area
 from service.db.engine import Record
 from service.iam import effects, group_store, policy_store, preview, principal_store, principals, rules
 from service.iam.answering import found, require_principal
-from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, full_target, operation_of, target_of
+from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, full_target, operation_of, target_for
 from service.iam.documents import read_document
 from service.iam.preview import Change
 from service.platform import Platform, platform_of
@@ -22,6 +22,8 @@ from service.policy.document import canonical_text
 
 router = area("access")
 IAM = "/api/v1/tenants/{tenant_id}/iam"
+MOST_PRINCIPALS = 1_000
+"""Of all that may do something: the first, and how many there are."""
 
 Granted = Annotated[Access, Depends(authorize)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -63,7 +65,7 @@ def get_access(
         principal = principals.one(connection, tenant_id, kind, principal_id, platform.clock.now())
         compiled = platform.decisions.compiled(connection, principal.standing)
         paths = principal_store.paths(connection, tenant_id, kind, principal_id)
-        held = [found(policy_store.get(connection, tenant_id, one.policy_id)) for one in principal.standing.policies]
+        held = policy_store.held(connection, tenant_id, [one.policy_id for one in principal.standing.policies])
     return JSONResponse(
         {
             "principal": principal.wire() | {"works": principal.works},
@@ -76,7 +78,8 @@ def get_access(
                     "authoredBy": row.authored_by,
                     "orphaned": row.author_role is None,
                     "unreadable": row.id in compiled.unreadable,
-                    "paths": [effects.path(one) for one in paths[row.id]],
+                    "paths": effects.shown_paths(paths[row.id]),
+                    "pathsTotal": len(paths[row.id]),
                 }
                 for row in held
             ],
@@ -87,14 +90,15 @@ def get_access(
 
 @router.post(IAM + "/who")
 def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
-    """Every person, key and identity of the tenant that may do something, and through what."""
+    """The people, keys and identities of the tenant that may do something, and through what: the first of them, by
+    kind and name; `total` counts all of them."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     allowed: list[dict[str, Any]] = []
-    examined = 0
+    examined = total = 0
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
-        operation, target = operation_of(body.operation, known), target_of(body.target)
-        asked = full_target(target, operation, body.facts.region)
+        operation = operation_of(body.operation, known)
+        asked = full_target(target_for(operation, body.target), operation, body.facts.region)
         # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
         decided: dict[object, list[dict[str, Any]]] = {}
         for principal in principals.everyone(connection, tenant_id, now):
@@ -106,13 +110,15 @@ def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
                 compiled = platform.decisions.compiled(connection, standing)
                 decided[rests_on] = effects.because(compiled, operation, asked, facts)
             if by := decided[rests_on]:
-                allowed.append(principal.wire() | {"by": by})
+                total += 1
+                if total <= MOST_PRINCIPALS:
+                    allowed.append(principal.wire() | {"by": by})
         ways: dict[str, dict[tuple[str, str], list[Record | None]]] = {}
         for one in allowed:
             one["by"] = [
                 _with_paths(connection, tenant_id, grant, (one["type"], one["id"]), ways) for grant in one["by"]
             ]
-    return JSONResponse({"principals": allowed, "examined": examined})
+    return JSONResponse({"principals": allowed, "total": total, "examined": examined})
 
 
 def _with_paths(

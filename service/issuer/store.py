@@ -103,11 +103,15 @@ def authorization_code(connection: Connection, code_hash: str) -> Row[Any] | Non
 
 
 def take_authorization_code(connection: Connection, code_hash: str, *, session_id: str, at: datetime) -> bool:
-    """Use a code up for a session; False when somebody was faster."""
+    """Use a code up for a session; False when somebody was faster, or ended all sessions."""
     return _changed_one(
         connection,
         update(authorization_codes)
-        .where(authorization_codes.c.code_hash == code_hash, authorization_codes.c.used_at.is_(None))
+        .where(
+            authorization_codes.c.code_hash == code_hash,
+            authorization_codes.c.used_at.is_(None),
+            authorization_codes.c.expires_at > at,
+        )
         .values(used_at=at, session_id=session_id),
     )
 

@@ -19,8 +19,10 @@ from service.access.authority import Access, authorize
 from service.access.enforcement import compiled, require, require_somewhere, target_in
 from service.access.guard import area
 from service.db.engine import Record
+from service.iam import cluster_store
 from service.iam.answering import found, nothing, record
 from service.iam.paging import Asked, asked, page_of
+from service.iam.principal_store import CLUSTER, lock_tenant
 from service.iam.rules import is_id
 from service.platform import Platform, platform_of
 from service.policy.facts import Facts
@@ -128,23 +130,29 @@ def update_resource(
     now = platform.clock.now()
     if body.name is None and body.tags is None:
         raise errors.invalid_input("nothing to change: give name or tags", reason="nothing")
+    values: dict[str, Any] = {} if body.name is None else {"name": names.display_name(body.name, "name")}
+    facts = access.facts
+    if body.tags is not None:
+        values["tags"] = rules.tags(body.tags, kind)
+        facts = replace(facts, request_tags=values["tags"])
     with platform.database.write() as connection:
-        asked = access if body.tags is None else replace(access, facts=replace(access.facts, request_tags=body.tags))
-        row = the_resource(connection, platform, asked, kind, resource_id, lock=True)
-        rules.require_changeable(row, kind, retags=body.tags is not None)
-        changed = {} if body.name is None else {"name": names.display_name(body.name, "name")}
-        values = changed | ({} if body.tags is None else {"tags": rules.tags(body.tags, kind)})
+        row = the_resource(connection, platform, replace(access, facts=facts), kind, resource_id, lock=True)
+        rules.require_changeable(row, kind, retags="tags" in values)
         details = {name: {"from": getattr(row, name), "to": value} for name, value in values.items()}
         return changed_to(connection, access, kind, row, values, "update", now, details)
 
 
 @router.delete(RESOURCES + "/{resource_id}", status_code=204)
 def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> Response:
-    """Remove a resource for good."""
+    """Remove a resource for good; a cluster with the keys its tokens were believed by, and what was given for them."""
     now, tenant_id = platform.clock.now(), str(access.tenant_id)
     with platform.database.write() as connection:
+        if kind.name == CLUSTER:
+            lock_tenant(connection, tenant_id)
         row = the_resource(connection, platform, access, kind, resource_id, lock=True)
         rules.require_changeable(row, kind, retags=False)
+        if kind.name == CLUSTER:
+            cluster_store.remove(connection, tenant_id, resource_id)
         store.remove(connection, tenant_id, resource_id)
         record(connection, access, "resource.delete", f"{kind.name}:{resource_id}", now, {"name": row.name})
     return nothing()

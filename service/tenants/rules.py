@@ -60,8 +60,11 @@ def request_hash(organization_id: str, name: str) -> str:
     return sha256(json.dumps([organization_id, name]).encode()).hexdigest()
 
 
-def require_same_request(stored: str, now: str) -> None:
+def require_same_request(stored: str, now: str, **made: str) -> None:
     """An idempotency key means one request for good.
+
+    Args:
+        made: what the refusal tells of what the first request has made.
 
     Raises:
         Refusal: 409 IDEMPOTENCY_KEY_REUSED.
@@ -71,5 +74,6 @@ def require_same_request(stored: str, now: str) -> None:
             409,
             "IDEMPOTENCY_KEY_REUSED",
             "this Idempotency-Key was used for another request",
+            details=made or None,
             hint="send the request under a new key",
         )

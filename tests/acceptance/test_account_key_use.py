@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from tests.conftest import opened
 from tests.homes import Home
 
 ALL = '{"schemaVersion":"1","rules":[{"name":"all","access":"allow","operations":["*"],"targets":["*"]}]}'
-CREATE_LONG = ("api-key", "create", "--name", "long", "--scopes", "dns:read")
 INTERACTIVE = {
     "port-forwards": "instance",
     "database-consoles": "database",
@@ -95,32 +93,6 @@ def test_K16_to_K20_interactive_sessions_have_scopes_that_nothing_substitutes(ow
         if key.use("POST", f"/interactive/{name}", {"resourceId": owner.some(kind)}) == 200
     }
     assert opened_ == OPENED_BY[scope]
-
-
-def test_K29_two_years_to_the_second_are_taken_and_one_more_is_not(demo_platform: Path) -> None:
-    now = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=5)
-    two_years = now.replace(year=now.year + 2)
-    home = opened(demo_platform, FROST_CLOCK=now.isoformat())
-    try:
-        home.sign_in()
-        account = Account(home)
-        for later, code in ((0, 0), (1, 2)):
-            until = (two_years + timedelta(seconds=later)).isoformat()
-            assert account.run(*CREATE_LONG, "--expires", until).code == code
-        # The end of that very day is after the bound, unless it is the last second of it.
-        assert account.run(*CREATE_LONG, "--expires", two_years.date().isoformat()).code == 2
-    finally:
-        home.remove()
-
-
-def test_K31_a_key_works_until_its_expiry_and_not_from_then_on(owner: Account) -> None:
-    until = datetime.now(UTC) + timedelta(seconds=4)
-    key = Key(owner, "compute:read", more=("--expires", until.isoformat()))
-    while (asked := datetime.now(UTC)) < until - timedelta(milliseconds=500):
-        assert key.use("GET", "/resources/instance") == 200, (asked, until)
-    time.sleep(max(0.0, (until - datetime.now(UTC)).total_seconds()))
-    assert key.use("GET", "/resources/instance") == 401
-    assert owner.done("api-key", "get", key.id)["status"] == "expired"
 
 
 def test_K32_above_its_limit_a_key_is_told_to_wait_and_others_are_not(owner: Account) -> None:

@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.acceptance.account import CREATE, Account, Key, days, instant
+from tests.acceptance.account import CREATE, Account, Key
 from tests.acceptance.people import MEMBER, NOBODYS, OWNER, VIEWER, WEB_SHOP
 from tests.conftest import opened
 from tests.service.access import KEYS
@@ -133,59 +132,6 @@ def test_K21_A11_what_is_no_scope_is_refused_with_the_nearest_one(owner: Account
     assert (result.code, result.error()["code"]) == (2, "INVALID_SCOPE")
     assert nearest in result.error()["message"]
     assert result.error()["details"]["scope"] == scope
-
-
-def test_K22_without_a_date_a_key_lives_365_days(owner: Account) -> None:
-    made = Key(owner, "compute:read").made
-    assert instant(made["expiresAt"]) - instant(made["createdAt"]) == timedelta(days=365)
-
-
-@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Pacific/Auckland", "UTC"])
-def test_K23_K24_K25_a_date_is_the_end_of_that_day_where_one_is(owner: Account, zone: str) -> None:
-    from zoneinfo import ZoneInfo
-
-    day = days(100).date().isoformat()
-    result = owner.run(*CREATE, "compute:read", "--expires", day, "-o", "json", TZ=zone)
-    local = instant(result.json()["apiKey"]["expiresAt"]).astimezone(ZoneInfo(zone))
-    assert local.strftime("%Y-%m-%d %H:%M:%S") == f"{day} 23:59:59"
-    assert f"the end of {day}" in result.err
-
-
-def test_K26_an_instant_is_itself(owner: Account) -> None:
-    typed = days(10).replace(microsecond=123_000).isoformat().replace("+00:00", "+02:00")
-    made = owner.done(*CREATE, "compute:read", "--expires", typed)["apiKey"]
-    assert instant(made["expiresAt"]) == instant(typed)
-
-
-@pytest.mark.parametrize("typed", ["", "2027-01-01T00:00:00", "01/02/2027", "20270101", "2027-02-30", "tomorrow", "1y"])
-def test_K27_what_is_neither_is_refused_before_anything_is_sent(owner: Account, typed: str) -> None:
-    result = owner.run(*CREATE, "compute:read", "--expires", typed, "-d")
-    assert (result.code, result.out) == (2, "")
-    assert "YYYY-MM-DD" in result.err
-    assert "RFC 3339" in result.err
-    assert "POST" not in result.err
-
-
-def test_K28_too_late_a_date_is_refused_with_the_latest_that_would_do(owner: Account) -> None:
-    far = days(3 * 365).date().isoformat()
-    result = owner.run(*CREATE, "compute:read", "--expires", far, "-o", "json", TZ="Pacific/Auckland")
-    assert (result.code, result.error()["code"]) == (2, "API_KEY_LIFETIME_EXCEEDS_MAX")
-    latest = result.error()["hint"].rpartition(" ")[2]
-    assert owner.run(*CREATE, "compute:read", "--expires", latest, TZ="Pacific/Auckland").code == 0
-    next_day = (instant(f"{latest}T00:00:00+00:00") + timedelta(days=1)).date().isoformat()
-    assert owner.run(*CREATE, "compute:read", "--expires", next_day, TZ="Pacific/Auckland").code == 2
-
-
-def test_K28_too_late_an_instant_is_refused_with_the_latest_instant(owner: Account) -> None:
-    said = owner.refused(2, *CREATE, "compute:read", "--expires", days(3 * 365).isoformat())
-    latest = said.strip().rpartition(" ")[2]
-    assert owner.done(*CREATE, "compute:read", "--expires", latest)["apiKey"]["expiresAt"] == latest
-
-
-@pytest.mark.parametrize("typed", ["2020-01-01", "2020-01-01T00:00:00Z"])
-def test_K30_a_past_instant_is_refused(owner: Account, typed: str) -> None:
-    said = owner.refused(2, *CREATE, "compute:read", "--expires", typed)
-    assert f"{typed} is over" in said
 
 
 @pytest.mark.parametrize("given", ["0", "-5", "abc", "1.5", "", "٣", "1_0", "9" * 30])

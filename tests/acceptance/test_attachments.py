@@ -137,6 +137,24 @@ def test_the_last_grant_of_an_identity_is_not_detached(own_desk: Desk) -> None:
     assert desk.attached(policy) == {("workload_identity", identity)}
 
 
+def test_of_very_many_that_may_the_first_are_listed_and_all_counted(own_desk: Desk) -> None:
+    desk, many = own_desk, 1_100
+    desk.sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+        " INSERT INTO workload_identities SELECT printf('%08d', i) || substr(w.id, 9), w.tenant_id, w.cluster_id,"
+        " 'very-many', 'sa-' || i, '[\"compute:read\"]', w.created_by, w.created_at, w.updated_at"
+        " FROM n, (SELECT * FROM workload_identities WHERE id = ?) AS w",
+        many,
+        IDENTITIES["checkout"],
+    )
+    asked = ("who", "--operation", "compute:instances:read", "--target", "*")
+    found = desk.done(*asked)
+    assert len(found["items"]) == 1_000
+    assert found["total"] > many
+    assert f"warning: the first 1000 of {found['total']} that may are listed" in desk.iam(*asked, "--quiet").err
+    assert f"{found['total']} of {found['examined']} people, keys and identities may" in desk.iam(*asked).err
+
+
 def test_who_may_what_is_told_with_the_path_to_it(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group("renamers"), desk.policy(allow("organizations:tenants:update"), name="rename only")

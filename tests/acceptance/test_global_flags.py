@@ -26,6 +26,17 @@ from tests.acceptance.people import (
 from tests.homes import Home
 
 COMMANDS = [
+    "account api-key create",
+    "account api-key delete",
+    "account api-key get",
+    "account api-key list",
+    "account api-key revoke",
+    "account api-key rotate",
+    "account api-key scopes",
+    "account delete",
+    "account profile",
+    "account session list",
+    "account session revoke-all",
     "completion bash",
     "completion fish",
     "completion zsh",
@@ -60,6 +71,7 @@ COMMANDS = [
     "iam who",
     "login",
     "logout",
+    "platform account restore",
     "platform operations",
     "platform reset",
     "platform serve",

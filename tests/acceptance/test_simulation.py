@@ -51,6 +51,14 @@ def test_S03_what_is_asked_has_to_be_said(desk: Desk, flag: str) -> None:
     assert flag in desk.refused(2, "simulate", *words[: at + 1], "", *words[at + 2 :])
 
 
+def test_S08_a_target_of_another_service_is_a_wrong_value_for_every_command(desk: Desk) -> None:
+    asked = ("--operation", READ, "--target", "frn:storage:*:*:buckets/b")
+    for words in (("simulate", "--document", text(allow("*")), *asked), ("who", *asked)):
+        said = desk.refused(2, *words)
+        assert "target" in said
+        assert "of compute" in said
+
+
 def test_S05_trying_is_not_kept(own_desk: Desk) -> None:
     desk = own_desk
     desk.attach(desk.policy(allow("*")), "api_key", KEYS["terraform"])

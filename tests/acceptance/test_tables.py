@@ -10,6 +10,7 @@ from tests.terminal import Program
 
 DEPLOYERS = "142c8364-7806-4577-93e7-83e7eb04b39b"
 CHECKOUT = "47eaa099-2cb6-416d-86dc-283cf0480ff9"
+COMPUTE_ALL = "42a68fec-c75a-43c4-8d0d-866b16519537"
 OWNER_ID = "dfb359ee-cc3a-4c40-8c3e-0826d45751a4"
 
 
@@ -34,6 +35,7 @@ def printed(home: Home, columns: int, *words: str) -> str:
         (("tenant", "list", "--all"), WEB_SHOP, "Aurora Labs"),
         (("iam", "group", "list"), DEPLOYERS, "What rolls out"),
         (("iam", "group", "member", "list", DEPLOYERS), CHECKOUT, "workload_identity"),
+        (("account", "api-key", "list"), COMPUTE_ALL, "deploy-pipeline"),
     ],
 )
 def test_a_table_fits_80_columns_keeps_ids_and_is_whole_in_a_pipe(
@@ -54,3 +56,4 @@ def test_no_id_is_ever_cut(signed_in: Home, columns: int) -> None:
     assert WEB_SHOP in printed(signed_in, columns, "tenant", "list", "--all")
     assert DEPLOYERS in printed(signed_in, columns, "iam", "group", "list", "-o", "wide")
     assert OWNER_ID in printed(signed_in, columns, "whoami")
+    assert COMPUTE_ALL in printed(signed_in, columns, "account", "api-key", "list")

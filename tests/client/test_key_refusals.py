@@ -21,6 +21,14 @@ def test_a_key_whose_answer_was_lost_is_named_with_what_to_do() -> None:
     assert error.hint.startswith("frost account api-key delete k-1")
 
 
+def test_a_request_without_an_answer_may_have_made_a_key() -> None:
+    for code, expected in (("UNREACHABLE", "see: frost account api-key list"), ("NOT_LISTENING", "h")):
+        error = FrostError("no answer within 60 s", code=code, hint="h", exit_code=Exit.UNREACHABLE)
+        with pytest.raises(FrostError), key_refusals.explained(None):
+            raise error
+        assert error.hint.endswith(expected)
+
+
 def test_a_new_key_beside_an_old_one_that_could_not_be_revoked_is_told() -> None:
     error = FrostError("nobody listens", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
     with pytest.raises(FrostError), key_refusals.still_active("k-1"):

@@ -75,3 +75,8 @@ def test_what_an_operation_depends_on_is_said_in_the_wide_table() -> None:
     by = {"kind": "policy", "constraints": [{"operator": "equals", "key": "frn:region", "values": ["x"]}]}
     taken = {"kind": "policy", "targets": ["frn:a:*:*:b/c"]}
     assert named(ACCESS, {"by": [by], "deniedBy": [taken]})["When"] == "equals frn:region x; not frn:a:*:*:b/c"
+
+
+def test_of_very_many_ways_the_first_are_named_and_the_rest_counted() -> None:
+    assert paths_text([{"type": "direct"}, GROUP_PATH], 2) == "directly and via group ops"
+    assert paths_text([GROUP_PATH, GROUP_PATH], 25) == "via groups ops, ops and 23 more"

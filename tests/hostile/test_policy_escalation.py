@@ -310,10 +310,16 @@ PLANTED = {
 
 def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
     """Generated over the table of rules: each refusal is the same with and without what could be taken for facts."""
-    from service.access.authority import RULES
+    from service.access.table import RULES
 
     query = "&".join(f"{name}={json.dumps(value).strip(chr(34))}" for name, value in PLANTED.items())
-    ids = {"tenant_id": WEB_SHOP, "organization_id": AURORA, "key_id": KEYS["terraform"], "version": "1"}
+    ids = {
+        "tenant_id": WEB_SHOP,
+        "organization_id": AURORA,
+        "key_id": KEYS["terraform"],
+        "version": "1",
+        "kind": "instance",
+    }
     asked = 0
     for (method, path), rule in RULES.items():
         if rule.local or rule.who == "anyone" or rule.scope_of is None:

@@ -1,6 +1,8 @@
 """The application in this process, without a server: where a test must count what it asks of the database."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,27 @@ from sqlalchemy import event, insert
 from service.access import keys
 from service.app import create_app
 from service.db import tables
+from service.db.engine import Database
 from service.platform import Platform
 from service.settings import from_arguments
+
+READ_ONLY = {"sqlite": "PRAGMA query_only=ON", "postgresql": "SET default_transaction_read_only=on"}
+
+
+@contextmanager
+def every_connection(database: Database, statement: dict[str, str]) -> Iterator[None]:
+    """Said on each connection before it is used."""
+
+    def say(driver_connection: Any, *_: object) -> None:
+        cursor = driver_connection.cursor()
+        cursor.execute(statement[database.kind])
+        cursor.close()
+        if database.kind == "postgresql":
+            driver_connection.commit()
+
+    event.listen(database.engine, "checkout", say)
+    yield
+    event.remove(database.engine, "checkout", say)
 
 
 class Inside:

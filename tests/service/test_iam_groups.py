@@ -98,6 +98,28 @@ def test_o41_a_stale_write_is_refused_with_what_is_there_now(iam: Iam) -> None:
     assert iam.ask("DELETE", f"/iam/groups/{group}", if_match='"2"').status == 204
 
 
+def test_a_stale_write_names_what_differs_from_the_version_it_was_made_from(iam: Iam) -> None:
+    called = name()
+    group = iam.group(called, description="one")
+    for body in ({"description": "two"}, {"name": name()}, {"name": called}, {"description": "three"}):
+        assert iam.ask("PATCH", f"/iam/groups/{group}", body).status == 200
+
+    def changed(version: int) -> list[str]:
+        answer = iam.ask("DELETE", f"/iam/groups/{group}", if_match=f'"{version}"')
+        assert code(answer) == (412, "STALE_VERSION")
+        found: list[str] = details(answer)["changed"]
+        return found
+
+    # Version 3 alone had another name; of a version that never was nothing can be said.
+    assert [changed(version) for version in (1, 2, 3, 4)] == [
+        ["description"],
+        ["description"],
+        ["description", "name"],
+        ["description"],
+    ]
+    assert changed(9) == []
+
+
 def test_r14_r15_deleting_takes_membership_and_attachments_and_leaves_the_rest(iam: Iam) -> None:
     group, policy = iam.group(name()), iam.policy("p", allow("organizations:*"))
     assert iam.add(group, "api_key", KEYS["tenant-writer"]).status == 204

@@ -99,6 +99,23 @@ def test_s14_s15_an_address_decides_and_when_it_is_missing_its_flag_is_named(iam
     assert (shut["reason"], shut["missing"]) == ("explicit_deny", [{"key": "frn:sourceIp", "flag": "--source-ip"}])
 
 
+def test_a_target_of_another_service_than_the_operations_is_refused_saying_which_was_expected(iam: Iam) -> None:
+    """No such request can be made: an answer about it, "allowed" above all, would be about nothing."""
+    bucket = "frn:storage:*:*:buckets/b"
+    asked = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": bucket}
+    for answer in (
+        iam.ask("POST", "/iam/simulate", asked),
+        iam.ask("POST", "/iam/who", {"operation": READ, "target": bucket}),
+    ):
+        assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "target")
+        assert "of compute" in answer.json()["error"]["message"]
+    assert simulate(iam, allow("*"), target="frn:*:*:*:instances/i-1")["decision"] == "allowed"
+    # A map is of every service's operations; on a bucket only those of its own are done.
+    answer = iam.ask("POST", "/iam/coverage", {"documentText": asked["documentText"], "targets": [bucket]})
+    effective = {one["service"]: one["effective"] for one in answer.json()["targets"][0]["services"]}
+    assert {name for name, many in effective.items() if many} == {"storage"}
+
+
 def test_s17_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam) -> None:
     for rule in (
         allow("compute:*", equals={"frn:region": "fi-hel-1"}),

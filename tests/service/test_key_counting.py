@@ -2,17 +2,16 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from service.access import keys
 from service.access.ratelimit import TooMany
 from service.db.engine import Database
-from tests.service.inside import Inside
+from tests.service.inside import READ_ONLY, Inside, every_connection
 
 
 def asked(inside: Inside, secret: str) -> int:
@@ -23,22 +22,6 @@ def asked(inside: Inside, secret: str) -> int:
     return 200
 
 
-@contextmanager
-def every_connection(database: Database, statement: dict[str, str]) -> Any:
-    """Said on each connection before it is used."""
-
-    def say(driver_connection: Any, *_: object) -> None:
-        cursor = driver_connection.cursor()
-        cursor.execute(statement[database.kind])
-        cursor.close()
-        if database.kind == "postgresql":
-            driver_connection.commit()
-
-    event.listen(database.engine, "checkout", say)
-    yield
-    event.remove(database.engine, "checkout", say)
-
-
 def test_requests_that_come_at_the_same_instant_are_each_counted(inside: Inside) -> None:
     secret = inside.stored_key(rate_limit=25)
     with ThreadPoolExecutor(16) as threads:
@@ -47,8 +30,7 @@ def test_requests_that_come_at_the_same_instant_are_each_counted(inside: Inside)
 
 def test_a_database_that_takes_no_changes_still_knows_its_keys(inside: Inside) -> None:
     secret = inside.stored_key(rate_limit=1)
-    read_only = {"sqlite": "PRAGMA query_only=ON", "postgresql": "SET default_transaction_read_only=on"}
-    with every_connection(inside.platform.database, read_only):
+    with every_connection(inside.platform.database, READ_ONLY):
         assert [asked(inside, secret) for _ in range(3)] == [200, 200, 200]
 
 
@@ -63,3 +45,18 @@ def test_a_request_that_could_not_be_counted_for_another_reason_does_not_pass(in
         with pytest.raises(DBAPIError):
             asked(inside, secret)
     other.close()
+
+
+@pytest.mark.parametrize(("seconds", "writes"), [(None, 1), (0, 0), (55, 0), (65, 1)])
+def test_a_last_use_that_is_stored_costs_no_write_inside_the_minute(
+    inside: Inside, seconds: int | None, writes: int
+) -> None:
+    used = None if seconds is None else datetime.now(UTC) - timedelta(seconds=seconds)
+    secret = inside.stored_key(rate_limit=600, last_used_at=used)
+    inside.forget()
+    assert asked(inside, secret) == 200
+    assert sum(statement.startswith("UPDATE api_keys") for statement in inside.statements) == writes
+    inside.forget()
+    assert asked(inside, secret) == 200
+    # One look, and one statement that counts it: what a request of a key costs.
+    assert [statement.split()[0] for statement in inside.statements] == ["SELECT", "INSERT"]

@@ -45,6 +45,12 @@ def test_the_revision_this_program_expects_is_the_newest_one() -> None:
     assert ScriptDirectory(str(migrate.MIGRATIONS)).get_heads() == [migrate.HEAD]
 
 
+def test_the_way_is_forward_only() -> None:
+    """An older program refuses a newer database; a way back that nobody goes would only look like one."""
+    revisions = ScriptDirectory(str(migrate.MIGRATIONS)).walk_revisions()
+    assert not [one.revision for one in revisions if hasattr(one.module, "downgrade")]
+
+
 def test_a_database_that_is_up_to_date_does_not_load_alembic(database_url: str) -> None:
     program = (
         "import sys; from service.db.engine import Database; from service.db import migrate;"
@@ -81,7 +87,7 @@ INSERT INTO api_keys
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("revision", ["0001", "0002"])
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003"])
 def test_a_database_of_an_older_version_is_brought_up_with_all_that_is_in_it(
     kind: str, revision: str, new_database_url: NewUrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -280,6 +280,18 @@ def test_a_resource_that_cannot_be_is_not_made(platform: Running, members: dict[
     assert code(platform.ask("POST", kind("instance"), as_=OWNER, body=NEW | members)) == (400, "INVALID_INPUT")
 
 
+@pytest.mark.parametrize("change", [{"tags": {"": "x"}}, {"tags": {"env": "p" * 256}}, {"name": "\n"}, {}])
+def test_a_change_that_cannot_be_is_refused_before_anything_is_decided_by_it(
+    platform: Running, change: dict[str, Any]
+) -> None:
+    """As with a new resource: conditions on tags see only such as a resource can carry."""
+    elsewhere = kind("instance", ELSEWHERE, tenant=STAGING)
+    well_formed = platform.ask("PATCH", elsewhere, as_=REGIONAL, body={"tags": {"env": "dev"}})
+    assert code(well_formed) == (403, "INSUFFICIENT_PERMISSIONS")
+    for person in (OWNER, REGIONAL):
+        assert code(platform.ask("PATCH", elsewhere, as_=person, body=change)) == (400, "INVALID_INPUT")
+
+
 def test_pages_hold_only_what_may_be_listed_and_reach_the_end(platform: Running) -> None:
     seen: list[str] = []
     cursor, path = "", kind("instance") + "?limit=20"

@@ -10,6 +10,7 @@ from sqlalchemy import event
 from service.access import sessions
 from service.access.caller import Caller
 from service.db.engine import Database
+from tests.service.inside import READ_ONLY, every_connection
 from tests.service.issuing import MEMBER, NOW, Issuing, claims_of
 
 
@@ -97,6 +98,14 @@ def test_last_seen_moves_at_most_once_a_minute_and_requests_write_nothing_else(i
     finally:
         event.remove(issuing.database.engine, "before_cursor_execute", note)
     assert issuing.session(session_id).last_seen_at == issuing.clock.now()
+
+
+def test_a_database_that_takes_no_changes_still_knows_its_sessions(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    issuing.clock.forward(minutes=2)
+    with every_connection(issuing.database, READ_ONLY):
+        assert issuing.accepted(tokens["access_token"])
+    assert issuing.session(claims_of(tokens["access_token"])["sid"]).last_seen_at == NOW
 
 
 def test_no_request_that_began_after_the_end_is_let_in(issuing: Issuing) -> None:

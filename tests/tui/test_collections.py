@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
+from client.records import Record
 from tui import collections
 from tui.collections import KEPT, Collections
 from tui.following import Work
@@ -22,7 +23,7 @@ class Slow:
     """Pages by tenant, each handed over when `let` is called for its tenant."""
 
     def __init__(self) -> None:
-        self.pages: dict[str, list[Sequence[dict[str, Any]] | FrostError]] = {}
+        self.pages: dict[str, list[Sequence[Record] | FrostError]] = {}
         self.gates: dict[str, asyncio.Semaphore] = {}
         self.told: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
@@ -37,7 +38,7 @@ class Slow:
         if work is not None:
             self.tasks[name] = asyncio.ensure_future(work())
 
-    async def read(self, _client: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[dict[str, Any]]]:
+    async def read(self, _client: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
         for page in self.pages[tenant]:
             await self.gates.setdefault(tenant, asyncio.Semaphore(0)).acquire()
             if isinstance(page, FrostError):
@@ -54,7 +55,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     slow = Slow()
-    monkeypatch.setitem(collections.READ, "groups", slow.read)  # type: ignore[arg-type]
+    monkeypatch.setitem(collections.READ, "groups", slow.read)
     return slow
 
 
@@ -72,6 +73,17 @@ async def test_a_first_reading_shows_its_rows_as_the_pages_come(slow: Slow) -> N
     await slow.let(ONE, 2)
     assert names(slow, ONE) == ["a", "b"]
     assert (rows.known, rows.words) == (True, "")
+
+
+async def test_of_a_list_that_is_cut_is_said_how_many_there_are(slow: Slow) -> None:
+    slow.pages[ONE] = [collections.First([{"id": "a"}, {"id": "b"}], 1_234)]
+    rows = slow.lists.read("groups", ONE)
+    await slow.let(ONE, 2)
+    assert (names(slow, ONE), rows.words) == (["a", "b"], "the first of 1,234")
+    slow.pages[ONE] = [collections.First([{"id": "a"}], 1)]
+    slow.lists.read("groups", ONE)
+    await slow.let(ONE, 2)
+    assert rows.words == ""
 
 
 async def test_a_later_reading_keeps_the_old_rows_until_the_last_page(slow: Slow) -> None:

@@ -1,6 +1,7 @@
 """Where keys go in the editor: the text, the form, the panel, what is only looked at, and the ways out."""
 
 import pytest
+from textual.widgets._toast import Toast
 
 from tests.homes import Home
 from tests.tui.editing import document, editing, rule
@@ -135,3 +136,13 @@ async def test_what_may_have_been_meant_is_there_to_its_end_at_80_by_24(
         said = " ".join(line.strip() for line in it.ui.text.splitlines()[-5:-1])
         meant = it.editor.found.problems[0]["suggestions"]
         assert f"did you mean {' or '.join(meant)}?" in said
+
+
+async def test_at_80_by_24_a_message_does_not_cover_the_verdict(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with editing(shared, monkeypatch, size=(80, 24)) as it:
+        it.editor.toast("something was done")
+        await it.until(lambda: it.editor.query(Toast), "a message")
+        await it.ui.pilot.pause()
+        strip = it.editor.query_one("#strip")
+        assert strip.region.height == 2
+        assert not any(toast.region.overlaps(strip.region) for toast in it.editor.query(Toast))

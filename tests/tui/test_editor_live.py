@@ -38,6 +38,17 @@ async def test_without_a_rule_that_matches_the_nearest_one_is_named_with_what_fa
         await it.expect("✓ ALLOWED")
 
 
+async def test_a_target_of_another_service_than_the_operations_is_a_problem_of_the_field(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule("*"))) as it:
+        await it.ask(operation=READ, target="frn:storage:*:*:buckets/b")
+        await it.expect("! Target: its service is compute")
+        await it.ask(operation="storage:buckets:read")
+        await it.until(lambda: not it.editor.form.problems, "the field to be good")
+        await it.expect("✓ ALLOWED")
+
+
 async def test_unknown_tags_no_tags_and_tags_are_three_different_requests(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,21 @@ def test_fields_are_checked_as_they_are_typed(name: str, value: str, wrong: bool
     assert bool(request.problem(name, value, frozenset(NAMES))) is wrong
 
 
+@pytest.mark.parametrize(
+    ("operation", "target", "wrong"),
+    [
+        ("compute:instances:read", "frn:compute:*:*:instances/i", False),
+        ("compute:instances:read", "frn:*:*:*:instances/i", False),
+        ("compute:instances:read", "frn:storage:*:*:buckets/b", True),
+        ("", "frn:storage:*:*:buckets/b", False),
+    ],
+)
+def test_the_service_of_a_target_is_the_operations(operation: str, target: str, wrong: bool) -> None:
+    said = request.problem("target", target, operation=operation)
+    assert ("compute" in said) is wrong
+    assert len(f"! Target: {said}") <= ROOM
+
+
 def test_unknown_none_and_a_value_are_three_different_facts() -> None:
     assert "requestTags" not in request.read({"requestTags": ""}).facts
     assert request.read({"requestTags": "none"}).facts["requestTags"] == {}

@@ -179,13 +179,16 @@ class RequestForm(Widget):
             return
         self.values[name] = event.value
         self._check(name)
+        if name == "operation":
+            self._check("target")
         if event.input.has_focus:
             self.touched = True
             wrote = len(event.value) > len(before) and name != "asAuthor"
             self.post_message(self.Typed(name, event.input, wrote=wrote))
 
     def _check(self, name: str) -> None:
-        problem = request.problem(name, self.values.get(name, ""), self.catalogue)
+        operation = self.values.get("operation", "")
+        problem = request.problem(name, self.values.get(name, ""), self.catalogue, operation=operation)
         if problem:
             self.problems[name] = problem
         else:

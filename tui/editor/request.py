@@ -58,8 +58,12 @@ class Request:
     as_author: bool = False
 
 
-def problem(name: str, value: str, catalogue: Collection[str] = ()) -> str:
-    """Why a value cannot be used; empty when it can. Without a catalogue any operation name will do."""
+def problem(name: str, value: str, catalogue: Collection[str] = (), *, operation: str = "") -> str:
+    """Why a value cannot be used; empty when it can. Without a catalogue any operation name will do.
+
+    Args:
+        operation: The one of the same request, whose service is also the target's.
+    """
     value = value.strip()
     if not value:
         return ""
@@ -67,7 +71,7 @@ def problem(name: str, value: str, catalogue: Collection[str] = ()) -> str:
         case "operation":
             return _operation_problem(value, catalogue)
         case "target":
-            return _target_problem(value)
+            return _target_problem(value, operation.strip().partition(":")[0])
         case "principalType":
             return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else ", ".join(PRINCIPAL_TYPES)
         case "region":
@@ -96,14 +100,16 @@ def _operation_problem(value: str, catalogue: Collection[str]) -> str:
     return "" if not catalogue or value in catalogue else "the catalogue has no such operation"
 
 
-def _target_problem(value: str) -> str:
+def _target_problem(value: str, service: str) -> str:
     if value == "*":
         return ""
     parts = value.split(":", 4)
     if len(parts) != 5 or parts[0] != "frn" or not all(parts):
         return "* or frn:service:region:tenant:type/id"
     kind, slash, rest = parts[4].partition("/")
-    return "" if parts[4] == "*" or (slash and kind and rest) else "its last part is type/id"
+    if parts[4] != "*" and not (slash and kind and rest):
+        return "its last part is type/id"
+    return f"its service is {service}, or *" if service and parts[1] not in ("*", service) else ""
 
 
 def _tags_problem(value: str) -> str:

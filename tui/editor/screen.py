@@ -109,6 +109,9 @@ class PolicyEditor(Screen[Saved | None]):
     }
     """
 
+    # Above the verdict, which the messages of every screen would cover.
+    CSS = "PolicyEditor.-normal ToastRack { margin-bottom: 4; }"
+
     def __init__(
         self,
         workspace: Workspace,

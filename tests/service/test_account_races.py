@@ -1,0 +1,195 @@
+"""What is made while its maker is deleted or signed out everywhere is not left behind. hostile A15, A16; checklist E02
+
+One side of each race is a transaction of the test's own that stays open until the other side had time to begin.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import Connection, insert, select
+
+from service.access import keys, sessions
+from service.account import deletion, key_store, store
+from service.db.engine import Database
+from service.db.tables import api_keys, device_codes, tenants, users
+from service.errors import Refusal
+from service.issuer.store import take_device_code
+from tests.service.access import code
+from tests.service.account import Key, keys_of
+from tests.service.conftest import KINDS
+from tests.service.running import MEMBER, VIEWER, WEB_SHOP, Running
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+# Long enough for a request to be let in and to reach the row it has to wait for.
+MEANWHILE_SECONDS = 0.7
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+@contextmanager
+def meanwhile(database: Database) -> Iterator[tuple[Connection, Callable[..., Future[None]]]]:
+    """An open transaction, and what begins another one that ends after it."""
+    with ThreadPoolExecutor(1) as thread, database.write() as connection:
+
+        def begin(work: Callable[[Connection], object]) -> Future[None]:
+            def run() -> None:
+                with database.write() as other:
+                    work(other)
+
+            return thread.submit(run)
+
+        yield connection, begin
+        time.sleep(MEANWHILE_SECONDS)
+
+
+def live_keys(database: Database, email: str) -> list[str]:
+    with database.read() as connection:
+        theirs = select(api_keys.c.id).join(users).where(users.c.email == email, api_keys.c.revoked_at.is_(None))
+        return list(connection.scalars(theirs))
+
+
+@pytest.mark.parametrize(("person", "rotates"), [(MEMBER, False), (VIEWER, True)])
+def test_a_key_asked_for_while_its_maker_is_deleted_is_not_made(platform: Running, person: str, rotates: bool) -> None:
+    key, database = Key(platform, "compute:read", person=person), Database(platform.database_url)
+    path, body = (f"{key.path}/rotate", {}) if rotates else (keys_of(), {"name": "late", "scopes": ["compute:read"]})
+    with ThreadPoolExecutor(1) as thread:
+        with database.write() as connection:
+            deletion.delete(connection, key.made["creatorId"], datetime.now(UTC))
+            answer = thread.submit(platform.ask, "POST", path, as_=person, body=body)
+            time.sleep(MEANWHILE_SECONDS)
+        assert code(answer.result()) == (401, "AUTHENTICATION_REQUIRED")
+    assert live_keys(database, person) == []
+    database.close()
+
+
+def test_a_second_deletion_does_not_move_the_first(platform: Running) -> None:
+    person, database = "regional@aurora.example", Database(platform.database_url)
+    first = datetime.now(UTC) - timedelta(seconds=5)
+    user_id = platform.get("/api/v1/me", as_=person).json()["id"]
+    with ThreadPoolExecutor(1) as thread:
+        with database.write() as connection:
+            deletion.delete(connection, user_id, first)
+            answer = thread.submit(platform.ask, "DELETE", "/api/v1/me", as_=person)
+            time.sleep(MEANWHILE_SECONDS)
+        assert code(answer.result()) == (401, "AUTHENTICATION_REQUIRED")
+    with database.read() as connection:
+        assert connection.scalar(select(users.c.deleted_at).where(users.c.id == user_id)) == first
+    database.close()
+
+
+@pytest.fixture
+def person(database: Database) -> str:
+    """Somebody with a tenant, an approved sign-in and nothing else."""
+    with database.write() as connection:
+        connection.execute(insert(users).values(id="u", email="u@x.example", name="u", created_at=NOW))
+        connection.exec_driver_sql("INSERT INTO organizations (id, name, slug, created_at) VALUES ('o', 'o', 'o', 1)")
+        names = {"id": WEB_SHOP, "organization_id": "o", "display_name": "t", "slug": "t", "status": "active"}
+        times = {"default_tags": {}, "created_at": NOW, "updated_at": NOW}
+        connection.execute(insert(tenants).values(names | times))
+        approved = {"device_code_hash": "d", "user_code": "c", "status": "approved", "user_id": "u"}
+        asked = {"client_id": "frost-cli", "scope": "", "device": "", "interval": 5}
+        connection.execute(
+            insert(device_codes).values(**approved, **asked, created_at=NOW, expires_at=NOW + timedelta(minutes=10))
+        )
+    return "u"
+
+
+def add_key(connection: Connection, key_id: str = "k") -> str:
+    values = {"id": key_id, "tenant_id": WEB_SHOP, "user_id": "u", "name": "kk", "scopes": [], "rate_limit": 1}
+    times = {"created_at": NOW, "expires_at": NOW + timedelta(days=1)}
+    return key_store.add(connection, b"secret", values | times)
+
+
+def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: Database, person: str) -> None:
+    with meanwhile(database) as (connection, begin):
+        store.hold(connection, person)
+        add_key(connection)
+        done = begin(lambda other: deletion.delete(other, person, NOW))
+    done.result()
+    assert live_keys(database, "u@x.example") == []
+
+
+@pytest.mark.usefixtures("person")
+def test_keys_that_happen_to_begin_alike_are_told_apart_also_when_both_are_being_made(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, free = keys.mint(), keys.mint()
+    minted = iter([taken, taken, taken, free])
+    monkeypatch.setattr(keys, "mint", lambda: next(minted))
+    with meanwhile(database) as (connection, begin):
+        assert add_key(connection, "first") == taken
+        done = begin(lambda other: add_key(other, "second"))
+    done.result()
+    with database.read() as connection:
+        prefixes = {row.id: row.key_prefix for row in connection.execute(select(api_keys))}
+    assert prefixes == {"first": keys.prefix(taken), "second": keys.prefix(free)}
+
+
+def test_a_workload_whose_binding_goes_while_it_asks_is_nobody(database: Database) -> None:
+    with database.read() as connection, pytest.raises(Refusal) as refused:
+        store.workload(connection, "gone")
+    assert refused.value.status_code == 401
+
+
+def alive(database: Database) -> list[str]:
+    with database.read() as connection:
+        return [row.id for row in sessions.active(connection, "u", NOW)]
+
+
+def start(connection: Connection) -> None:
+    arguments = {"issuer": "local", "user_id": "u", "device": "", "place": "", "session_id": "s"}
+    sessions.start(connection, at=NOW, **arguments)
+
+
+def start_outside(connection: Connection) -> None:
+    sessions.start_at_first_sight(
+        connection,
+        issuer="https://idp.example",
+        subject="sid-1",
+        email="u@x.example",
+        signed_in=NOW.timestamp() - 1,
+        place="",
+        request_id="r",
+        at=NOW,
+    )
+
+
+def end_all(connection: Connection) -> None:
+    sessions.end_all(connection, "u", reason="revoked_all", at=NOW)
+
+
+@pytest.mark.usefixtures("person")
+def test_a_sign_in_that_is_just_collected_ends_with_the_others(database: Database) -> None:
+    with meanwhile(database) as (connection, begin):
+        assert take_device_code(connection, "d")
+        start(connection)
+        done = begin(end_all)
+    done.result()
+    assert alive(database) == []
+
+
+@pytest.mark.usefixtures("person")
+def test_an_outside_session_at_first_sight_ends_with_the_others_whoever_is_first(database: Database) -> None:
+    with meanwhile(database) as (connection, begin):
+        start_outside(connection)
+        done = begin(end_all)
+    done.result()
+    assert alive(database) == []
+
+
+@pytest.mark.usefixtures("person")
+def test_no_outside_session_starts_while_all_are_ended(database: Database) -> None:
+    with meanwhile(database) as (connection, begin):
+        end_all(connection)
+        done = begin(start_outside)
+    done.result()
+    assert alive(database) == []

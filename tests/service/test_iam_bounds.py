@@ -1,0 +1,78 @@
+"""What a principal stands on may be very much: it is told in bounded work, in few statements and in bounded space."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Connection
+
+from service.access import standing
+from service.access.decisions import Compiled, Known
+from service.access.standing import Standing
+from service.db.engine import Database
+from service.iam import effects, policy_store
+from service.policy.catalogue import Catalogue
+from service.policy.document import read
+from service.policy.engine import Engine, grants
+from service.world import catalogue as shipped
+from tests.service.access import KEYS, Iam, allow, deny, document
+from tests.service.running import Running
+
+MORE_THAN_A_STATEMENT_TAKES = 70_000
+
+
+def compiled(policies: int, *rules: dict[str, Any]) -> Compiled:
+    """A key that stands on the same rules in a number of policies."""
+    operations = shipped.operations()
+    known = Known(Catalogue(one.name for one in operations), {one.name: one.access_level for one in operations})
+    one = read(json.dumps(document(*rules)), known.catalogue).document
+    engine = Engine(granted for number in range(policies) for granted in grants(one, f"p{number}", f"name {number}"))
+    return Compiled(Standing("api_key", "k", "t", "o", None, ("compute:*",)), known, None, engine)
+
+
+def test_fifty_thousand_rules_are_told_as_soon_whether_each_names_one_operation_or_all() -> None:
+    took = {}
+    for pattern in ("compute:instances:read", "*"):
+        stands = compiled(100, *[allow(pattern)] * 500)
+        begun = time.process_time()
+        found = effects.operations(stands, {})
+        took[pattern] = time.process_time() - begun
+        assert {(one["byTotal"], len(one["by"])) for one in found} == {(50_001, 20)}
+    assert took["*"] < 4 * took["compute:instances:read"]
+
+
+def test_what_gives_and_what_takes_is_counted_for_each_operation() -> None:
+    mixed = compiled(7, allow("compute:*"), allow("compute:*:read"), allow("dns:*"), deny("compute:instances:*"))
+    found = {one["operation"]: one for one in effects.operations(mixed, {})}
+    assert not [name for name in found if not name.startswith("compute:")]
+    counts = {name: (one["byTotal"], len(one["by"]), one["deniedByTotal"]) for name, one in found.items()}
+    assert counts["compute:instances:read"] == (1 + 14, 15, 7)
+    assert counts["compute:instances:start"] == (1 + 7, 8, 7)
+    assert counts["compute:images:read"] == (1 + 14, 15, 0)
+    assert [one.get("policyName") for one in found["compute:images:read"]["by"][:3]] == [None, "name 0", "name 0"]
+    assert [one["ruleIndex"] for one in found["compute:images:read"]["by"][1:3]] == [0, 1]
+
+
+@pytest.mark.parametrize("asked", [standing.documents, policy_store.held], ids=["documents", "policies"])
+def test_more_policies_than_a_statement_takes_are_read(
+    database: Database, asked: Callable[[Connection, str, list[str]], Any]
+) -> None:
+    ids = [str(uuid4()) for _ in range(MORE_THAN_A_STATEMENT_TAKES)]
+    with database.read() as connection:
+        assert not asked(connection, str(uuid4()), ids)
+
+
+def test_the_ways_in_which_a_policy_reaches_a_principal_are_the_first_and_counted(own: Running) -> None:
+    iam, key = Iam(own), KEYS["tenant-writer"]
+    policy = iam.policy("p", allow("compute:*"))
+    for number in range(25):
+        group = iam.group(f"group {number:02}")
+        assert iam.add(group, "api_key", key).status == 204
+        assert iam.attach(policy, "group", group).status == 204
+    found = iam.get(f"/iam/access?principalType=api_key&principalId={key}")
+    (held,) = found["policies"]
+    assert [one["name"] for one in held["paths"]] == [f"group {number:02}" for number in range(20)]
+    assert held["pathsTotal"] == 25

@@ -1,0 +1,83 @@
+"""Every page is read along an index in its order, from its cursor on: the last one takes no longer than the first."""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Connection, event
+
+from service.db.engine import Database, Record
+from service.iam import group_store, policy_store, principal_store
+
+Read = Callable[[Connection], Sequence[Record]]
+
+TENANT, PARENT, AT = str(uuid4()), str(uuid4()), datetime(2026, 1, 1, tzinfo=UTC)
+MADE, MEMBER = (AT, str(uuid4())), (AT, "workload_identity", str(uuid4()))
+
+PAGES: dict[str, tuple[str, int, Read]] = {
+    "attachments": (
+        "ix_policy_attachments_attached",
+        3,
+        lambda connection: policy_store.attachment_page(connection, TENANT, PARENT, None, MEMBER, 50),
+    ),
+    "members": (
+        "ix_group_members_added",
+        3,
+        lambda connection: group_store.member_page(connection, TENANT, PARENT, MEMBER, 50),
+    ),
+    "policies": (
+        "ix_policies_tenant_made",
+        2,
+        lambda connection: policy_store.page(connection, TENANT, None, None, MADE, 50),
+    ),
+    "groups": (
+        "ix_groups_tenant_made",
+        2,
+        lambda connection: group_store.page(connection, TENANT, None, MADE, 50),
+    ),
+    "bindings": (
+        "ix_workload_identities_tenant_made",
+        2,
+        lambda connection: principal_store.identity_page(connection, TENANT, MADE, 50),
+    ),
+}
+
+
+def plan_of(database: Database, read: Read) -> list[str]:
+    """How the database would find the rows, one step a line."""
+    seen: list[tuple[str, Any]] = []
+
+    def remember(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
+        seen.append((statement, parameters))
+
+    with database.read() as connection:
+        event.listen(database.engine, "before_cursor_execute", remember)
+        read(connection)
+        event.remove(database.engine, "before_cursor_execute", remember)
+        ((statement, parameters),) = [one for one in seen if one[0].startswith("SELECT")]
+        if database.kind == "sqlite":
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            return [row.detail for row in plan]
+        # Of tables without rows every other plan is as good.
+        for other in ("sort", "seqscan", "bitmapscan"):
+            connection.exec_driver_sql(f"SET LOCAL enable_{other} = off")
+        return list(connection.exec_driver_sql(f"EXPLAIN {statement}", parameters).scalars())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_read_along_an_index_from_its_cursor_on(database: Database, page: str) -> None:
+    index, columns, read = PAGES[page]
+    plan = plan_of(database, read)
+    assert not [step for step in plan if "TEMP B-TREE" in step or re.search(r"\bSort\b", step)]
+    if database.kind == "sqlite":
+        (step,) = [step for step in plan if index in step]
+        first, *more = re.search(r"\((\w+)=\? AND \((.*)\)>\((.*)\)\)", step).groups()  # type: ignore[union-attr]
+        assert first.endswith("_id")
+        assert [len(one.split(",")) for one in more] == [columns, columns]
+    else:
+        place = next(number for number, step in enumerate(plan) if f"using {index} " in step)
+        assert "Index Cond" in plan[place + 1]
+        assert "ROW(" in plan[place + 1]
