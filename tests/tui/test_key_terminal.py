@@ -1,0 +1,45 @@
+"""A key made in a real terminal: its secret goes to the clipboard, and nothing of it is left behind."""
+
+import base64
+import sys
+
+from tests.homes import Home
+from tests.leaks import secrets_in
+from tests.terminal import Program
+
+
+def test_I08_the_secret_goes_to_the_clipboard_and_is_left_neither_on_the_screen_nor_in_its_scroll_back(
+    demo: Home,
+) -> None:
+    env = demo.environment({"COLORTERM": "truecolor"})
+    program = Program([sys.executable, "-m", "tui"], 80, 24, env=env, inherit=False)
+    try:
+        program.wait_for("Web Shop", 40)
+        program.wait_for("connected")
+        program.press("6")
+        program.wait_for("compute-all")
+        program.press("n")
+        program.wait_for("compute:read")
+        program.press(*"night", "tab", "tab", "tab", "tab", "tab", "down", "space")
+        program.wait_for("1 chosen")
+        program.press("ctrl+s")
+        program.wait_for("shown only now")
+        (secret,) = secrets_in(program.text.encode())
+        program.until_quiet(0.3, 3)
+        program.press("y")
+        program.wait_for("Copied to the clipboard")
+        assert b"\x1b]52;c;" + base64.b64encode(secret.encode()) in program.raw()
+        program.press("escape")
+        program.wait_for("17 API keys")
+        program.until_quiet(0.3, 3)
+        assert secret not in program.text
+        before, _, inside = program.raw().partition(b"\x1b[?1049h")  # a screen of its own has no scroll-back
+        assert inside
+        assert secret.encode() not in before
+        assert b"\x1b[?1049l" not in inside
+        program.press("q")
+        program.wait_end()
+        assert secret.encode() not in program.raw().partition(b"\x1b[?1049l")[2]
+    finally:
+        if program.alive:
+            program.close()
