@@ -82,7 +82,7 @@ def _elsewhere(frame: "FrameScreen", door: places.Door) -> Iterator[Entry]:
 
 
 def _records(frame: "FrameScreen", words: list[str]) -> Iterator[Entry]:
-    """The groups and policies of the tenant that a search finds, as far as they were read."""
+    """The groups and policies of the tenant and the caller's keys that a search finds, as far as they were read."""
     for place, title, action in (("policies", "Edit policy", "policies.edit"), ("groups", "Open group", "groups.open")):
         rows = frame.workspace.collections.rows(place, frame.workspace.tenant_id).records if words else ()
         found = [row for row in rows if any(word in str(row["name"]).casefold() for word in words)]
@@ -90,6 +90,10 @@ def _records(frame: "FrameScreen", words: list[str]) -> Iterator[Entry]:
             run = partial(_entered, frame, f"{action} {row['id']}")
             about = cut(safe(row.get("description") or ""), 30)
             yield Entry(f"{title} {cut(safe(row['name']), 40)}", "", about, run)
+    keys = frame.workspace.collections.rows("own keys", "").records if words else ()
+    for key in [row for row in keys if any(word in str(row["name"]).casefold() for word in words)][:TENANTS]:
+        run = partial(_entered, frame, f"api-keys id:{key['id']}")
+        yield Entry(f"Show API key {cut(safe(key['name']), 40)}", "", cut(safe(key.get("tenantName", "")), 30), run)
 
 
 def _entered(frame: "FrameScreen", line: str) -> None:

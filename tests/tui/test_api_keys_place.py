@@ -189,3 +189,37 @@ async def test_K44_with_an_api_key_the_places_say_that_a_person_is_needed(
         await ui.expect("Works with  API key, ends", "Scopes      organizations:read", "Aurora Labs")
         await ui.press("delete")
         await ui.expect_toast("Delete account: this context works with an API key")
+
+
+async def test_a_name_full_of_markup_stands_in_every_dialog_as_it_is(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await ui.press("6")
+        await ui.expect(EVIL)
+        await ui.cursor_on(EVIL)
+        for press, words in (
+            ("e", f"Change API key {EVIL} in Staging"),
+            ("o", f"Rotate {EVIL}"),
+            ("v", "Revoke API key?"),
+            ("delete", "Delete API key?"),
+        ):
+            await ui.press(press)
+            await ui.expect(words, "[/x] nightly")
+            await ui.press("escape")
+            await ui.until(lambda words=words: words not in ui.text, "the dialog gone")  # type: ignore[misc]
+        assert ui.app.is_running
+
+
+async def test_the_palette_finds_a_key_by_its_name(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("6")
+        await ui.expect("status-page")
+        await ui.press("1")
+        await ui.expect("Data Lake")
+        await ui.press("ctrl+p")
+        await ui.type("status-p")
+        await ui.expect("Show API key status-page")
+        await ui.press(ENTER)
+        await ui.expect("1 of 16")
+        assert ui.under_cursor == "status-page"

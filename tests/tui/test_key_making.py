@@ -150,7 +150,7 @@ async def test_K24_a_date_of_ones_own_is_the_end_of_that_day_here_and_what_is_wr
         ui.app.screen.set_focus(ui.app.screen.query_one("ChoiceLine"))
         await ui.press("right", "tab")
         await ui.type("2027-02-30")
-        await ui.expect("'2027-02-30' is neither a date")
+        await ui.expect("neither a day (YYYY-MM-DD) nor an RFC 3339 timestamp")
         await ui.press(ENTER)
         assert "New API key in" in ui.text
         await ui.press("ctrl+a", "ctrl+k")
@@ -255,7 +255,12 @@ async def test_a_key_rotated_at_once_leaves_the_old_one_revoked(demo: Home, monk
         await ui.expect("Rotate tenant-reader")
         await ui.pilot.pause(0.3)
         await ui.press("left", "left")
-        await ui.expect("revoked as soon as the new one is made", "Cancel", "Rotate  ", "^s rotates · Esc cancels")
+        await ui.expect(
+            "revoked right away: what uses it fails until it is changed",
+            "Cancel",
+            "Rotate  ",
+            "^s rotates · Esc cancels",
+        )
         await ui.press("ctrl+s")
         await ui.expect("shown only now", "is revoked", "Copy  ", "Leave", "Esc leaves, and it is gone")
         secret = secret_of(ui)

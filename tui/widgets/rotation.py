@@ -28,7 +28,7 @@ OVERLAPS = (
 )
 DAY = 2
 """The place of the overlap that the command takes as well where nothing is said."""
-AT_ONCE = "revoked as soon as the new one is made: what uses it fails until it is changed"
+AT_ONCE = "revoked right away: what uses it fails until it is changed"
 
 
 class Times(NamedTuple):

@@ -76,17 +76,18 @@ def about(record: Record | None) -> str:
     parts = [str(record.get("description") or "A finer scope of the key")]
     lacks = [str(one) for one in record.get("lacks") or ()]
     if not record.get("held", True):
-        parts.append(f"cannot be given, as your role lacks {_named(lacks)}")
-    elif lacks:
-        parts.append(f"ends where your role ends, which lacks {_named(lacks)}")
-    if not record.get("enforced", True):
-        parts.append("no service asks for it, so it allows nothing")
+        parts.append(f"cannot be given: your role lacks {_named(lacks)}")
+    else:
+        if not record.get("enforced", True):
+            parts.append("no service asks for it, so it allows nothing")
+        if lacks:
+            parts.append(f"ends where your role ends, which lacks {_named(lacks)}")
     return "; ".join(parts) + "."
 
 
 def _named(lacks: Sequence[str]) -> str:
-    """The first operations that are lacking; the platform names five at most."""
-    return f"{', '.join(lacks[:2]) or 'all of it'}{' and more' if len(lacks) > 2 else ''}"
+    """One operation that is lacking stands for all of them: the line has little room."""
+    return f"{lacks[0] if lacks else 'all of it'}{' and more' if len(lacks) > 1 else ''}"
 
 
 class ScopeList(RecordTable):

@@ -18,6 +18,7 @@ from tui.widgets.choice_line import ChoiceLine
 from tui.widgets.line_input import LineInput
 
 TYPED = "until"
+WANTED = "a day, which means its end here, or an RFC 3339 timestamp"
 FORMS = "2027-01-31 or 2027-01-31T12:00:00Z"
 
 
@@ -86,8 +87,9 @@ class Until(Vertical):
         """Why there is no instant; empty when there is one."""
         try:
             _ = self.moment
-        except FrostError as error:
-            return error.message
+        except FrostError:
+            typed = self.query_one(LineInput).value.strip()
+            return "neither a day (YYYY-MM-DD) nor an RFC 3339 timestamp" if typed else WANTED
         return ""
 
     @property

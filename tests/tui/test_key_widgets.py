@@ -1,0 +1,143 @@
+"""The parts of the forms of keys: choices on a line, instants, scopes by service, refusals as words."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.widget import Widget
+
+from client.errors import Exit, FrostError
+from tui.key_refusals import Problem, problem
+from tui.widgets.choice_line import ChoiceLine
+from tui.widgets.rotation import AT_ONCE, OVERLAPS
+from tui.widgets.scope_list import about, rows
+from tui.widgets.until import Until
+
+NOW = "2026-11-21T10:05:00Z"
+
+
+class Alone(App[None]):
+    """One widget and nothing else."""
+
+    def __init__(self, make: Callable[[], Widget]) -> None:
+        super().__init__()
+        self.make = make
+
+    def compose(self) -> ComposeResult:
+        yield self.make()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(strip.text.rstrip() for strip in self.screen._compositor.render_strips())
+
+
+async def test_a_choice_is_made_by_keys_and_by_clicks_and_ends_at_the_ends() -> None:
+    app = Alone(lambda: ChoiceLine(["one", "two", "[/x] three"], 1))
+    async with app.run_test() as pilot:
+        line = app.query_one(ChoiceLine)
+        line.focus()
+        assert app.text.startswith("○ one   ● two   ○ [/x] three")
+        await pilot.press("left", "left", "h")
+        assert line.chosen == 0
+        await pilot.press("right", "l", "space", "right")
+        assert line.chosen == 2
+        await pilot.click(ChoiceLine, offset=(9, 0))
+        assert line.chosen == 1
+        await pilot.click(ChoiceLine, offset=(6, 0))  # between two
+        assert line.chosen == 1
+
+
+async def test_an_instant_is_shown_exactly_and_an_own_expiry_that_comes_first_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FROST_CLOCK", NOW)
+    latest = datetime(2026, 11, 23, 10, 5, tzinfo=UTC)
+    app = Alone(lambda: Until("The old one", OVERLAPS, 0, at_once=AT_ONCE, latest=latest))
+    async with app.run_test() as pilot:
+        until = app.query_one(Until)
+        until.line.focus()
+        await pilot.pause()
+        assert until.moment is None
+        assert AT_ONCE in app.text
+        for words, away in (
+            ("2026-11-21 11:05:00Z, in 1h", timedelta(hours=1)),
+            ("2026-11-22 10:05:00Z, in 1d", timedelta(days=1)),
+            ("2026-11-23 10:05:00Z: its own expiry comes first", timedelta(days=7)),
+        ):
+            await pilot.press("right")
+            await pilot.pause()
+            assert words in app.text
+            assert until.moment == until.now + away
+        await pilot.press("right", "tab", *"2026-11-2")
+        await pilot.pause()
+        assert until.problem
+        assert "neither a day (YYYY-MM-DD) nor" in app.text
+        await pilot.press(*"2T08:00:00", "plus", *"01:00")
+        await pilot.pause()
+        assert not until.problem
+        assert until.moment == datetime(2026, 11, 22, 7, tzinfo=UTC)
+        assert "2026-11-22 07:00:00Z, in 20h" in app.text
+
+
+def test_scopes_stand_by_service_and_one_that_is_not_listed_stands_with_its_service() -> None:
+    listed = [{"scope": "dns:read"}, {"scope": "cdn:read"}, {"scope": "dns:write"}]
+    found = rows(listed, ["dns:zones:read", "cdn:read", "other:read"])
+    assert [row["scope"] for row in found] == [
+        *("dns ", "dns:read", "dns:write", "dns:zones:read"),
+        *("cdn ", "cdn:read"),
+        *("other ", "other:read"),
+    ]
+    assert [row["scope"] for row in found if row.get("enforced") is False] == ["dns:zones:read", "other:read"]
+    assert len({row["scope"] for row in found}) == len(found)
+
+
+def test_a_scope_says_what_it_permits_what_the_role_lacks_and_what_nothing_enforces() -> None:
+    scope = {"scope": "dns:read", "description": "Read DNS resources", "operations": 5}
+    assert about(scope) == "Read DNS resources."
+    assert about({**scope, "held": False, "lacks": ["a", "b", "c"]}).endswith(
+        "; cannot be given: your role lacks a and more."
+    )
+    assert "ends where your role ends, which lacks a." in about({**scope, "lacks": ["a"]})
+    assert about({**scope, "enforced": False}).endswith("no service asks for it, so it allows nothing.")
+    assert about({"scope": "dns ", "heading": True}) == about(None) == ""
+
+
+def error(code: str, message: str = "as the platform says", **details: Any) -> FrostError:
+    return FrostError(message, code=code, details=details)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (error("INVALID_API_KEY_NAME"), Problem("name", "as the platform says")),
+        (error("INVALID_INPUT", member="rateLimit"), Problem("rate", "as the platform says")),
+        (error("INVALID_INPUT", member="scopes"), Problem("scopes", "as the platform says")),
+        (error("WILDCARD_SCOPE_NOT_ALLOWED", "no", scope="*"), Problem("scopes", "*: no")),
+        (
+            error("SCOPE_EXCEEDS_AUTHOR", scope="dns:write", lacks=["dns:zones:create"]),
+            Problem("scopes", "dns:write: your role does not give all of it, for one dns:zones:create"),
+        ),
+        (
+            error("API_KEY_LIFETIME_EXCEEDS_MAX", latest="2028-11-21T10:05:00Z"),
+            Problem("until", "a key lives at most 2 years: the latest is 2028-11-21T10:05:00Z, or 2028-11-20"),
+        ),
+        (
+            error("API_KEY_EXPIRY_IN_PAST", now="2026-11-21T10:05:00Z"),
+            Problem("until", "that is over: by the platform's clock it is 2026-11-21T10:05:00Z"),
+        ),
+        (error("SOMETHING_NEW"), Problem("", "as the platform says")),
+    ],
+)
+def test_a_refusal_stands_at_the_field_at_fault(
+    refusal: FrostError, told: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    assert problem(refusal) == told
+
+
+def test_a_lost_answer_says_that_a_key_may_be_there_and_a_lost_secret_names_it() -> None:
+    lost = problem(FrostError("no answer", code="X", exit_code=Exit.UNREACHABLE))
+    assert lost == Problem("", "no answer; whether the key was made is seen in the list")
+    assert "key k-1␛ was made" in problem(error("SECRET_ALREADY_SHOWN", apiKeyId="k-1\x1b")).words
