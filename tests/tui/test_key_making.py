@@ -228,7 +228,7 @@ async def test_K37_a_rotated_key_goes_on_until_it_was_said_and_the_new_one_has_i
         await ui.expect("deploy-pipeline")
         await ui.cursor_on("deploy-pipeline")
         await ui.press("o")
-        await ui.expect("Rotate deploy-pipeline", "The new one", "The old one", "● 24 hours", "in 1d", "in 365d")
+        await ui.expect("Rotate deploy-pipeline", "The new one", "The old one", "● 24 h", "in 1d", "in 365d")
         await ui.pilot.pause(0.3)
         await ui.press("left", "ctrl+s")
         await ui.expect("New API key deploy-pipeline", "Old key", "works until", "Taken over")

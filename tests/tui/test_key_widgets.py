@@ -11,6 +11,7 @@ from textual.widget import Widget
 from client.errors import Exit, FrostError
 from tui.key_refusals import Problem, problem
 from tui.widgets.choice_line import ChoiceLine
+from tui.widgets.line_input import LineInput
 from tui.widgets.rotation import AT_ONCE, OVERLAPS
 from tui.widgets.scope_list import about, rows
 from tui.widgets.until import Until
@@ -38,14 +39,14 @@ async def test_a_choice_is_made_by_keys_and_by_clicks_and_ends_at_the_ends() -> 
     async with app.run_test() as pilot:
         line = app.query_one(ChoiceLine)
         line.focus()
-        assert app.text.startswith("○ one   ● two   ○ [/x] three")
+        assert app.text.startswith("○ one  ● two  ○ [/x] three")
         await pilot.press("left", "left", "h")
         assert line.chosen == 0
         await pilot.press("right", "l", "space", "right")
         assert line.chosen == 2
-        await pilot.click(ChoiceLine, offset=(9, 0))
+        await pilot.click(ChoiceLine, offset=(8, 0))
         assert line.chosen == 1
-        await pilot.click(ChoiceLine, offset=(6, 0))  # between two
+        await pilot.click(ChoiceLine, offset=(5, 0))  # between two
         assert line.chosen == 1
 
 
@@ -141,3 +142,13 @@ def test_a_lost_answer_says_that_a_key_may_be_there_and_a_lost_secret_names_it()
     lost = problem(FrostError("no answer", code="X", exit_code=Exit.UNREACHABLE))
     assert lost == Problem("", "no answer; whether the key was made is seen in the list")
     assert "key k-1␛ was made" in problem(error("SECRET_ALREADY_SHOWN", apiKeyId="k-1\x1b")).words
+
+
+async def test_an_instant_that_is_typed_has_room_beside_the_choices_at_80_columns() -> None:
+    app = Alone(lambda: Until("The old one", OVERLAPS, 0))
+    async with app.run_test(size=(74, 5)) as pilot:
+        app.query_one(Until).line.chosen = len(OVERLAPS)
+        await pilot.pause()
+        field = app.query_one(LineInput)
+        assert field.display
+        assert field.size.width >= len("2027-01-31") + 1

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from client.text import safe, width
 
-GAP = 3  # blanks between choices
+GAP = 2  # blanks between choices
 SIGNS = ("○ ", "● ")
 
 

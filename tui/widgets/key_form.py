@@ -54,9 +54,9 @@ class KeyForm(Dialog[Any]):
     ]
     DEFAULT_CSS = """
     KeyForm {
-        & > .dialog { width: 92; padding: 0 2; }
+        & > .dialog { width: 92; padding: 0 2; overflow-y: auto; scrollbar-size-vertical: 1; }
         .key--row { height: 1; }
-        .key--label { width: 15; color: $text-muted; }
+        .key--label { width: 13; color: $text-muted; }
         .key--scopes { margin-top: 1; height: 1; }
         .key--count { width: auto; color: $text-muted; margin-left: 2; }
         .key--about { height: 2; color: $text-muted; }
@@ -84,6 +84,7 @@ class KeyForm(Dialog[Any]):
         self._expires, self._button = expires, button
         self._sending = False
         self._wrong = ""  # the field of the problem that is shown
+        self._wrong_scopes: Sequence[str] = ()
 
     def title_text(self) -> str:
         return self._title
@@ -92,7 +93,7 @@ class KeyForm(Dialog[Any]):
         draft = self._draft
         yield from self._line("Name", "name", draft.name, "2 to 100 characters")
         yield from self._line("Description", "description", draft.description, "none")
-        yield from self._line("Limit a minute", "rate", str(draft.rate_limit), f"{RATE} requests")
+        yield from self._line("Rate limit", "rate", str(draft.rate_limit), f"{RATE} requests a minute")
         if self._expires:
             yield Until("Expires", EXPIRIES, YEAR, id="field-until")
         find = LineInput(placeholder="/ finds: words, !word, role:held", id="field-find")
@@ -147,7 +148,7 @@ class KeyForm(Dialog[Any]):
         nothing = len(self.list.unenforced)
         words = f"{len(self.list.chosen)} chosen" + (f", {nothing} enforced by nothing" if nothing else "")
         self.query_one(".key--count", Static).update(Content(words))
-        if self._wrong == "scopes":
+        if self._wrong == "scopes" and self.list.chosen != self._wrong_scopes:
             self._clear_problem()
 
     @on(ScopeList.Refused)
@@ -156,7 +157,7 @@ class KeyForm(Dialog[Any]):
 
     def show_problem(self, found: Problem) -> None:
         """Say what is wrong, and stand where it is."""
-        self._wrong = found.field
+        self._wrong, self._wrong_scopes = found.field, self.list.chosen
         self.query_one(".key--problem", Static).update(Content(safe(found.words)))
         if found.field == "until" and self._expires:
             self.query_one(Until).take_focus()

@@ -28,7 +28,7 @@ class NewSecret(Dialog[None]):
     ]
     DEFAULT_CSS = """
     NewSecret {
-        & > .dialog { width: 76; }
+        & > .dialog { width: 76; overflow-y: auto; scrollbar-size-vertical: 1; }
         .secret--facts { grid-size: 2; grid-columns: auto 1fr; grid-gutter: 0 2; grid-rows: auto; height: auto; }
         .secret--label { width: auto; color: $text-muted; }
         .secret--said { height: auto; min-height: 1; margin-top: 1; color: $text-warning; }

@@ -21,10 +21,10 @@ from tui.widgets.line_input import LineInput
 from tui.widgets.until import Until
 
 OVERLAPS = (
-    ("at once", timedelta()),
-    ("1 hour", timedelta(hours=1)),
-    ("24 hours", timedelta(hours=24)),
-    ("7 days", timedelta(days=7)),
+    ("now", timedelta()),
+    ("1 h", timedelta(hours=1)),
+    ("24 h", timedelta(hours=24)),
+    ("7 d", timedelta(days=7)),
 )
 DAY = 2
 """The place of the overlap that the command takes as well where nothing is said."""
@@ -48,7 +48,7 @@ class Rotation(Dialog[Any]):
     ]
     DEFAULT_CSS = """
     Rotation {
-        & > .dialog { width: 84; }
+        & > .dialog { width: 84; overflow-y: auto; scrollbar-size-vertical: 1; }
         .rotation--facts { grid-size: 2; grid-columns: 12 1fr; grid-gutter: 0 2; grid-rows: auto; height: auto; }
         .rotation--label { color: $text-muted; }
         Until { margin-top: 1; }

@@ -32,8 +32,8 @@ class Until(Vertical):
     Until {
         height: 2;
         .until--row { height: 1; }
-        .until--label { width: 15; color: $text-muted; }
-        .until--words { height: 1; margin-left: 15; color: $text-muted; }
+        .until--label { width: 13; color: $text-muted; }
+        .until--words { height: 1; margin-left: 13; color: $text-muted; }
         .until--words.-problem { color: $text-error; }
         LineInput { margin-left: 1; display: none; }
         &.-typed LineInput { display: block; }
