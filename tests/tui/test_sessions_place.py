@@ -1,6 +1,5 @@
 """Sessions from the screens: this one marked, the end of all of them, and what a screen does that has lost its own."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -108,6 +107,7 @@ async def test_a_form_that_loses_its_session_is_there_with_all_that_was_typed_af
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
         await ui.press("6")
         await ui.expect("compute-all")
         await ui.press("n")
@@ -124,4 +124,3 @@ async def test_a_form_that_loses_its_session_is_there_with_all_that_was_typed_af
         await ui.expect("New API key in Web Shop", "1 chosen")
         await ui.press("ctrl+s")
         await ui.expect("New API key kept", "shown only now")
-        await asyncio.sleep(0)
