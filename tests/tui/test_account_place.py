@@ -1,6 +1,7 @@
 """The account from the screens: who one is, the role in each organization, and the end of the account."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -81,3 +82,27 @@ async def test_A07_the_last_owner_is_told_of_which_organization_and_what_to_do(
         await ui.press(ENTER)
         await ui.until(lambda: "Your account stays" not in ui.text, "the words gone")
         await ui.expect_head("owner@aurora.example · session")
+
+
+async def test_A05_an_account_deleted_elsewhere_ends_the_screen_with_one_question(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.sign_in(MEMBER)
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        await ui.expect_head("Web Shop")
+        await ui.press("6")
+        await ui.expect("API keys")
+        begun = time.monotonic()
+        gone = demo.request("DELETE", f"/api/v1/me?email={MEMBER}", token=demo.token())
+        assert gone.status == 200, gone
+        await ui.expect("You are not signed in")
+        assert time.monotonic() - begun < 5
+        await ui.pilot.pause(0.5)
+        assert questions(ui) == 1
+        await ui.press("escape")
+        await ui.expect_head("not signed in")
+        await ui.press("3", "7", "6", "j")
+        await ui.pilot.pause(0.5)
+        assert questions(ui) == 0
+        assert MEMBER not in ui.head
