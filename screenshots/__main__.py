@@ -213,7 +213,13 @@ async def picture(scene: Scene, size: tuple[int, int], home: Home) -> str:
             if hasattr(screen, "show_facts"):
                 screen.show_facts()
         await pilot.pause(0.1)
-        return PREFIX.sub("fmk_aB3dE6gH", app.export_screenshot(title="frost"))
+        return same_in_every_world(app.export_screenshot(title="frost"))
+
+
+def same_in_every_world(svg: str) -> str:
+    """The picture with one and the same beginning of every key, and without the checksum of what it was before."""
+    same, found = PREFIX.subn("fmk_aB3dE6gH", svg)
+    return re.sub(r"terminal-\d+", "terminal-keys", same) if found else svg
 
 
 async def until(pilot: Pilot, holds: Callable[[], bool], name: str) -> None:
