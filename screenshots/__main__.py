@@ -23,7 +23,7 @@ from tests.homes import Home
 
 FOLDER = Path(__file__).parent
 CLOCK = "2026-11-21T10:05:00Z"
-PREFIX = re.compile("fmk_[0-9A-Za-z]{8}")
+PREFIX = re.compile("fmk_[0-9A-Za-z]{1,8}")
 """The beginning of a key's secret, which is another one in every world."""
 DEVICE = "astrid-desk"
 VIEWER = "viewer@aurora.example"
@@ -218,7 +218,7 @@ async def picture(scene: Scene, size: tuple[int, int], home: Home) -> str:
 
 def same_in_every_world(svg: str) -> str:
     """The picture with one and the same beginning of every key, and without the checksum of what it was before."""
-    same, found = PREFIX.subn("fmk_aB3dE6gH", svg)
+    same, found = PREFIX.subn(lambda one: "fmk_aB3dE6gH"[: len(one[0])], svg)
     return re.sub(r"terminal-\d+", "terminal-keys", same) if found else svg
 
 
