@@ -32,6 +32,31 @@ async def test_the_rules_of_a_policy_are_readable_and_an_orphaned_one_says_so(
         await ui.expect("Orphaned", "its author holds nothing", "contractors  (group)")
 
 
+@pytest.mark.parametrize(
+    ("line", "column", "shown"),
+    [
+        ("author:jonas", "author", "Jonas Berg"),
+        ("author:admin@aurora", "author", "Jonas Berg"),
+        ("version:3", "version", "3"),
+        ("uses:1", "attachmentCount", "1"),
+        ("attached:1", "attachmentCount", "1"),
+    ],
+)
+async def test_a_column_is_filtered_by_what_it_shows_and_by_what_stands_for_it(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, line: str, column: str, shown: str
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("2")
+        await ui.expect("7 policies")
+        place = ui.app.frame.place
+        assert place is not None
+        place.set_filter(line)
+        view = place.table.view
+        cell = next(one for one in view.columns if one.key == column)
+        assert 0 < len(view) < view.total
+        assert all(shown in cell.text(record) for record in view)
+
+
 async def test_a_policy_is_attached_to_several_at_once_and_detached_by_marks(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
