@@ -223,7 +223,9 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
 async def test_the_owner_is_not_refused_the_same_draft(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with editing(demo, monkeypatch, policy=None, text=document(rule("compute:*", name="all of it"))) as it:
         await it.expect("✓ within what you hold")
-        await it.press("ctrl+s", *"wide", "enter")
+        await it.press("ctrl+s")
+        await it.expect("Save a new policy")
+        await it.press(*"wide", "enter")
         await it.expect("Policy  wide  version 1")
 
 
@@ -250,6 +252,7 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
         await it.ui.press("g")
         await it.ui.until(lambda: again.pane.text == typed, "the draft")
         await it.ui.until(lambda: again.draft.version == 3, "the version it began with")
+        assert again.draft.creation == it.editor.draft.creation
         await it.ui.press("ctrl+s")
         await it.ui.expect("Save deployments on version 3")
         await it.ui.press("enter")

@@ -61,6 +61,7 @@ class Keeping:
             row,
             column,
             dict(editor.form.values),
+            draft.creation,
         )
 
     async def offer(self) -> None:
@@ -87,6 +88,7 @@ class Keeping:
         if kept.base_version not in (0, draft.version):
             await self._stand_on(kept.base_version)
         draft.name, draft.description = kept.name or draft.name, kept.description or draft.description
+        draft.creation = kept.creation or draft.creation
         editor.pane.put(kept.text)
         editor.pane.show_line(kept.row, kept.column)
         values = {name: kept.request[name] for name in request.BY_NAME if name in kept.request}

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from client.core import new_idempotency_key
 from client.errors import Exit, FrostError
 from client.records import Record
 from client.text import safe
@@ -48,6 +49,10 @@ async def save(editor: "PolicyEditor") -> bool:
                 names = {"name": draft.name, "description": draft.description, **mine}
                 draft.name, draft.description = names["name"], names["description"]
                 problem = ""
+                continue
+            if draft.policy is None and (error.gone or error.code == "IDEMPOTENCY_KEY_REUSED"):
+                problem = await _arrived(editor, error)
+                draft.name, draft.description = names["name"], names["description"]
                 continue
             if error.code in ("POLICY_EXCEEDS_AUTHOR", "INVALID_POLICY_DOCUMENT"):
                 refused(editor, error)
@@ -140,7 +145,9 @@ async def _store(editor: "PolicyEditor", text: str, names: Mapping[str, str]) ->
         made = await within(
             editor,
             STORING_SECONDS,
-            lambda client: client.policies.create(tenant, names["name"], names["description"], text),
+            lambda client: client.policies.create(
+                tenant, names["name"], names["description"], text, idempotency_key=draft.creation
+            ),
         )
     else:
         changed = _touched(draft.policy, names)
@@ -153,6 +160,26 @@ async def _store(editor: "PolicyEditor", text: str, names: Mapping[str, str]) ->
         )
     wire: dict[str, Any] = made.wire()
     return wire
+
+
+async def _arrived(editor: "PolicyEditor", error: FrostError) -> str:
+    """A new policy was stored when it was sent before, though no answer came: stand on it. What is to be said.
+
+    When it is gone again, the next one is another creation.
+    """
+    draft, made = editor.draft, str((error.details or {}).get("id") or "")
+    try:
+        if made:
+            stored = (await editor.workspace.ask(lambda client: client.policies.get(editor.tenant_id, made))).wire()
+            editor.keeping.drop()
+            draft.stand_on(stored)
+            _compare_with(editor)
+            return "What you sent before was stored after all: this goes on top of it"
+    except FrostError as missing:
+        if not missing.gone:
+            raise
+    draft.creation = new_idempotency_key()
+    return "it was stored and is deleted by now; saving stores it anew"
 
 
 async def within(editor: "PolicyEditor", seconds: float, question: Callable[["Client"], Awaitable[Any]]) -> Any:
