@@ -14,11 +14,13 @@ Ask = Callable[[Callable[["Client"], Awaitable[Any]]], Awaitable[Any]]
 Change = Mapping[str, str]
 """A change in the words of `iam/preview`: `change` and the ids it is about."""
 UNDER = {
+    "conditionalLost": "gone, was under conditions",
     "narrowed": "more conditions",
     "conditionsChanged": "other conditions",
     "widened": "fewer conditions",
+    "conditionalGained": "new, under conditions",
 }
-"""Members of `iam/preview` with operations that stay possible, and what becomes of their conditions."""
+"""Members of `iam/preview` with operations that some fact decides before or after, and what happens to them."""
 
 
 class Effect(NamedTuple):
@@ -30,18 +32,25 @@ class Effect(NamedTuple):
 
     @property
     def gained(self) -> int:
-        """Operations gained, over all principals."""
+        """Operations gained for certain, over all principals."""
         return sum(int(one.get("gainedCount", 0)) for one in self.principals)
 
     @property
     def lost(self) -> int:
-        """Operations lost, over all principals."""
+        """Operations lost that were certain, over all principals."""
         return sum(int(one.get("lostCount", 0)) for one in self.principals)
 
     @property
     def under(self) -> int:
-        """Operations that stay, under other conditions, over all principals."""
+        """Operations that come, go or stay under conditions, over all principals."""
         return sum(map(under, self.principals))
+
+    @property
+    def takes(self) -> bool:
+        """Whether somebody can do less afterwards, or nothing."""
+        return any(one.get(f"{side}Count") for one in self.principals for side in ("lost", "conditionalLost")) or bool(
+            self.inert
+        )
 
     @property
     def inert(self) -> int:
@@ -126,7 +135,7 @@ def _weight(principal: Record) -> tuple[int, str]:
 
 
 def under(principal: Record) -> int:
-    """How many operations of a principal stay under other conditions."""
+    """How many operations of a principal come, go or stay under conditions."""
     return sum(int(principal.get(f"{side}Count", 0)) for side in UNDER)
 
 

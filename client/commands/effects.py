@@ -19,8 +19,10 @@ WIDE = 5
 """From so many keys and identities on, a change is confirmed by typing the name (design: Screens)."""
 _CHANGES = (
     ("lost", "loses {}"),
+    ("conditionalLost", "loses {} it had under conditions"),
     ("narrowed", "has {} under more conditions"),
     ("gained", "gains {}"),
+    ("conditionalGained", "gains {} under conditions"),
     ("widened", "has {} under fewer conditions"),
     ("conditionsChanged", "has {} under other conditions"),
 )

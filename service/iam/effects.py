@@ -212,14 +212,18 @@ def because(compiled: Compiled, operation: str, target: str, facts: Facts) -> li
 def difference(known: Known, tenant: str, before: Parts, after: Parts) -> dict[str, Any]:
     """What a principal has afterwards and had not before.
 
-    `narrowed` and `widened` stay possible but under more or fewer conditions, `conditionsChanged` under other ones.
+    `gained` and `lost` are for certain: on every request afterwards, or before. What some requests only get that none
+    got, or that none get any more, is `conditionalGained` and `conditionalLost`. `narrowed` and `widened` stay possible
+    but under more or fewer conditions, `conditionsChanged` under other ones.
     """
     masks = known.catalogue.masks
     then, now = before.reach(known, tenant), after.reach(known, tenant)
     perhaps = then.possible & ~then.sure & now.possible & ~now.sure
     lists = {
-        "gained": now.possible & ~then.possible,
-        "lost": then.possible & ~now.possible,
+        "gained": now.sure & ~then.possible,
+        "lost": then.sure & ~now.possible,
+        "conditionalGained": now.possible & ~now.sure & ~then.possible,
+        "conditionalLost": then.possible & ~then.sure & ~now.possible,
         "widened": now.sure & ~then.sure & then.possible,
         "narrowed": then.sure & ~now.sure & now.possible,
         "conditionsChanged": perhaps

@@ -101,6 +101,12 @@ def test_what_only_comes_under_conditions_is_an_effect_too() -> None:
     assert of(conditionsChangedCount=2, conditionsChanged=["a:b:c", "a:b:d"]) == [
         "    has 2 operations under other conditions: a:b:c and 1 more"
     ]
+    assert of(conditionalGainedCount=1, conditionalGained=["a:b:c"]) == [
+        "    gains 1 operation under conditions: a:b:c"
+    ]
+    assert of(conditionalLostCount=1, conditionalLost=["a:b:c"]) == [
+        "    loses 1 operation it had under conditions: a:b:c"
+    ]
 
 
 @pytest.mark.parametrize("code", ["INVALID_POLICY_DOCUMENT", "POLICY_EXCEEDS_AUTHOR", "STALE_VERSION"])

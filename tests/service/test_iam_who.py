@@ -224,6 +224,26 @@ def test_a_preview_tells_when_only_the_conditions_are_others(own: Running) -> No
     assert changed(elsewhere, allow("dns:*:*", ipInRange=office)) == {}
 
 
+def test_a_preview_counts_what_some_requests_only_get_apart(own: Running) -> None:
+    iam = Iam(own)
+    office = {"frn:sourceIp": ["192.0.2.0/24"]}
+    policy, identity = iam.policy("p", allow("dns:*", ipInRange=office), allow("compute:*:read")), iam.binding("b")
+    named = {"policyId": policy, "principalType": "workload_identity", "principalId": identity}
+
+    def counts(change: str) -> dict[str, int]:
+        (one,) = preview(iam, change, **named)
+        assert all(name.startswith("dns:") for side in ("Gained", "Lost") for name in one[f"conditional{side}"])
+        return {name: one[name] for name in one if name.endswith("Count") and one[name]}
+
+    given = counts("attach")
+    assert (given.pop("conditionalGainedCount"), *given) == (12, "gainedCount")
+    iam.attach(policy, "workload_identity", identity)
+    # What the same operations are called of the principal itself.
+    found = access(iam, "workload_identity", identity)["operations"]
+    assert sum(one["access"] == "conditional" for one in found) == 12
+    assert counts("detach") == {"lostCount": given["gainedCount"], "conditionalLostCount": 12}
+
+
 @pytest.mark.parametrize(
     ("body", "member"),
     [

@@ -211,7 +211,7 @@ async def test_what_becomes_inert_is_said_before(demo: Home, monkeypatch: pytest
         await ui.expect("deployments")
         await ui.cursor_on("deployments")
         await ui.press("delete")
-        await ui.expect("1 left inert", "−83  inert")
+        await ui.expect("1 left inert", "−76  inert")
 
 
 async def test_O31_a_viewer_is_refused_with_a_counterexample(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
