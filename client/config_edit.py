@@ -104,8 +104,6 @@ def edit(path: str) -> Iterator[Document]:
         unchanged = _text(document.data)
         yield document
         if content and _text(document.data) == unchanged:
-            # The keyring may hold something else now: who watches the file, an open screen, is to look there again.
-            os.utime(real)
             return
         document.entry(LOCAL)
         after = _text(document.data)
