@@ -8,7 +8,7 @@ from tui import themes
 from tui.history import History, View
 from tui.launch import Launch, parse
 from tui.link import BACKOFF, Link
-from tui.notices import Notice, Notices
+from tui.notices import Notice, Notices, seconds
 from tui.widgets.footer import Key, fitting
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -49,6 +49,11 @@ def test_three_messages_at_most_and_the_same_words_once() -> None:
     # Those that have gone by themselves make room.
     assert words(notices.add(Notice("b", "warning", 12), 7)) == ["d", "b"]
     assert notices.add(Notice("e", "information", 20), 13) is None
+
+
+def test_a_message_stays_as_long_as_it_takes_to_read_and_a_failure_the_longest() -> None:
+    assert seconds("Stored", "information") < seconds("deployments was attached to contractors " * 2, "warning")
+    assert 3 <= seconds("", "information") <= seconds("word " * 200, "information") == seconds("no", "error") <= 8
 
 
 @pytest.mark.parametrize(
