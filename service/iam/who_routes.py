@@ -91,16 +91,17 @@ def get_access(
 @router.post(IAM + "/who")
 def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
     """The people, keys and identities of the tenant that may do something, and through what: the first of them, by
-    kind and name; `total` counts all of them."""
+    kind and name; `total` counts all of them. Apart from them, those that may as what is not known turns out."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    allowed: list[dict[str, Any]] = []
-    examined = total = 0
+    may: dict[str, list[dict[str, Any]]] = {"allowed": [], "conditional": []}
+    totals = dict.fromkeys(may, 0)
+    examined = 0
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
         operation = operation_of(body.operation, known)
         asked = full_target(target_for(operation, body.target), operation, body.facts.region)
         # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
-        decided: dict[object, list[dict[str, Any]]] = {}
+        decided: dict[object, dict[str, Any] | None] = {}
         for principal in principals.everyone(connection, tenant_id, now):
             examined += 1
             standing = principal.standing
@@ -109,16 +110,26 @@ def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
                 facts = facts_of(body.facts, platform.clock, principal_type=principal.kind, tenant=tenant_id)
                 compiled = platform.decisions.compiled(connection, standing)
                 decided[rests_on] = effects.because(compiled, operation, asked, facts)
-            if by := decided[rests_on]:
-                total += 1
-                if total <= MOST_PRINCIPALS:
-                    allowed.append(principal.wire() | {"by": by})
+            if because := decided[rests_on]:
+                access_now = because["access"]
+                totals[access_now] += 1
+                if totals[access_now] <= MOST_PRINCIPALS:
+                    may[access_now].append(principal.wire() | because)
         ways: dict[str, dict[tuple[str, str], list[Record | None]]] = {}
-        for one in allowed:
-            one["by"] = [
-                _with_paths(connection, tenant_id, grant, (one["type"], one["id"]), ways) for grant in one["by"]
-            ]
-    return JSONResponse({"principals": allowed, "total": total, "examined": examined})
+        for one in (*may["allowed"], *may["conditional"]):
+            for side in ("by", "deniedBy"):
+                one[side] = [
+                    _with_paths(connection, tenant_id, grant, (one["type"], one["id"]), ways) for grant in one[side]
+                ]
+    return JSONResponse(
+        {
+            "principals": may["allowed"],
+            "total": totals["allowed"],
+            "conditional": may["conditional"],
+            "conditionalTotal": totals["conditional"],
+            "examined": examined,
+        }
+    )
 
 
 def _with_paths(

@@ -121,6 +121,38 @@ def test_who_may_names_people_keys_and_identities_with_what_gives_it(iam: Iam) -
     assert any(one["name"] == "shop/checkout" for one in dev["principals"])
 
 
+def test_who_may_under_conditions_is_named_apart_with_the_conditions(own: Running) -> None:
+    iam = Iam(own)
+    office = {"frn:sourceIp": ["192.0.2.0/24"]}
+    limited = iam.policy(
+        "limited", allow("dns:zones:read", ipInRange=office), deny("dns:*", equals={"frn:region": "x-y-1"})
+    )
+    shut = iam.policy("shut", allow("dns:zones:read", ipInRange=office), deny("dns:*"))
+    group, perhaps, never = iam.group("g"), iam.binding("perhaps"), iam.binding("never")
+    iam.add(group, "workload_identity", perhaps)
+    iam.attach(limited, "group", group)
+    iam.attach(shut, "workload_identity", never)
+
+    def who(**facts: Any) -> dict[str, Any]:
+        asked = {"operation": "dns:zones:read", "target": "*", "facts": facts}
+        found: dict[str, Any] = iam.ask("POST", "/iam/who", asked).json()
+        assert {one["access"] for one in found["principals"]} == {"allowed"}
+        assert {one["access"] for one in found["conditional"]} <= {"conditional"}
+        assert (found["total"], found["conditionalTotal"]) == (len(found["principals"]), len(found["conditional"]))
+        assert never not in {one["id"] for side in ("principals", "conditional") for one in found[side]}
+        return found
+
+    (one,) = [one for one in who()["conditional"] if one["id"] == perhaps]
+    (by,), (against,) = one["by"], one["deniedBy"]
+    assert by["constraints"][0]["values"] == ["192.0.2.0/24"]
+    assert (by["policyName"], by["paths"]) == ("limited", [{"type": "group", "id": group, "name": "g"}])
+    assert (against["ruleIndex"], against["constraints"][0]["key"]) == (1, "frn:region")
+    inside = who(sourceIp="192.0.2.7", region="se-sto-1")
+    assert perhaps in {one["id"] for one in inside["principals"]}
+    outside = who(sourceIp="198.51.100.1")
+    assert perhaps not in {one["id"] for side in ("principals", "conditional") for one in outside[side]}
+
+
 def test_who_agrees_with_the_decision_about_each_of_them(iam: Iam) -> None:
     for operation in ("compute:instances:read", "secrets:secrets:read", "organizations:tenants:update"):
         body = {"operation": operation, "target": f"frn:{operation.split(':')[0]}:se-sto-1:{WEB_SHOP}:x/checkout-1"}
