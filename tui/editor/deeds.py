@@ -172,9 +172,8 @@ async def do_changes(editor: "PolicyEditor") -> None:
     """What the draft gives and takes, by name, and the difference in text."""
     text, policy = editor.pane.text, editor.draft.policy
     effect = await saving.effect_of(editor, text, policy)
-    before = editor.draft.stored_text
     title = f"Against version {editor.draft.version}" if policy is not None else "What the draft gives"
-    editor.app.push_screen(Review(title, before, text, effect, None, most=len(editor.catalogue)))
+    editor.app.push_screen(Review(title, *saving.texts(policy, text), effect, None, most=len(editor.catalogue)))
 
 
 async def do_menu(editor: "PolicyEditor") -> None:

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from client.core import new_idempotency_key
 from client.errors import Exit, FrostError
+from client.models import strict_json
 from client.records import Record
 from client.text import safe
-from tui.editor import layout
+from tui import effects
+from tui.editor import layout, refusals
 from tui.editor.live import Answer
 from tui.editor.review import Review
 from tui.editor.verdict import counted
+from tui.effects import Effect
+from tui.policy_text import document_text
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:
@@ -54,9 +58,15 @@ async def save(editor: "PolicyEditor") -> bool:
                 problem = await _arrived(editor, error)
                 draft.name, draft.description = names["name"], names["description"]
                 continue
-            if error.code in ("POLICY_EXCEEDS_AUTHOR", "INVALID_POLICY_DOCUMENT"):
-                refused(editor, error)
+            if error.code == "INVALID_POLICY_DOCUMENT":
+                # Nothing can be compared with a text that cannot be read.
+                editor.told(Answer(editor.live.number, "failure", error))
+                editor.go("problems")
+                editor.toast(f"Not saved: {error.message}", "error")
                 return False
+            if error.code in ("POLICY_EXCEEDS_AUTHOR", "PRINCIPAL_EXCEEDS_AUTHOR"):
+                problem = await _beyond(editor, error, text)
+                continue
             if not error.status:
                 editor.keeping.now()
                 # The key first: on a narrow screen the end is lost.
@@ -76,20 +86,23 @@ async def save(editor: "PolicyEditor") -> bool:
 async def _reviewed(editor: "PolicyEditor", names: Mapping[str, str], problem: str) -> Mapping[str, str] | None:
     """Show what would be stored; the name and description to store it under, None to go on editing."""
     draft, text = editor.draft, editor.pane.text
+    whom = asyncio.create_task(whom_of(editor, text))
     try:
         effect = await effect_of(editor, text, draft.policy)
     except FrostError as error:
         if error.status:
             raise
         effect = {"problem": error.message}
+    finally:
+        touched = await whom
     title = f"Save {safe(str((draft.policy or {}).get('name') or draft.name))} on version {draft.version}"
     review = Review(
         title if draft.policy else "Save a new policy",
-        draft.stored_text,
-        text,
+        *texts(draft.policy, text),
         effect,
         names,
         stored=draft.policy,
+        touched=touched,
         caution=_caution(editor),
         problem=problem,
     )
@@ -111,15 +124,14 @@ def _touched(policy: Record | None, names: Mapping[str, str]) -> dict[str, str]:
     return {member: value for member, value in names.items() if value != str((policy or {}).get(member) or "")}
 
 
-def refused(editor: "PolicyEditor", error: FrostError) -> None:
-    """The platform did not take the draft: show why in place."""
+async def _beyond(editor: "PolicyEditor", error: FrostError, text: str) -> str:
+    """Storing would exceed its author's rights: why, and what to do. What the document exceeds stands in the panel."""
     if error.code == "POLICY_EXCEEDS_AUTHOR":
         editor.found.check = {"warnings": (), **(editor.found.check or {}), **(error.details or {})}
         editor.go("author")
-    else:
-        editor.told(Answer(editor.live.number, "failure", error))
-        editor.go("problems")
-    editor.toast(f"Not saved: {error.message}", "error")
+        return refusals.beyond_document(error, editor.keys.label("editor.narrow"))
+    touched = await whom_of(editor, text)
+    return refusals.beyond_principals(error, touched.principals if touched is not None else ())
 
 
 def _stored(editor: "PolicyEditor", policy: Record, text: str) -> None:
@@ -208,6 +220,29 @@ async def effect_of(editor: "PolicyEditor", text: str, against: Record | None) -
     return found
 
 
+async def whom_of(editor: "PolicyEditor", text: str) -> Effect | None:
+    """What a text gives to and takes from the keys and identities the policy is attached to; None for a new one."""
+    if editor.draft.policy is None:
+        return None
+    change = {"change": "updatePolicy", "policyId": editor.draft.id, "documentText": text}
+    try:
+        async with asyncio.timeout(EFFECT_SECONDS):
+            return await effects.effect(editor.workspace.ask, editor.tenant_id, [change])
+    except TimeoutError:
+        return Effect(problem=f"no answer within {EFFECT_SECONDS:.0f} s")
+
+
+def texts(policy: Record | None, text: str) -> tuple[str, str]:
+    """What is stored and what would be, written alike: how either is laid out is no difference, nor is it stored."""
+    if policy is None:
+        return "", text
+    before = document_text(policy.get("document") or {})
+    try:
+        return before, document_text(layout.as_stored(strict_json.loads(text)))
+    except strict_json.StrictJsonError:
+        return before, text
+
+
 async def _stale(editor: "PolicyEditor", error: FrostError) -> bool:
     """Somebody else stored a version meanwhile: True to review mine on top of theirs."""
     draft, details = editor.draft, error.details or {}
@@ -239,8 +274,7 @@ def _version_words(version: Mapping[str, Any]) -> str:
 
 
 async def _show_theirs(editor: "PolicyEditor", theirs: Record) -> None:
-    before = editor.draft.stored_text
-    after = layout.text_of(theirs["document"])
-    effect = await effect_of(editor, after, editor.draft.policy)
+    text = layout.text_of(theirs["document"])
+    effect = await effect_of(editor, text, editor.draft.policy)
     title = f"What version {theirs['version']} changed"
-    await editor.app.push_screen_wait(Review(title, before, after, effect, None))
+    await editor.app.push_screen_wait(Review(title, *texts(editor.draft.policy, text), effect, None))
