@@ -94,6 +94,11 @@ def test_what_can_stand_at_the_cursor_is_offered_part_by_part(text: str, wanted:
         ('{"rules": [{"access": |}]}', "deny", '{"rules": [{"access": "deny"|}]}'),
         ('{"rules": [{"op|"}]}', "operations", '{"rules": [{"operations": ["|"]}]}'),
         ('{"rules": [{"op|": []}]}', "operations", '{"rules": [{"operations"|: []}]}'),
+        (
+            '{"rules": [{"constraints": |}]}',
+            '{ "before": … }',
+            '{"rules": [{"constraints": { "before": { | } }}]}',
+        ),
         ('{"rules": [{"constraints": {"ip|"}}]}', "ipInRange", '{"rules": [{"constraints": {"ipInRange": { | }}}]}'),
     ],
 )
@@ -108,6 +113,22 @@ def test_the_layout_keeps_the_meaning_and_shows_what_does_not_show_itself() -> N
     assert "\u202e" not in text
     assert max(map(len, text.splitlines())) < 70
     assert layout.text_of(json.loads(text)) == text
+
+
+def test_what_the_platform_stores_has_its_members_in_order_and_nothing_empty() -> None:
+    value = {
+        "rules": [
+            {"targets": ["*"], "constraints": {"equals": {"frn:region": ["a"]}}, "access": "deny"},
+            {"constraints": {}},
+        ],
+        "schemaVersion": "1",
+    }
+    stored = layout.as_stored(value)
+    assert list(stored) == ["schemaVersion", "rules"]
+    assert list(stored["rules"][0]) == ["name", "access", "targets", "constraints"]
+    assert stored["rules"][0]["constraints"] == {"equals": {"frn:region": "a"}}
+    assert stored["rules"][1] == {"name": ""}
+    assert layout.as_stored({"rules": [{"constraints": {"equals": 1}}, 5]})["rules"][1] == 5
 
 
 @pytest.mark.parametrize(
