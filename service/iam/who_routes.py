@@ -12,7 +12,8 @@ from service.access import standing as stored
 from service.access.authority import Access, authorize
 from service.access.guard import area
 from service.db.engine import Record
-from service.iam import effects, group_store, policy_store, preview, principal_store, principals, rules
+from service.errors import Refusal
+from service.iam import authorship, effects, group_store, policy_store, preview, principal_store, principals, rules
 from service.iam.answering import found, require_principal
 from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, full_target, operation_of, target_for
 from service.iam.documents import read_document
@@ -150,12 +151,19 @@ def _with_paths(
 
 @router.post(IAM + "/preview")
 def preview_change(access: Granted, platform: Here, body: Planned) -> JSONResponse:
-    """What a change would give to keys and identities and take from them; nothing is changed."""
+    """What a change would give to keys and identities and take from them, and with what it would be refused if the
+    caller made it; nothing is changed."""
     tenant_id = str(access.tenant_id)
     with platform.database.read() as connection:
         change = _change(connection, platform, access, body)
         shown = preview.effects_of(connection, platform.decisions, tenant_id, change, platform.clock.now())
-    return JSONResponse(shown)
+        try:
+            author = authorship.author_of(connection, platform, access)
+            preview.require_permitted(connection, author, change, shown["principals"])
+            refused = None
+        except Refusal as refusal:
+            refused = {"status": refusal.status_code, **refusal.body}
+    return JSONResponse(shown | {"refused": refused})
 
 
 def _change(connection: Connection, platform: Platform, access: Access, body: Planned) -> Change:

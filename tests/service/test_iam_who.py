@@ -276,6 +276,46 @@ def test_a_preview_counts_what_some_requests_only_get_apart(own: Running) -> Non
     assert counts("detach") == {"lostCount": given["gainedCount"], "conditionalLostCount": 12}
 
 
+def test_a_preview_tells_with_what_the_change_itself_is_refused(own: Running) -> None:
+    iam = Iam(own)
+    viewer = iam.as_(VIEWER)
+    policy, group, identity = iam.policy("p", allow("organizations:*")), iam.group("g"), iam.binding("b")
+    key = {"principalType": "api_key", "principalId": KEYS["terraform"]}
+
+    def refused(by: Iam, change: str, **named: Any) -> Any:
+        answer = by.ask("POST", "/iam/preview", {"change": change, **named})
+        assert answer.status == 200, answer
+        return answer.json()["refused"]
+
+    def same(told: Any, made: Any) -> bool:
+        wanted: bool = told == {"status": made.status, **made.json()["error"]}
+        return wanted and 400 <= made.status < 500
+
+    iam.attach(policy, "group", group)
+    assert refused(viewer, "deleteGroup", groupId=iam.group("empty")) is None
+    assert same(refused(viewer, "attach", policyId=policy, **key), viewer.attach(policy, "api_key", key["principalId"]))
+    joining = refused(viewer, "addMember", groupId=group, **key)
+    assert same(joining, viewer.add(group, "api_key", key["principalId"]))
+    iam.add(group, "api_key", key["principalId"])
+    deleting = refused(viewer, "deleteGroup", groupId=group)
+    assert deleting["code"] == "PRINCIPAL_EXCEEDS_AUTHOR"
+    assert same(deleting, viewer.ask("DELETE", f"/iam/groups/{group}"))
+    member = f"memberType=api_key&memberId={key['principalId']}"
+    leaving = refused(viewer, "removeMember", groupId=group, **key)
+    assert same(leaving, viewer.ask("DELETE", f"/iam/groups/{group}/members?{member}"))
+    assert same(refused(viewer, "deletePolicy", policyId=policy), viewer.ask("DELETE", f"/iam/policies/{policy}"))
+    wider = (allow("organizations:*"), allow("compute:*"))
+    saving = refused(viewer, "updatePolicy", policyId=policy, documentText=json.dumps(document(*wider)))
+    assert same(saving, viewer.edit(policy, *wider))
+    iam.attach(policy, "workload_identity", identity)
+    last = {"principalType": "workload_identity", "principalId": identity}
+    detaching = refused(iam, "detach", policyId=policy, **last)
+    assert detaching["code"] == "BINDING_WOULD_HAVE_NO_GRANT"
+    attached = f"attacheeType=workload_identity&attacheeId={identity}"
+    assert same(detaching, iam.ask("DELETE", f"/iam/policies/{policy}/attachments?{attached}"))
+    assert refused(iam, "deletePolicy", policyId=policy) is None
+
+
 @pytest.mark.parametrize(
     ("body", "member"),
     [
