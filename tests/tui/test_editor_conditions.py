@@ -70,7 +70,7 @@ def test_the_coverage_of_a_service_has_a_sign_for_each_way_it_changes_and_fits()
     ]
     assert all(content.cell_length <= 76 for content in contents)
     said = [content.plain for content in contents]
-    assert "? under conditions; + gained, − lost, ~ under conditions changed against" in " ".join(said)
+    assert "━ in effect, ╍ ? under conditions, + gained, − lost, ~ under conditions changed against" in " ".join(said)
     organizations, dns = (next(line for line in said if line.startswith(name)) for name in ("organizations", "dns"))
     assert organizations.endswith("12 of 60   ?40  +10  −11  8 denied")
     assert dns.endswith("0 of 12   ?12  ~5")
@@ -115,7 +115,7 @@ async def test_a_request_that_no_condition_meets_hides_nothing_of_what_the_draft
         await it.expect("under conditions changed against v3")
         it.ui.absent("the same as v3")
         it.editor.go("coverage")
-        await it.expect("On * for any request", "~")
+        await it.expect("On any target, for any request", "~")
 
 
 async def test_what_could_turn_the_verdict_is_named_as_the_field_it_is_given_in(

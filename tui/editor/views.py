@@ -2,7 +2,7 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -159,13 +159,10 @@ def _coverage(found: Findings, cells: int) -> Iterator[Line]:
     services = list(_services(covered))
     # A service in which all is denied is none the draft gives anything of.
     shown = [one for one in services if one.effective or one.conditional or one.gained or one.lost or one.under]
-    said = [f"On {covered.get('target')} for any request"]
-    if any(one.conditional for one in shown):
-        said.append("? under conditions")
-    if "gained" in covered:
-        under = ", ~ under conditions changed" if any(one.under for one in shown) else ""
-        said.append(f"+ gained, − lost{under} against what is stored")
-    yield from _wrapped(f"{'; '.join(said)}. Enter: by name", cells)
+    target = "any target" if covered.get("target") == "*" else covered.get("target")
+    yield from _wrapped(f"On {target}, for any request. Enter names the operations.", cells)
+    if legend := ", ".join(_legend(shown)):
+        yield from _wrapped(legend, cells)
     name = max((width(safe(one.service)) for one in shown), default=0)
     longest = max((sum(width(words) for words, _ in one.tail) for one in shown), default=0)
     bar = max(LEAST_BAR, min(BAR, cells - name - 2 - longest))
@@ -176,6 +173,25 @@ def _coverage(found: Findings, cells: int) -> Iterator[Line]:
     rest = len(services) - len(shown)
     if rest and shown:
         yield _plain(f"{rest} other services: nothing")
+
+
+def _legend(shown: Sequence[_Row]) -> Iterator[str]:
+    """What the signs in the rows stand for, of those that stand in one."""
+    if any(one.effective for one in shown):
+        yield "━ in effect"
+    if any(one.conditional for one in shown):
+        yield "╍ ? under conditions"
+    moved = [
+        f"{sign} {words}"
+        for sign, words, count in (
+            ("+", "gained", sum(one.gained for one in shown)),
+            ("−", "lost", sum(one.lost for one in shown)),
+            ("~", "under conditions changed", sum(one.under for one in shown)),
+        )
+        if count
+    ]
+    if moved:
+        yield f"{', '.join(moved)} against what is stored"
 
 
 def _services(covered: Mapping[str, Any]) -> Iterator[_Row]:
