@@ -20,12 +20,13 @@ def attach(connection: Connection, author: Author, policy: Record, kind: str, at
 
 
 def add_member(connection: Connection, author: Author, group_id: str, kind: str, member_id: str) -> None:
-    """Refuse to give what a group carries to somebody by an author who does not hold it.
+    """Refuse to give what a group carries to somebody by an author who does not hold it. hostile A07
 
     Raises:
         Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
     """
-    authorship.require_attached_within(connection, author, "group", group_id)
+    for row in policy_store.attached_to(connection, author.tenant_id, "group", group_id):
+        authorship.require_within(author, row.document, policyId=row.id, policyName=row.name)
     authorship.require_over(connection, author, [(kind, member_id)])
 
 

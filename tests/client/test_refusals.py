@@ -65,6 +65,14 @@ def test_a_counterexample_says_what_on_what_with_which_facts_and_why() -> None:
         "    with region x",
         "    rule 1 (all) allows it; you do not hold this",
     ]
+    named = [{"type": "api_key", "id": "k", "name": "terraform"}]
+    error = refused("PRINCIPAL_EXCEEDS_AUTHOR", principals=named, counterexamples=[{**example, "role": "owner"}])
+    assert list(beyond_lines(error)) == [
+        "  concerned: api_key terraform",
+        "  compute:instances:delete on *",
+        "    with region x",
+        "    role owner gives it; you do not hold this",
+    ]
 
 
 def test_a_stale_write_says_who_changed_what() -> None:
