@@ -96,6 +96,15 @@ def told(run: Invocation, preview: Mapping[str, Any]) -> None:
     _end_if_refused(preview)
 
 
+def noted(run: Invocation, preview: Mapping[str, Any] | FrostError) -> None:
+    """Say beside the record of a change what it gave and took."""
+    if isinstance(preview, FrostError):
+        run.output.note(f"its effect is not shown: {preview.message}")
+        return
+    for line in lines(_concerned(preview)) or [_NOBODY]:
+        run.output.note(line)
+
+
 def _end_if_refused(preview: Mapping[str, Any]) -> None:
     if isinstance(refused := preview.get("refused"), Mapping):
         raise foretold(refused)

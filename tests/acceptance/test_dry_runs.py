@@ -78,10 +78,13 @@ def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk
     said = played(desk, "policy", "rollback", policy, "--version", "1")
     assert "gains 1 operation: organizations:tenants:update" in said
     assert desk.done("policy", "get", policy)["version"] == 2
+    back = desk.iam("policy", "rollback", policy, "--version", "1")
+    assert (back.code, said.strip().splitlines()[-1] in back.err) == (0, True)
+    desk.done("policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
     stale = desk.iam("policy", "update", policy, "--name", "other", "--if-version", "1", "--dry-run", "-q")
     assert (stale.code, stale.err) == (
         0,
-        "frost: warning: it is version 2 by now: with --if-version 1 the change would be refused\n",
+        "frost: warning: it is version 4 by now: with --if-version 1 the change would be refused\n",
     )
 
 
