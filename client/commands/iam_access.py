@@ -25,7 +25,8 @@ from client.commands.names import operation_names, principal_ids
 def access(run: Invocation, kind: str, identifier: str) -> None:
     """Show everything a principal may do, and why.
 
-    A principal is a key, an identity or a person of this tenant. `conditional` operations depend on the target or on
+    A principal is a key, an identity or a person of this tenant; their ids stand in `iam who` and, of a group's, in
+    `iam group member list`. `conditional` operations depend on the target or on
     facts of the request; -o wide shows on which. `denied` ones are given by some rule and always taken by another.
     What nothing gives is left out. So is writing policies, which is no operation: every member of the organization may,
     a viewer too, within what they hold themselves.
