@@ -121,7 +121,7 @@ SCENES = (
     Scene("policy-versions", ("2", "…contractor", "v", "…create", "j"), "► 3"),
     Scene("policy-difference", ("2", "…contractor", "v", "…create", "G", "enter"), "32 gained, 64 lost"),
     Scene("policy-rollback", ("2", "…contractor", "v", "…create", "G", "b"), "network:vpcs:read"),
-    Scene("policy-delete", ("2", "…contractor", "j", "delete"), "− secrets:"),
+    Scene("policy-delete", ("2", "…contractor", "j", "delete"), "~ secrets:"),
     Scene("groups", ("3",), "contractors"),
     Scene("group-members", ("3", "…contractors", "enter"), "expired"),
     Scene("group-picker", ("3", "…contractors", "m", "…cluster-proxy", *"tenant-", "tab", "tab"), "2 marked"),
