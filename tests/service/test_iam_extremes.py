@@ -218,6 +218,7 @@ def test_a_cursor_with_anything_added_is_damaged(iam: Iam) -> None:
         assert code(iam.ask("GET", f"/iam/groups?limit=1&cursor={damaged}")) == (400, "INVALID_CURSOR")
 
 
+@pytest.mark.slow
 def test_a_group_of_very_many_identities_is_attached_detached_and_deleted(
     demo: Running, demo_database: Database
 ) -> None:
