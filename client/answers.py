@@ -94,6 +94,20 @@ def refusal(reply: Reply, path: str) -> FrostError:
     )
 
 
+def foretold(refused: Mapping[str, Any]) -> FrostError:
+    """The failure that a change would end with, out of `refused` in the answer of `iam/preview`."""
+    status, code, details = refused.get("status"), _text(refused.get("code")), refused.get("details")
+    status = status if isinstance(status, int) else 0
+    return FrostError(
+        f"it would be refused: {safe(_text(refused.get('message')), MESSAGE_CELLS)}",
+        code=safe(code, 80),
+        hint=safe(_text(refused.get("hint")), 300) or _hint(code, status),
+        exit_code=_exit(status, code, "", gone=False),
+        details=details if isinstance(details, dict) else None,
+        status=status,
+    )
+
+
 def unreachable(endpoint: Endpoint, answer: Broken) -> FrostError:
     """The failure that a broken exchange stands for (exit 7, the endpoint named)."""
     hint = "check api_endpoint: frost config show"

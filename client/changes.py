@@ -23,8 +23,19 @@ class Changes(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The number of those under conditions; empty where there are none."""
-        return f"{len(self.under):,} under conditions changed" if self.under else ""
+        """The number of those under conditions and what happens to them; empty where there are none."""
+        notes = list(self.under.values())
+        new, gone = (notes.count(UNDER[member]) for member in ("conditionalGained", "conditionalLost"))
+        return under_words(len(notes), new, gone)
+
+
+def under_words(total: int, new: int, gone: int) -> str:
+    """How many change under conditions only; where all are new, or all gone, that is said and not that they changed."""
+    if not total:
+        return ""
+    if new == total:
+        return f"{total:,} new under conditions"
+    return f"{total:,} gone that had conditions" if gone == total else f"{total:,} under conditions changed"
 
 
 def changes(effect: Mapping[str, Any]) -> Changes:

@@ -16,7 +16,7 @@ from client.config import Config, Context
 from client.credentials import NONE, UNSAVED, Credential, context_changed, load
 from client.endpoint import Endpoint
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.local import default_endpoint, is_own
+from client.local import default_endpoint, is_own, was_stopped
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class Connection:
         context: The context; `context_source` tells why it is this one (`flag`, `variable`, `file`, `default`).
         environ: The environment of the call.
         notices: What the person should be told (where a session was kept, …); a front end takes and shows them.
+        leaves_stopped: Whether a local platform that was stopped on purpose stays so. A command starts it; screens that
+            ask by themselves would undo at once what somebody did.
     """
 
     def __init__(self, config: Config, context: Context, context_source: str, environ: Mapping[str, str]) -> None:
@@ -61,6 +63,7 @@ class Connection:
         self.context_source = context_source
         self.environ = environ
         self.notices: list[str] = []
+        self.leaves_stopped = False
         self.lock = threading.RLock()
         self._credential: Credential | None = None
         self._provider: Provider | None = None
@@ -110,7 +113,7 @@ class Connection:
 
     def start(self) -> bool:
         """Starts the local platform when this is its socket and nobody answers; False when it is another endpoint."""
-        if self._unattended or not self.is_local:
+        if self._unattended or not self.is_local or (self.leaves_stopped and was_stopped(self.environ)):
             return False
         from client.local_process import ensure_running
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from client.errors import Exit, FrostError, usage
@@ -201,6 +202,9 @@ def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mappin
                 _clear(document, name)
                 credentials["store"] = "keyring"
                 credentials["holds"] = list(kinds)
+                # The file may stay as it is: who watches it, an open screen, is to look into the keyring again.
+                with suppress(OSError):
+                    os.utime(config.path)
                 return []
         if credentials.get("store") == "keyring":
             notices += _leave_keyring(document.entry(name), credentials, members)

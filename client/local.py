@@ -111,6 +111,7 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
     from client.api import platform
     from client.oneshot import OneShot
 
+    _note_stop(environ)  # first: an open screen asks again at the moment it is gone
     if not _held(environ):
         return False
     stopped = _pid(environ)
@@ -130,6 +131,26 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
             )
         time.sleep(_PAUSE)
     return True
+
+
+def was_stopped(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the local platform was stopped on purpose and not started since by a command or in screens."""
+    return os.path.exists(_stop_path(environ))  # noqa: PTH110
+
+
+def forget_stop(environ: Mapping[str, str] = os.environ) -> None:
+    """Somebody wants the local platform again."""
+    with contextlib.suppress(OSError):
+        os.unlink(_stop_path(environ))
+
+
+def _note_stop(environ: Mapping[str, str]) -> None:
+    with contextlib.suppress(OSError):
+        os.close(os.open(_stop_path(environ), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+
+
+def _stop_path(environ: Mapping[str, str]) -> str:
+    return f"{data_dir(environ)}/platform.stopped"
 
 
 def refuse_second(folder: str = "", environ: Mapping[str, str] = os.environ) -> None:

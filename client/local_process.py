@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING
 
 from client import __version__
 from client.errors import Exit, FrostError, usage
-from client.local import answers, data_dir, default_endpoint, home, log_path, socket_path, socket_path_in, stop
+from client.local import (
+    answers,
+    data_dir,
+    default_endpoint,
+    forget_stop,
+    home,
+    log_path,
+    socket_path,
+    socket_path_in,
+    stop,
+)
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -69,6 +79,7 @@ def ensure_running(environ: Mapping[str, str] = os.environ, *, arguments: tuple[
                 _note_version(environ)
             return started
         if child is None and time.monotonic() >= not_before:
+            forget_stop(environ)
             child = _children[socket] = _spawn(socket, environ, arguments)
             started = True
         if time.monotonic() >= end:

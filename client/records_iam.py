@@ -269,8 +269,17 @@ _WHO = (
     Column("type", "Type"),
     Column("name", "Name"),
     id_column("id", "ID"),
+    Column("access", "Access", whole=True),
     Column("by", "By", cell=_by, sort=lambda record: _by(record) or None),
+    Column("when", "When", wide=True, cell=_when, sort=lambda record: _when(record) or None),
 )
 
-WHO = Kind("principal", "principals", "id", _WHO, fields(_WHO, type="type", name="name", id="id", by="by"), "name")
+WHO = Kind(
+    "principal",
+    "principals",
+    "id",
+    _WHO,
+    fields(_WHO, type="type", name="name", id="id", access="access", by="by"),
+    "name",
+)
 """Who may do something: the rows of the answer of `iam who`."""

@@ -7,8 +7,10 @@ PNG files are drawn from the SVG and are not compared.
 
 import argparse
 import asyncio
+import html
 import io
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -17,6 +19,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from rich.cells import cell_len
 
 from tests.homes import Home
 
@@ -138,7 +142,7 @@ SCENES = (
     Scene("policy-versions", ("2", "…contractor", "v", "…create", "j"), "► 3"),
     Scene("policy-difference", ("2", "…contractor", "v", "…create", "G", "enter"), "32 gained, 64 lost"),
     Scene("policy-rollback", ("2", "…contractor", "v", "…create", "G", "b"), "network:vpcs:read"),
-    Scene("policy-delete", ("2", "…contractor", "j", "delete"), "− secrets:"),
+    Scene("policy-delete", ("2", "…contractor", "j", "delete"), "~ secrets:"),
     Scene("groups", ("3",), "contractors"),
     Scene("group-members", ("3", "…contractors", "enter"), "expired"),
     Scene("group-picker", ("3", "…contractors", "m", "…cluster-proxy", *"tenant-", "tab", "tab"), "2 marked"),
@@ -269,14 +273,31 @@ def settle(home: Home) -> None:
     database.close()
 
 
+_TEXT = re.compile(r'(<text class="[^"]*" )x="([0-9.]+)"( y="[0-9.]+" )textLength="[0-9.]+"([^>]*>)([^<]*)</text>')
+CELL = 12.2
+
+
+def _words(text: re.Match[str]) -> str:
+    """A piece of a line as its words, each where its first cell is."""
+    head, x, y, tail, content = text.groups()
+    words, at = [], float(x)
+    for piece in re.split("(\u00a0+)", html.unescape(content)):
+        cells = cell_len(piece)
+        if piece.strip("\u00a0"):
+            place = f'x="{at:.1f}"{y}textLength="{cells * CELL:.1f}"'
+            words.append(f"{head}{place}{tail}{html.escape(piece)}</text>")
+        at += cells * CELL
+    return "".join(words)
+
+
 def draw(svg: str, path: Path) -> None:
     """The PNG of an SVG, in the font of this machine."""
     import cairosvg
     from PIL import Image
 
     # A cell is 12.2 wide and a letter of Fira Code 0.6 of its size. Letters are placed on whole pixels, rounded up, so
-    # that only a little under five times the size (61 pixels a cell) does a long run end where it should.
-    fitted = svg.replace("font-size: 20px", f"font-size: {12.18 / 0.6:.4f}px")
+    # that only at five times the size, and word by word, does a line end where it should.
+    fitted = _TEXT.sub(_words, svg).replace("font-size: 20px", f"font-size: {12.18 / 0.6:.4f}px")
     large = cairosvg.svg2png(bytestring=fitted.encode(), scale=5)
     with Image.open(io.BytesIO(large)) as picture:
         picture.resize((picture.width // 5, picture.height // 5), Image.Resampling.LANCZOS).save(path, optimize=True)

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from textual import events, on
 from textual.app import App
 from textual.binding import Binding
 from textual.filter import LineFilter
+from textual.notifications import Notification
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
@@ -25,7 +26,7 @@ from tui.driver import FrostDriver
 from tui.following import Work
 from tui.launch import Launch
 from tui.messages import SignInWanted
-from tui.notices import Notice, Notices
+from tui.notices import Notice, Notices, seconds
 from tui.screens.frame import FrameScreen
 from tui.type_ahead import TypeAhead
 from tui.widgets.record_table import RecordTable
@@ -95,6 +96,7 @@ class FrostApp(App[None]):
     def on_ready(self) -> None:
         """The first frame is on the screen: now ask the platform, and let garbage be collected again."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_unless_cancelled)
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._leave, number)
         gc.enable()
@@ -129,14 +131,20 @@ class FrostApp(App[None]):
         markup: bool = True,
     ) -> None:
         """Tell something at the edge, with the few other things told lately. Its text is never markup."""
-        now, seconds = time.monotonic(), self.NOTIFICATION_TIMEOUT if timeout is None else timeout
-        anew = self._notices.add(Notice(message, severity, now + seconds), now)
+        now, stays = time.monotonic(), seconds(message, severity) if timeout is None else timeout
+        anew = self._notices.add(Notice(message, severity, now + stays), now)
         if anew is not None:
             self.clear_notifications()
-        for notice in anew or (Notice(message, severity, now + seconds),):
+        for notice in anew or (Notice(message, severity, now + stays),):
             super().notify(
                 notice.words, title=title, severity=notice.severity, timeout=notice.until - now, markup=False
             )
+
+    def withdraw(self, stale: Callable[[Notification], bool]) -> None:
+        """Take messages away before their time: what was done since says otherwise, or something else is read now."""
+        for notification in [one for one in self._notifications if stale(one)]:
+            self._notices.drop(notification.message)
+            self._unnotify(notification)
 
     # The workspace's wires
 
@@ -186,6 +194,16 @@ class FrostApp(App[None]):
             request = f"\nrequest {error.request_id}" if error.request_id else ""
             hint = f"\n{error.hint}" if error.hint else ""
             self.frame.toast(f"{error.message}{hint}{request}", "error")
+
+
+def _unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report what a callback failed with, except an answer to a question nobody waits for any more.
+
+    anyio hands a socket's readiness to a bare future; when the request was cancelled in the same turn of the loop,
+    setting it fails, and the traceback stood on the terminal after the end.
+    """
+    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(context)
 
 
 GRACE_SECONDS = 5.0

@@ -139,8 +139,9 @@ async def _access(client: "Client", tenant: str, subject: str) -> AsyncIterator[
 async def _who(client: "Client", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
     operation, _, target = subject.partition(" ")
     answer = await client.trials.who(tenant, operation, target)
-    found = [{**principal, "key": ":".join(kind_and_id(principal))} for principal in answer["principals"]]
-    yield First(found, answer["total"])
+    listed = [*answer["principals"], *(answer.get("conditional") or ())]
+    found = [{**principal, "key": ":".join(kind_and_id(principal))} for principal in listed]
+    yield First(found, answer["total"] + (answer.get("conditionalTotal") or 0))
 
 
 async def _own_keys(client: "Client", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:

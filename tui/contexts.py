@@ -23,7 +23,25 @@ def open_client(connection: "Connection") -> "Client":
     import client.models.tenants  # noqa: F401  (imported here, off the event loop)
     from client.api.client import Client
 
+    # Opened by somebody who wants to work with it: it is started now, and not behind the back of who stops it later.
+    want_platform(connection)
+    connection.leaves_stopped = True
     return Client(connection)
+
+
+def want_platform(connection: "Connection") -> None:
+    """Somebody wants this context's platform: the next request starts one that was stopped on purpose."""
+    from client import local
+
+    if connection.is_local:
+        local.forget_stop(connection.environ)
+
+
+def is_stopped(connection: "Connection") -> bool:
+    """Whether the context's platform was stopped on purpose and nobody has started it since."""
+    from client import local
+
+    return connection.is_local and local.was_stopped(connection.environ)
 
 
 def endpoint_text(connection: "Connection") -> str:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from client.changes import under_words
 from client.errors import FrostError
 from client.records import Record
 
@@ -14,11 +15,13 @@ Ask = Callable[[Callable[["Client"], Awaitable[Any]]], Awaitable[Any]]
 Change = Mapping[str, str]
 """A change in the words of `iam/preview`: `change` and the ids it is about."""
 UNDER = {
+    "conditionalLost": "gone, was under conditions",
     "narrowed": "more conditions",
     "conditionsChanged": "other conditions",
     "widened": "fewer conditions",
+    "conditionalGained": "new, under conditions",
 }
-"""Members of `iam/preview` with operations that stay possible, and what becomes of their conditions."""
+"""Members of `iam/preview` with operations that some fact decides before or after, and what happens to them."""
 
 
 class Effect(NamedTuple):
@@ -27,21 +30,30 @@ class Effect(NamedTuple):
     principals: Sequence[Record] = ()
     problem: str = ""
     """Why the effect is not known; empty when it is."""
+    refused: str = ""
+    """With what the platform would refuse the change; empty when it would not, or does not tell."""
 
     @property
     def gained(self) -> int:
-        """Operations gained, over all principals."""
+        """Operations gained for certain, over all principals."""
         return sum(int(one.get("gainedCount", 0)) for one in self.principals)
 
     @property
     def lost(self) -> int:
-        """Operations lost, over all principals."""
+        """Operations lost that were certain, over all principals."""
         return sum(int(one.get("lostCount", 0)) for one in self.principals)
 
     @property
     def under(self) -> int:
-        """Operations that stay, under other conditions, over all principals."""
+        """Operations that come, go or stay under conditions, over all principals."""
         return sum(map(under, self.principals))
+
+    @property
+    def takes(self) -> bool:
+        """Whether somebody can do less afterwards, or nothing."""
+        return any(one.get(f"{side}Count") for one in self.principals for side in ("lost", "conditionalLost")) or bool(
+            self.inert
+        )
 
     @property
     def inert(self) -> int:
@@ -58,7 +70,11 @@ class Effect(NamedTuple):
         touched = counted(len(self.principals), "key or identity", "keys and identities")
         change = [f"+{self.gained:,} gained"] if self.gained else []
         change += [f"−{self.lost:,} lost"] if self.lost else []
-        change += [f"~{self.under:,} under conditions changed"] if self.under else []
+        new, gone = (
+            sum(int(one.get(f"{side}Count", 0)) for one in self.principals)
+            for side in ("conditionalGained", "conditionalLost")
+        )
+        change += [f"~{under_words(self.under, new, gone)}"] if self.under else []
         inert = f"; {self.inert:,} left inert" if self.inert else ""
         return f"{touched}: {', '.join(change) or 'nothing gained, nothing lost'}{inert}"
 
@@ -83,29 +99,41 @@ def _named(principals: Sequence[Record]) -> str:
 async def effect(ask: Ask, tenant_id: str, changes: Sequence[Change]) -> Effect:
     """The effect of changes that are made together; a failure is part of the answer, the question is asked anyway."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
+    refused = ""
     try:
         for change in changes:
             names = {name: value for name, value in change.items() if name != "change"}
             kind = change["change"]
             answer = await ask(lambda client, kind=kind, names=names: client.trials.preview(tenant_id, kind, **names))  # type: ignore[misc]
+            if not refused and isinstance(told := answer.get("refused"), Mapping):
+                refused = str(told.get("message", ""))
             for principal in answer["principals"]:
                 key = (str(principal["type"]), str(principal["id"]))
                 found[key] = _both(found[key], principal) if key in found else dict(principal)
         await _add_states(ask, tenant_id, found)
     except FrostError as error:
         return Effect(problem=error.message)
-    return Effect(sorted(found.values(), key=_weight))
+    return Effect(sorted(found.values(), key=_weight), refused=refused)
 
 
 async def _add_states(ask: Ask, tenant_id: str, found: Mapping[tuple[str, str], dict[str, Any]]) -> None:
-    """The state of each key: one that is expired or revoked keeps what it is given and can do none of it."""
-    if not any(kind == "api_key" for kind, _ in found):
-        return
+    """The state of each as it is now: a key that is revoked keeps what it is given and can do none of it."""
+    kinds = {kind for kind, _ in found}
     with suppress(FrostError):  # what the change gives and takes is known all the same
-        for known in await ask(lambda client: client.principals.keys(tenant_id)):
-            principal = found.get(("api_key", str(known["id"])))
-            if principal is not None:
-                principal["status"] = str(known.get("status", ""))
+        for known in await ask(lambda client: client.principals.keys(tenant_id)) if "api_key" in kinds else ():
+            _add_state(found, "api_key", str(known["id"]), str(known.get("status", "")))
+        if "workload_identity" in kinds:
+            for bound in await ask(lambda client: _identities(client, tenant_id)):
+                _add_state(found, "workload_identity", bound["id"], "inert" if bound.get("inert") else "active")
+
+
+async def _identities(client: "Client", tenant_id: str) -> list[dict[str, Any]]:
+    return [binding.wire() async for page in client.principals.identity_pages(tenant_id) for binding in page]
+
+
+def _add_state(found: Mapping[tuple[str, str], dict[str, Any]], kind: str, identifier: str, state: str) -> None:
+    if (principal := found.get((kind, identifier))) is not None:
+        principal["status"] = state
 
 
 def _both(one: dict[str, Any], other: Record) -> dict[str, Any]:
@@ -126,7 +154,7 @@ def _weight(principal: Record) -> tuple[int, str]:
 
 
 def under(principal: Record) -> int:
-    """How many operations of a principal stay under other conditions."""
+    """How many operations of a principal come, go or stay under conditions."""
     return sum(int(principal.get(f"{side}Count", 0)) for side in UNDER)
 
 

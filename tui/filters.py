@@ -35,6 +35,15 @@ def parse(line: str, fields: Sequence[str] = ()) -> tuple[Term, ...]:
     return tuple(terms)
 
 
+def unknown_field(line: str, fields: Sequence[str]) -> str:
+    """The first word before a colon that names no field, where it can have been meant to; addresses are no fields."""
+    for word in _words(line):
+        name, _, value = word.removeprefix("!").partition(":")
+        if value and name.isalpha() and name.casefold() not in fields and not value.startswith("/"):
+            return name
+    return ""
+
+
 def highlights(terms: Sequence[Term]) -> tuple[str, ...]:
     """What to mark in the cells: the words that were asked for, not the ones shut out."""
     return tuple(term.value for term in terms if not term.inverse and term.value)

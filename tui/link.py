@@ -20,21 +20,24 @@ class Link:
     tries: int = 0
     why: str = ""
     latency_ms: float | None = None
+    stopped: bool = False
+    """Whether it is lost because somebody stopped the platform; only a person starts it again."""
 
     def answered(self, latency_ms: float | None) -> bool:
         """The platform answered; tells whether anything shown changes."""
         before = (self.state, self.latency)
-        self.state, self.since, self.tries, self.why = "up", None, 0, ""
+        self.state, self.since, self.tries, self.why, self.stopped = "up", None, 0, "", False
         if latency_ms is not None and self.latency_ms is not None:
             latency_ms = self.latency_ms + SMOOTHING * (latency_ms - self.latency_ms)
         self.latency_ms = latency_ms if latency_ms is not None else self.latency_ms
         return before != (self.state, self.latency)
 
-    def failed(self, why: str, at: datetime) -> None:
+    def failed(self, why: str, at: datetime, *, stopped: bool = False) -> None:
         """The platform did not answer. `since` stays that of the first failure."""
         if self.state != "lost":
             self.state, self.since, self.tries = "lost", at, 0
         self.tries += 1
+        self.stopped = stopped
         self.why = why
 
     def refused(self, why: str) -> None:

@@ -3,6 +3,9 @@
 from typing import Literal, NamedTuple
 
 MOST = 3
+SHORTEST, LONGEST = 3.5, 8.0
+"""Seconds a message stays, by how much there is to read; what failed stays the longest."""
+LETTERS_A_SECOND = 18
 
 Severity = Literal["information", "warning", "error"]
 
@@ -13,6 +16,13 @@ class Notice(NamedTuple):
     words: str
     severity: Severity
     until: float
+
+
+def seconds(words: str, severity: Severity) -> float:
+    """How long a message stays: until it can have been noticed and read."""
+    if severity == "error":
+        return LONGEST
+    return min(LONGEST, max(SHORTEST, 1.5 + len(words) / LETTERS_A_SECOND))
 
 
 class Notices:
@@ -27,3 +37,7 @@ class Notices:
         kept = [one for one in before if one.words != notice.words][-(MOST - 1) :]
         self._shown = [*kept, notice]
         return None if kept == before else self._shown
+
+    def drop(self, words: str) -> None:
+        """Forget a message that was taken away."""
+        self._shown = [one for one in self._shown if one.words != words]

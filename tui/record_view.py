@@ -31,6 +31,7 @@ class RecordView:
         self._prepared = 0  # records whose text to filter by is there, counted from the first
         self._positions: dict[str, int] | None = None
         self._filter = ""
+        self._fields = _fields(kind, self.columns)
         self._terms: tuple[filters.Term, ...] = ()
 
     def __len__(self) -> int:
@@ -48,6 +49,11 @@ class RecordView:
     def filter(self) -> str:
         """The filter line in force; empty when everything is shown."""
         return self._filter
+
+    @property
+    def field_names(self) -> Sequence[str]:
+        """What may stand before a colon in a filter line."""
+        return tuple(self._fields)
 
     @property
     def highlights(self) -> tuple[str, ...]:
@@ -83,7 +89,7 @@ class RecordView:
     def set_filter(self, line: str) -> None:
         """Show only what the filter line accepts."""
         self._filter = line
-        before, self._terms = self._terms, filters.parse(line, tuple(self.kind.filter_fields))
+        before, self._terms = self._terms, filters.parse(line, tuple(self._fields))
         self._arrange(self._accepted if filters.narrows(before, self._terms) else None)
 
     def prepare(self, number: int) -> bool:
@@ -140,5 +146,19 @@ class RecordView:
         return everything
 
     def _field(self, record: Record, name: str) -> str:
-        column = self.kind.filter_fields[name]
-        return column.text(record).casefold()
+        return "\n".join(column.text(record) for column in self._fields[name]).casefold()
+
+
+def _fields(kind: Kind, columns: Sequence[Column]) -> dict[str, tuple[Column, ...]]:
+    """What a filter may name: each column by its title, as it is read, and by its short name.
+
+    What the column shows counts, and what the kind has in its place (the e-mail of somebody shown by name).
+    """
+    found: dict[str, tuple[Column, ...]] = {}
+    for column in columns:
+        same = [(name, own) for name, own in kind.filter_fields.items() if own.key == column.key]
+        looked = tuple(dict.fromkeys((column, *(own for _, own in same))))
+        for name in ("-".join(column.title.casefold().split()), *(name for name, _ in same)):
+            if name:
+                found[name] = looked
+    return found | {name: (own,) for name, own in kind.filter_fields.items() if name not in found}

@@ -1,6 +1,7 @@
-"""Watching an operation: its signals say when to read it again, and it is read now and then anyway."""
+"""Watching what others do: an operation, read again at its signals and now and then; the configuration file."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ REREAD_SECONDS = 30.0
 """Everything shown is read again at least this often (design: Durable operations)."""
 COALESCE_SECONDS = 0.1
 """Signals that come closer together than this cause one reading (10 Hz)."""
+LOOK_SECONDS = 2.0
+"""How often the configuration file is looked at: one `stat` each time."""
 FINAL = ("completed", "failed", "cancelled", "succeeded")
 
 
@@ -44,6 +47,25 @@ async def watched(
             signal.clear()
     finally:
         listening.cancel()
+
+
+async def changes(path: str) -> AsyncIterator[None]:
+    """Gives a turn each time the file at a path was written, replaced, made or taken away."""
+    before = await asyncio.to_thread(_stamp, path)
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        now = await asyncio.to_thread(_stamp, path)
+        if now != before:
+            before = now
+            yield
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        found = os.stat(path)  # noqa: PTH116  (a path in the config is text)
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 async def _listen(client: "Client", tenant_id: str, signal: asyncio.Event) -> None:

@@ -9,6 +9,7 @@ task for each name and puts failures where they are shown.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -20,7 +21,7 @@ from tui.collections import Collections
 from tui.following import Following, Spawn
 from tui.link import Link
 from tui.state import RECENT, State, remembered
-from tui.watching import FINAL, REREAD_SECONDS, watched
+from tui.watching import FINAL, REREAD_SECONDS, changes, watched
 
 if TYPE_CHECKING:
     from client.api.client import Client
@@ -182,7 +183,7 @@ class Workspace:
 
     def _note(self, error: FrostError) -> None:
         if error.exit_code is Exit.UNREACHABLE:
-            self.link.failed(error.message, clock.now())
+            self.link.failed(error.message, clock.now(), stopped=contexts.is_stopped(self.connection))
             self._spawn("retry", self._retry)
         elif error.exit_code is Exit.NOT_SIGNED_IN:
             self.link.refused(error.message)
@@ -208,6 +209,14 @@ class Workspace:
         """Begin to load, and go on reading now and then."""
         self.refresh()
         self._spawn("poll", self._poll)
+        self._spawn("config", self._watch_config)
+
+    async def _watch_config(self) -> None:
+        """Another shell may have signed in or out, or changed the context: that shows without a key."""
+        async for _ in changes(self.connection.config.path):
+            if self.link.state != "signed_out":  # the question to sign in is open then, and `r` looks there
+                with suppress(FrostError):  # a file being written by hand: what is known goes on
+                    await self._look_again()
 
     def refresh(self) -> None:
         """Read everything shown again; at once, also while the connection counts as lost."""
@@ -217,8 +226,13 @@ class Workspace:
     async def look_again(self) -> bool:
         """Read everything again, the file with the credential first: another shell may have signed in as somebody else.
 
-        False when nobody is signed in there either, so that there is nothing to ask.
+        A platform that was stopped on purpose is started: somebody wants it again. False when nobody is signed in there
+        either, so that there is nothing to ask.
         """
+        await asyncio.to_thread(contexts.want_platform, self.connection)
+        return await self._look_again()
+
+    async def _look_again(self) -> bool:
         fresh = await asyncio.to_thread(contexts.again, self.connection)
         if self.link.state == "signed_out" and not fresh.context.credentials.kinds:
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.core import Call, Request, path
+from client.core import Call, Request, new_idempotency_key, path
 from client.pages import MOST, query
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def get(tenant_id: str, group_id: str) -> Call:
 
 def create(tenant_id: str, name: str, description: str = "") -> Call:
     body = {"name": name, "description": description}
-    return Call(Request("POST", _groups(tenant_id), body=body), model=MODEL, needs=NEEDS)
+    request = Request("POST", _groups(tenant_id), body=body, idempotency_key=new_idempotency_key())
+    return Call(request, model=MODEL, needs=NEEDS)
 
 
 def update(

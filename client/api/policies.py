@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from client.api.groups import made_from
-from client.core import Call, Request, path
+from client.core import Call, Request, new_idempotency_key, path
 from client.errors import Exit, FrostError
 from client.pages import MOST, query
 
@@ -48,10 +48,16 @@ def get(tenant_id: str, policy_id: str) -> Call:
     return Call(Request("GET", _policy(tenant_id, policy_id)), model=MODEL, needs=NEEDS)
 
 
-def create(tenant_id: str, name: str, description: str, document_text: str) -> Call:
-    """Creates a policy. Raises FrostError (exit 2) for a document that is not JSON, with line and column."""
+def create(tenant_id: str, name: str, description: str, document_text: str, *, idempotency_key: str = "") -> Call:
+    """Creates a policy. Raises FrostError (exit 2) for a document that is not JSON, with line and column.
+
+    Args:
+        idempotency_key: Of whoever may ask for the same creation again; else each call is a creation of its own.
+    """
     body = _body({"name": name, "description": description}, document_text)
-    return Call(Request("POST", _policies(tenant_id), body=body), model=MODEL, needs=NEEDS)
+    key = idempotency_key or new_idempotency_key()
+    request = Request("POST", _policies(tenant_id), body=body, idempotency_key=key)
+    return Call(request, model=MODEL, needs=NEEDS)
 
 
 def update(
@@ -190,8 +196,11 @@ class Policies:
         found: Policy = await self._http.record(get(tenant_id, policy_id))
         return found
 
-    async def create(self, tenant_id: str, name: str, description: str, document_text: str) -> Policy:
-        found: Policy = await self._http.record(create(tenant_id, name, description, document_text))
+    async def create(
+        self, tenant_id: str, name: str, description: str, document_text: str, *, idempotency_key: str = ""
+    ) -> Policy:
+        call = create(tenant_id, name, description, document_text, idempotency_key=idempotency_key)
+        found: Policy = await self._http.record(call)
         return found
 
     async def update(

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from client.answers import foretold
 from client.api import trials
 from client.commands import asking
 from client.commands.invocation import Invocation
@@ -19,8 +20,10 @@ WIDE = 5
 """From so many keys and identities on, a change is confirmed by typing the name (design: Screens)."""
 _CHANGES = (
     ("lost", "loses {}"),
+    ("conditionalLost", "loses {} it had under conditions"),
     ("narrowed", "has {} under more conditions"),
     ("gained", "gains {}"),
+    ("conditionalGained", "gains {} under conditions"),
     ("widened", "has {} under fewer conditions"),
     ("conditionsChanged", "has {} under other conditions"),
 )
@@ -49,7 +52,7 @@ def confirm_deletion(
         beside: What else is lost, `2 memberships and 1 policy attachment`.
 
     Raises:
-        FrostError: It was not confirmed.
+        FrostError: It was not confirmed, or would be refused.
     """
     run.talk.say(f"{what}: with it go {beside}")
     if isinstance(preview, FrostError):
@@ -62,26 +65,49 @@ def confirm_deletion(
             run.talk.more(line)
         if not found:
             run.talk.say(_NOBODY)
+        _end_if_refused(preview)
     asking.confirm(run.talk, "Delete it? It cannot be undone.", refused="", hint="", typed=name if wide else "")
 
 
 def dry_run(run: Invocation, change: str, **names: str) -> None:
-    """What a change would give and take, in place of making it; whether it would be refused is not told.
+    """What a change would give and take, in place of making it; it ends as the change would.
 
     Args:
         change: As `client.api.trials.preview` calls it.
         names: What it is about, by member of the wire.
+
+    Raises:
+        FrostError: The change would be refused with this.
     """
     told(run, run.call_for_tenant(lambda tenant: trials.preview(tenant, change, **names)))
 
 
 def told(run: Invocation, preview: Mapping[str, Any]) -> None:
-    """Print an effect as the data of a dry run."""
+    """Print an effect as the data of a dry run.
+
+    Raises:
+        FrostError: The change would be refused with this.
+    """
     if run.output.structured:
         run.output.document({"dryRun": True, **preview})
+    else:
+        run.output.lines(lines(_concerned(preview)) or [_NOBODY])
+        run.output.note("nothing was changed: this is a dry run")
+    _end_if_refused(preview)
+
+
+def noted(run: Invocation, preview: Mapping[str, Any] | FrostError) -> None:
+    """Say beside the record of a change what it gave and took."""
+    if isinstance(preview, FrostError):
+        run.output.note(f"its effect is not shown: {preview.message}")
         return
-    run.output.lines(lines(_concerned(preview)) or [_NOBODY])
-    run.output.note("nothing was changed: this is a dry run")
+    for line in lines(_concerned(preview)) or [_NOBODY]:
+        run.output.note(line)
+
+
+def _end_if_refused(preview: Mapping[str, Any]) -> None:
+    if isinstance(refused := preview.get("refused"), Mapping):
+        raise foretold(refused)
 
 
 def lines(principals: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -25,7 +25,8 @@ from client.commands.names import operation_names, principal_ids
 def access(run: Invocation, kind: str, identifier: str) -> None:
     """Show everything a principal may do, and why.
 
-    A principal is a key, an identity or a person of this tenant. `conditional` operations depend on the target or on
+    A principal is a key, an identity or a person of this tenant; their ids stand in `iam who` and, of a group's, in
+    `iam group member list`. `conditional` operations depend on the target or on
     facts of the request; -o wide shows on which. `denied` ones are given by some rule and always taken by another.
     What nothing gives is left out. So is writing policies, which is no operation: every member of the organization may,
     a viewer too, within what they hold themselves.
@@ -75,13 +76,21 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
 def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
     """List everybody who may do something, and why.
 
-    What is not given of the request is unknown, as in `iam simulate`.
+    What is not given of the request is unknown, as in `iam simulate`. Who may only as that turns out, by another target
+    or by facts of the request, is listed behind the others as `conditional`; -o wide shows on what it depends.
     """
     operation, target = request_facts.operation(operation), request_facts.target(target)
     known = request_facts.facts(**facts)
     answer = run.call_for_tenant(lambda tenant: trials.who(tenant, operation, target, known))
     found, total, examined = answer["principals"], answer["total"], answer["examined"]
-    run.output.records(records_iam.WHO, found, beside={"total": total, "examined": examined})
-    run.output.note(f"{total} of {examined} people, keys and identities may")
+    # A platform from before names only those that may for certain.
+    perhaps = answer.get("conditional") or []
+    more = answer.get("conditionalTotal") or 0
+    counts = {"total": total, "conditionalTotal": more, "examined": examined}
+    run.output.records(records_iam.WHO, [*found, *perhaps], beside=counts)
+    under = f", {more} more under conditions" if more else ""
+    run.output.note(f"{total} of {examined} people, keys and identities may{under}")
     if len(found) < total:
         run.output.warn(f"the first {len(found)} of {total} that may are listed")
+    if len(perhaps) < more:
+        run.output.warn(f"the first {len(perhaps)} of {more} that may under conditions are listed")

@@ -55,11 +55,17 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
         document = _version(run, policy_id, number)["document"]
         effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=json_text(document))
         return
+    text = json_text(_version(run, policy_id, number)["document"])
+    preview = effects.preview(
+        run, lambda tenant: trials.preview(tenant, "updatePolicy", policyId=policy_id, documentText=text)
+    )
     with missing_version(run, policy_id, number):
         made = run.change_for_tenant(lambda tenant: policies.roll_back(tenant, policy_id, number))
     run.output.record(records_iam.POLICY, made.record)
     if not made.changed:
         run.output.note(f"nothing changed: its document is that of version {number} already")
+    else:
+        effects.noted(run, preview)
 
 
 @leaf(

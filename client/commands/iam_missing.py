@@ -11,8 +11,10 @@ from client.text import safe
 _WHERE = {
     "policy": "see the policies: frost iam policy list --all",
     "group": "see the groups: frost iam group list --all",
-    "user": "your own id is told by: frost whoami -o json",
+    "user": "people stand with their ids in: frost iam who --operation OPERATION --target '*';"
+    " your own id is told by: frost whoami -o json",
 }
+_THAT_OF = "that of "
 _BY_TAB = "Tab completes the ids of this tenant, once set up: frost completion --help"
 
 
@@ -25,9 +27,9 @@ def explain(run: Invocation, error: FrostError, thing: Thing, other: Thing | Non
         _not_here(run, error, thing)
         return
     _not_here(run, error, other)
-    if unrelated:
+    if unrelated and not error.hint.startswith(_THAT_OF):
         error.message = safe(unrelated, 300)
-        error.hint = error.hint if _names_id(error) else f"see them: {see}"
+        error.hint = f"see them: {see}"
 
 
 def explain_version(run: Invocation, error: FrostError, policy_id: str, number: int) -> None:
@@ -62,15 +64,14 @@ def _not_here(run: Invocation, error: FrostError, thing: Thing) -> None:
     error.message = f"there is no {kind} {safe(given, 130)} in this tenant"
     ids = ids_named(run, kind, given)
     if len(ids) == 1:
-        error.hint = f"the id of {kind} {safe(given, 130)} is {safe(ids[0], 80)}"
+        error.message = f"{kind} takes an id"
+        error.hint = f'{_THAT_OF}{kind} "{safe(given, 130)}" is {safe(ids[0], 80)}'
     else:
+        if kind == "user" and "@" in given:
+            error.message = f"user takes an id, {safe(given, 130)} is an address"
         error.hint = _WHERE.get(kind, _BY_TAB)
         if "list" in error.hint and run.tenant.source == "flag":
             error.hint += f" --tenant {run.tenant.tenant_id}"
-
-
-def _names_id(error: FrostError) -> bool:
-    return error.hint.startswith("the id of ")
 
 
 def ids_named(run: Invocation, kind: str, name: str) -> list[str]:

@@ -58,7 +58,7 @@ def beyond_lines(error: FrostError) -> Iterator[str]:
     details = error.details or {}
     principals = details.get("principals")
     if isinstance(principals, list) and principals:
-        concerned = ", ".join(f"{one.get('type')} {one.get('id')}" for one in principals)
+        concerned = ", ".join(f"{one.get('type')} {one.get('name') or one.get('id')}" for one in principals)
         yield f"  concerned: {safe(concerned, 400)}"
     yield from example_lines(details.get("counterexamples") or ())
 
@@ -69,8 +69,17 @@ def example_lines(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"  {safe(example.get('operation'), 200)} on {safe(example.get('target'), 300)}"
         if facts := facts_text(example.get("facts") or {}):
             yield f"    with {safe(facts, 300)}"
-        rule = rule_text(example.get("ruleIndex"), example.get("ruleName"))
-        yield f"    {safe(rule, 150)} allows it; {safe(example.get('why'), 300)}"
+        yield f"    {safe(_given_by(example), 300)} it; {safe(example.get('why'), 300)}"
+
+
+def _given_by(example: Mapping[str, Any]) -> str:
+    """What allows a request: a rule somebody wrote, or a role or scopes, which nobody did."""
+    if role := example.get("role"):
+        return f"role {role} gives"
+    if scopes := example.get("scopes"):
+        return f"scope {', '.join(map(str, scopes))} gives"
+    policy = f" of policy {example['policyName']}" if example.get("policyName") else ""
+    return f"{rule_text(example.get('ruleIndex'), example.get('ruleName'))}{policy} allows"
 
 
 def facts_text(facts: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ from service.access.decisions import Known, covers, role_document, role_rules
 from service.access.table import AUTHORS
 from service.db.engine import Record
 from service.errors import Refusal
-from service.iam import policy_store, principal_store, wire
+from service.iam import principal_store, wire
 from service.platform import Platform
 from service.policy import containment
 from service.policy.containment import Answer, Check
@@ -161,9 +161,9 @@ def require_over(connection: Connection, author: Author, principals: Sequence[tu
     """
     beyond: list[dict[str, str]] = []
     examples: list[dict[str, Any]] = []
-    for kind, identifier, found in _beyond(connection, author, principals):
-        beyond.append({"type": kind, "id": identifier})
-        examples += [wire.counterexample(one, found.document) for one in found.check.examples]
+    for principal, found in _beyond(connection, author, principals):
+        beyond.append(principal)
+        examples += [wire.counterexample(one, found.document) | found.source for one in found.check.examples]
         if len(beyond) == MOST_NAMED:
             break
     if beyond:
@@ -181,13 +181,15 @@ class _Beyond(NamedTuple):
 
     check: Check
     document: Document
+    source: dict[str, Any]
+    """Where the rights come from: `role` or `scopes`, whose rules nobody wrote, or the policy."""
 
 
 def _beyond(
     connection: Connection, author: Author, principals: Sequence[tuple[str, str]]
-) -> Iterator[tuple[str, str, _Beyond]]:
+) -> Iterator[tuple[dict[str, str], _Beyond]]:
     """Those principals of others that may ever do what the author may not; those the author made are left out."""
-    if _compared(author, EVERYTHING) is None:
+    if _compared(author, EVERYTHING, {}) is None:
         return
     named: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
     for kind, identifier in principals:
@@ -201,41 +203,49 @@ def _beyond(
         # Policies are left out: they narrow it now and may be gone tomorrow.
         rests_on = (tuple(key.scopes), makers.get(key.user_id))
         if rests_on not in of_keys:
-            of_keys[rests_on] = _compared(author, key_rights(*rests_on, author.known))
+            rights = key_rights(*rests_on, author.known)
+            of_keys[rests_on] = _compared(author, rights, {"role": makers.get(key.user_id)})
         if found := of_keys[rests_on]:
-            yield "api_key", key.id, found
+            yield {"type": "api_key", "id": key.id, "name": key.name}, found
     others = [
         row
         for row in principal_store.identities_among(connection, author.tenant_id, named["workload_identity"])
         if row.created_by != author.user_id
     ]
-    of_scopes = {scopes: _compared(author, _scope_rights(scopes, author.known)) for scopes in map(_scopes, others)}
+    of_scopes = {
+        scopes: _compared(author, _scope_rights(scopes, author.known), {"scopes": list(scopes)})
+        for scopes in set(map(_scopes, others))
+    }
     held = principal_store.held_policies(connection, author.tenant_id, [row.id for row in others if not row.scopes])
     texts = stored.documents(connection, author.tenant_id, sorted(set().union(*held.values())))
-    of_policies = {policy_id: _compared_text(author, text) for policy_id, (_, text) in texts.items()}
+    of_policies = {
+        policy_id: _compared_text(author, text, {"policyId": policy_id, "policyName": name})
+        for policy_id, (name, text) in texts.items()
+    }
     of_sets = {ids: next(filter(None, map(of_policies.get, sorted(ids))), None) for ids in set(held.values())}
     for row in others:
         if found := of_scopes[_scopes(row)] or of_sets.get(held.get(row.id, NOTHING)):
-            yield "workload_identity", row.id, found
+            name = f"{row.namespace}/{row.service_account}"
+            yield {"type": "workload_identity", "id": row.id, "name": name}, found
 
 
 def _scopes(identity: Record) -> tuple[str, ...]:
     return tuple(identity.scopes)
 
 
-def _compared(author: Author, document: Document) -> _Beyond | None:
+def _compared(author: Author, document: Document, source: dict[str, Any]) -> _Beyond | None:
     """What of some rights exceeds the author's; None when nothing does."""
     check = _contained_rights(document, author.role, author.tenant_id, author.known)
-    return None if check.answer is Answer.WITHIN else _Beyond(check, document)
+    return None if check.answer is Answer.WITHIN else _Beyond(check, document, source)
 
 
-def _compared_text(author: Author, text: str) -> _Beyond | None:
+def _compared_text(author: Author, text: str, source: dict[str, Any]) -> _Beyond | None:
     """The same of a stored document."""
     check = examine(author, text)
     if check.answer is Answer.WITHIN:
         return None
     document = understood(text, author.known)
-    return _compared(author, EVERYTHING) if document is EVERYTHING else _Beyond(check, document)
+    return _compared(author, EVERYTHING, source) if document is EVERYTHING else _Beyond(check, document, source)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -289,9 +299,3 @@ def require_scope(author: Author, scope: str) -> None:
             f"the scope {scope} gives more than you hold",
             details={"scope": scope, "counterexamples": [wire.counterexample(o, document) for o in check.examples]},
         )
-
-
-def require_attached_within(connection: Connection, author: Author, kind: str, attachee_id: str) -> None:
-    """Refuse somebody whose rights do not cover every policy attached to an attachee, naming the policy. hostile A07"""
-    for row in policy_store.attached_to(connection, author.tenant_id, kind, attachee_id):
-        require_within(author, row.document, policyId=row.id, policyName=row.name)

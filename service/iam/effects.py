@@ -14,6 +14,7 @@ from service.policy.engine import GrantedRule
 from service.policy.facts import Facts
 from service.policy.matching import ANYTHING
 from service.policy.reach import Reach, everything, only, reach, spans
+from service.policy.turning import turning
 from service.world.roles import roles
 
 MOST_SHOWN = 20
@@ -195,31 +196,50 @@ def limits(compiled: Compiled) -> list[dict[str, str]]:
     return found
 
 
-def because(compiled: Compiled, operation: str, target: str, facts: Facts) -> list[dict[str, Any]]:
-    """The rules behind a request that is allowed, the deciding one of each part; of one that is not, nothing."""
-    if not compiled.decide(operation, target, facts).allowed:
-        return []
-    by: list[dict[str, Any]] = []
+def because(compiled: Compiled, operation: str, target: str, facts: Facts) -> dict[str, Any] | None:
+    """Whether a request is allowed, or allowed as what is not known turns out, and through what; None if neither.
+
+    Of each part the rule that decides; where none does, the first that may, and the first denies that may stand
+    against them.
+    """
     scopes = compiled.standing.scopes
-    if scopes is not None:
-        by += [_scope(scope) for scope in _scopes_for(scopes, operation, compiled.known)[:1]]
+    given = [] if scopes is None else _scopes_for(scopes, operation, compiled.known)[:1]
+    if compiled.unreadable or (scopes is not None and not given):
+        return None
+    by = [_scope(scope) for scope in given]
+    denied: list[dict[str, Any]] = []
+    access = "allowed"
     for engine in (compiled.role, compiled.policies):
-        if engine is not None:
-            by.append(grant(engine.rules[engine.decide(operation, target, facts) - 1], {}))
-    return by
+        if engine is None:
+            continue
+        verdict = engine.decide(operation, target, facts)
+        if verdict > 0:
+            by.append(grant(engine.rules[verdict - 1], {}))
+            continue
+        perhaps = turning(engine, operation, target, facts)
+        if not perhaps.allows:
+            return None
+        access = "conditional"
+        by += [grant(granted, {}) for granted in perhaps.allows[:MOST_SHOWN]]
+        denied += [grant(granted, {}) for granted in perhaps.denies[:MOST_SHOWN]]
+    return {"access": access, "by": by, "deniedBy": denied} if by else None
 
 
 def difference(known: Known, tenant: str, before: Parts, after: Parts) -> dict[str, Any]:
     """What a principal has afterwards and had not before.
 
-    `narrowed` and `widened` stay possible but under more or fewer conditions, `conditionsChanged` under other ones.
+    `gained` and `lost` are for certain: on every request afterwards, or before. What some requests only get that none
+    got, or that none get any more, is `conditionalGained` and `conditionalLost`. `narrowed` and `widened` stay possible
+    but under more or fewer conditions, `conditionsChanged` under other ones.
     """
     masks = known.catalogue.masks
     then, now = before.reach(known, tenant), after.reach(known, tenant)
     perhaps = then.possible & ~then.sure & now.possible & ~now.sure
     lists = {
-        "gained": now.possible & ~then.possible,
-        "lost": then.possible & ~now.possible,
+        "gained": now.sure & ~then.possible,
+        "lost": then.sure & ~now.possible,
+        "conditionalGained": now.possible & ~now.sure & ~then.possible,
+        "conditionalLost": then.possible & ~then.sure & ~now.possible,
         "widened": now.sure & ~then.sure & then.possible,
         "narrowed": then.sure & ~now.sure & now.possible,
         "conditionsChanged": perhaps

@@ -24,7 +24,15 @@ def require_kept(connection: Connection, tenant_id: str, before: set[str]) -> No
     Raises:
         Refusal: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
     """
-    left = sorted(before - granted(connection, tenant_id, sorted(before)))
+    refuse_left(sorted(before - granted(connection, tenant_id, sorted(before))))
+
+
+def refuse_left(left: Sequence[str]) -> None:
+    """Refuse a change that leaves identities without any grant.
+
+    Raises:
+        Refusal: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
+    """
     if left:
         raise Refusal(
             400,

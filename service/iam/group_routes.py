@@ -13,7 +13,7 @@ from service.access.authority import Access, authorize
 from service.access.guard import area
 from service.db.engine import Record
 from service.errors import Refusal
-from service.iam import authorship, group_store, principal_store, rules, wire
+from service.iam import authorship, group_store, permits, principal_store, rules, wire
 from service.iam.answering import found, nothing, record, require_principal, versioned
 from service.iam.idempotency import made_under
 from service.iam.paging import Asked, asked, page_of
@@ -146,9 +146,7 @@ def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMat
         group = the_group(connection, access, group_id)
         require_fresh(connection, group, if_match)
         members = group_store.members(connection, group_id)
-        if group.policy_count:
-            author = authorship.author_of(connection, platform, access)
-            authorship.require_over(connection, author, members)
+        permits.leave(connection, authorship.author_of(connection, platform, access), group, members)
         group_store.remove(connection, tenant_id, group_id)
         details = {"name": group.name, "members": len(members), "policies": group.policy_count}
         record(connection, access, "group.delete", f"group:{group_id}", now, details)
@@ -164,9 +162,7 @@ def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMe
     def require_authority(connection: Connection) -> None:
         the_group(connection, access, group_id)
         require_principal(connection, tenant_id, kind, member_id)
-        author = authorship.author_of(connection, platform, access)
-        authorship.require_attached_within(connection, author, "group", group_id)
-        authorship.require_over(connection, author, [(kind, member_id)])
+        permits.add_member(connection, authorship.author_of(connection, platform, access), group_id, kind, member_id)
 
     # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
     with platform.database.read() as connection:
@@ -212,9 +208,7 @@ def remove_group_member(
         group = the_group(connection, access, group_id)
         if not rules.is_id(member_id) or not group_store.is_member(connection, group_id, kind, member_id):
             raise errors.not_found()
-        if group.policy_count:
-            author = authorship.author_of(connection, platform, access)
-            authorship.require_over(connection, author, [(kind, member_id)])
+        permits.leave(connection, authorship.author_of(connection, platform, access), group, [(kind, member_id)])
         group_store.remove_member(connection, tenant_id, group_id, kind, member_id)
         details = {"memberType": kind, "memberId": member_id}
         record(connection, access, "group.member.remove", f"group:{group_id}", now, details)

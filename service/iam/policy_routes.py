@@ -12,9 +12,8 @@ from service import errors, names
 from service.access.authority import Access, authorize
 from service.access.guard import area
 from service.db.engine import Record
-from service.iam import authorship, grants, group_store, policy_store, principal_store, rules, wire
+from service.iam import authorship, grants, permits, policy_store, principal_store, rules, wire
 from service.iam.answering import found, nothing, record, require_principal, versioned
-from service.iam.authorship import Author
 from service.iam.bodies import PolicyBody, policy_body
 from service.iam.documents import read_document, required
 from service.iam.idempotency import made_under
@@ -145,7 +144,7 @@ def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfM
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     with platform.database.write() as connection:
         policy = locked(connection, access, policy_id, if_match)
-        require_over_reached(connection, authorship.author_of(connection, platform, access), policy_id)
+        permits.over_reached(connection, authorship.author_of(connection, platform, access), policy_id)
         policy_store.remove(connection, tenant_id, policy_id)
         details = {"name": policy.name, "version": policy.version, "attachments": policy.attachment_count}
         record(connection, access, "policy.delete", f"policy:{policy_id}", now, details)
@@ -200,9 +199,7 @@ def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAtta
     def require_authority(connection: Connection) -> None:
         policy = the_policy(connection, access, policy_id)
         require_principal(connection, tenant_id, kind, attachee_id)
-        author = authorship.author_of(connection, platform, access)
-        authorship.require_within(author, policy.document, policyId=policy_id, policyName=policy.name)
-        authorship.require_over(connection, author, concerned(connection, kind, attachee_id))
+        permits.attach(connection, authorship.author_of(connection, platform, access), policy, kind, attachee_id)
 
     # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
     with platform.database.read() as connection:
@@ -265,7 +262,7 @@ def detach_policy(
             connection, tenant_id, policy_id, kind, attachee_id
         ):
             raise errors.not_found()
-        principals = concerned(connection, kind, attachee_id)
+        principals = permits.concerned(connection, kind, attachee_id)
         authorship.require_over(connection, authorship.author_of(connection, platform, access), principals)
         bindings = [identifier for kind, identifier in principals if kind == "workload_identity"]
         granted = grants.granted(connection, tenant_id, bindings)
@@ -303,10 +300,7 @@ def write(
     author_id = before.authored_by
     if "document" in changes:
         author = authorship.author_of(connection, platform, access)
-        authorship.require_within(author, changes["document"])
-        if _has_denies(before.document) or _has_denies(changes["document"]):
-            # Whoever takes a deny away opens what it kept shut; whoever writes one shuts out all that it reaches.
-            require_over_reached(connection, author, before.id)
+        permits.rewrite(connection, author, before, changes["document"])
         author_id = author.user_id
     shown = {name: getattr(before, name) for name in ("name", "description", "document")} | changes
     number = before.version + 1
@@ -332,14 +326,6 @@ def _entry(access: Access, at: Any, change: str, changed: list[str]) -> dict[str
     return {"changed_by": access.caller.user_id, "changed_at": at, "change": change, "changed": changed}
 
 
-def _has_denies(text: str) -> bool:
-    """Whether a stored document takes anything away; one that is not understood takes away everything."""
-    rules = wire.document(text).get("rules")
-    if not isinstance(rules, list) or not rules:
-        return True
-    return not all(isinstance(rule, dict) and rule.get("access") == "allow" for rule in rules)
-
-
 def locked(connection: Connection, access: Access, policy_id: str, if_match: str | None = None) -> Record:
     """The policy of the path, with the tenant locked for a change, in the version the caller insists on."""
     tenant_id = str(access.tenant_id)
@@ -363,16 +349,6 @@ def the_version(connection: Connection, access: Access, policy_id: str, version:
     """A version of the policy of the path, or the flat 404."""
     number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0
     return found(policy_store.version(connection, str(access.tenant_id), policy_id, number))
-
-
-def concerned(connection: Connection, kind: str, attachee_id: str) -> list[tuple[str, str]]:
-    """The keys and identities an attachment counts for."""
-    return group_store.members(connection, attachee_id) if kind == "group" else [(kind, attachee_id)]
-
-
-def require_over_reached(connection: Connection, author: Author, policy_id: str) -> None:
-    """Refuse somebody who has no authority over all that a policy counts for."""
-    authorship.require_over(connection, author, policy_store.reached(connection, author.tenant_id, policy_id))
 
 
 def _attachee(kind: str | None, identifier: str | None) -> tuple[str, str] | None:

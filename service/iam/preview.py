@@ -1,6 +1,6 @@
 """A change of groups or policies played through on what is stored, without making it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,11 +10,22 @@ from sqlalchemy import Connection
 from service.access.decisions import Decisions, Known, role_engine
 from service.db.engine import Record
 from service.errors import Refusal
-from service.iam import effects, group_store, policy_store, principal_store, principals
+from service.iam import (
+    authorship,
+    effects,
+    grants,
+    group_store,
+    permits,
+    policy_store,
+    principal_store,
+    principals,
+)
+from service.iam.authorship import Author
 from service.iam.effects import Parts
 from service.iam.principals import Principal
 from service.policy.document import DocumentRefused, read
-from service.policy.engine import GrantedRule, grants
+from service.policy.engine import GrantedRule
+from service.policy.engine import grants as rules_of
 
 MOST_PRINCIPALS = 500
 # The members of a request each change is told by.
@@ -77,6 +88,40 @@ def effects_of(
             | {"inert": ungranted, "policiesBefore": len(before), "policiesAfter": len(after)}
         )
     return {"principals": shown}
+
+
+def require_permitted(
+    connection: Connection, author: Author, change: Change, effect: Sequence[Mapping[str, Any]]
+) -> None:
+    """Refuse a change as making it would be refused.
+
+    Args:
+        effect: What the change does to each principal it touches, as `effects_of` says.
+
+    Raises:
+        Refusal: 403 or 400, that of the change itself.
+    """
+    tenant_id, touched = author.tenant_id, [(str(one["type"]), str(one["id"])) for one in effect]
+    policy = policy_store.get(connection, tenant_id, change.policy_id) if change.policy_id else None
+    if change.kind in ("removeMember", "deleteGroup"):
+        group = group_store.get(connection, tenant_id, str(change.group_id))
+        assert group is not None
+        permits.leave(connection, author, group, touched)
+    elif change.kind == "addMember":
+        permits.add_member(
+            connection, author, str(change.group_id), str(change.principal_type), str(change.principal_id)
+        )
+    elif change.kind == "attach":
+        assert policy is not None
+        permits.attach(connection, author, policy, str(change.principal_type), str(change.principal_id))
+    elif change.kind == "updatePolicy":
+        assert policy is not None
+        if change.draft not in (None, policy.document):
+            permits.rewrite(connection, author, policy, str(change.draft))
+    else:
+        authorship.require_over(connection, author, touched)
+        if change.kind == "detach":
+            grants.refuse_left(sorted(str(one["id"]) for one in effect if one["inert"] and one["policiesBefore"]))
 
 
 def _touched(connection: Connection, tenant_id: str, change: Change) -> list[tuple[str, str]]:
@@ -142,7 +187,7 @@ class _Library:
                 text, role = self.change.draft, self.change.role
             try:
                 document = read(text, self.known.catalogue).document
-                self.read[policy_id] = grants(document, policy_id, row.name, role_engine(role))
+                self.read[policy_id] = rules_of(document, policy_id, row.name, role_engine(role))
             except DocumentRefused:
                 self.read[policy_id] = None
         return self.read[policy_id]

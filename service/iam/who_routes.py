@@ -12,7 +12,8 @@ from service.access import standing as stored
 from service.access.authority import Access, authorize
 from service.access.guard import area
 from service.db.engine import Record
-from service.iam import effects, group_store, policy_store, preview, principal_store, principals, rules
+from service.errors import Refusal
+from service.iam import authorship, effects, group_store, policy_store, preview, principal_store, principals, rules
 from service.iam.answering import found, require_principal
 from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, full_target, operation_of, target_for
 from service.iam.documents import read_document
@@ -91,16 +92,17 @@ def get_access(
 @router.post(IAM + "/who")
 def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
     """The people, keys and identities of the tenant that may do something, and through what: the first of them, by
-    kind and name; `total` counts all of them."""
+    kind and name; `total` counts all of them. Apart from them, those that may as what is not known turns out."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    allowed: list[dict[str, Any]] = []
-    examined = total = 0
+    may: dict[str, list[dict[str, Any]]] = {"allowed": [], "conditional": []}
+    totals = dict.fromkeys(may, 0)
+    examined = 0
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
         operation = operation_of(body.operation, known)
         asked = full_target(target_for(operation, body.target), operation, body.facts.region)
         # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
-        decided: dict[object, list[dict[str, Any]]] = {}
+        decided: dict[object, dict[str, Any] | None] = {}
         for principal in principals.everyone(connection, tenant_id, now):
             examined += 1
             standing = principal.standing
@@ -109,16 +111,26 @@ def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
                 facts = facts_of(body.facts, platform.clock, principal_type=principal.kind, tenant=tenant_id)
                 compiled = platform.decisions.compiled(connection, standing)
                 decided[rests_on] = effects.because(compiled, operation, asked, facts)
-            if by := decided[rests_on]:
-                total += 1
-                if total <= MOST_PRINCIPALS:
-                    allowed.append(principal.wire() | {"by": by})
+            if because := decided[rests_on]:
+                access_now = because["access"]
+                totals[access_now] += 1
+                if totals[access_now] <= MOST_PRINCIPALS:
+                    may[access_now].append(principal.wire() | because)
         ways: dict[str, dict[tuple[str, str], list[Record | None]]] = {}
-        for one in allowed:
-            one["by"] = [
-                _with_paths(connection, tenant_id, grant, (one["type"], one["id"]), ways) for grant in one["by"]
-            ]
-    return JSONResponse({"principals": allowed, "total": total, "examined": examined})
+        for one in (*may["allowed"], *may["conditional"]):
+            for side in ("by", "deniedBy"):
+                one[side] = [
+                    _with_paths(connection, tenant_id, grant, (one["type"], one["id"]), ways) for grant in one[side]
+                ]
+    return JSONResponse(
+        {
+            "principals": may["allowed"],
+            "total": totals["allowed"],
+            "conditional": may["conditional"],
+            "conditionalTotal": totals["conditional"],
+            "examined": examined,
+        }
+    )
 
 
 def _with_paths(
@@ -139,12 +151,19 @@ def _with_paths(
 
 @router.post(IAM + "/preview")
 def preview_change(access: Granted, platform: Here, body: Planned) -> JSONResponse:
-    """What a change would give to keys and identities and take from them; nothing is changed."""
+    """What a change would give to keys and identities and take from them, and with what it would be refused if the
+    caller made it; nothing is changed."""
     tenant_id = str(access.tenant_id)
     with platform.database.read() as connection:
         change = _change(connection, platform, access, body)
         shown = preview.effects_of(connection, platform.decisions, tenant_id, change, platform.clock.now())
-    return JSONResponse(shown)
+        try:
+            author = authorship.author_of(connection, platform, access)
+            preview.require_permitted(connection, author, change, shown["principals"])
+            refused = None
+        except Refusal as refusal:
+            refused = {"status": refusal.status_code, **refusal.body}
+    return JSONResponse(shown | {"refused": refused})
 
 
 def _change(connection: Connection, platform: Platform, access: Access, body: Planned) -> Change:

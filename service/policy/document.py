@@ -5,7 +5,7 @@ met. policy language: The document; checklist O14 to O37.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -105,7 +105,7 @@ def read(text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTarge
     source = (text if isinstance(text, str) else text.decode()).removeprefix("\ufeff")
     places = dict(walk(source, MOST_DEPTH, []))
     if reader.found or repeated:
-        raise DocumentRefused(_first([*_of_json(repeated), *_placed(reader.found, places, source)]))
+        raise DocumentRefused(_first([*_of_json(repeated), *_placed(reader.found, places, source, reader.misnamed)]))
     return Reading(Document(rules), _first(_placed(reader.warned, places, source)))
 
 
@@ -146,17 +146,33 @@ def _first(problems: list[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column))[:MOST_PROBLEMS])
 
 
-def _placed(findings: list[Finding], places: Mapping[Path, int], text: str) -> list[Problem]:
-    """Findings with line and column; a value that is not there stands where what should hold it begins."""
+def _placed(
+    findings: list[Finding], places: Mapping[Path, int], text: str, misnamed: Collection[Path] = ()
+) -> list[Problem]:
+    """Findings with line and column; a value that is not there stands where what should hold it begins.
+
+    Args:
+        misnamed: The findings that stand where the name of the member does.
+    """
     problems = []
     for path, reason, suggestions in findings:
         held = path
         while held not in places and held:
             held = held[:-1]
         at = places.get(held, 0)
+        if path in misnamed:
+            at = _name_start(text, at)
         line_start = text.rfind("\n", 0, at) + 1
         problems.append(Problem(path_text(path), text.count("\n", 0, at) + 1, at - line_start + 1, reason, suggestions))
     return problems
+
+
+def _name_start(text: str, at: int) -> int:
+    """Where the name of the member begins whose value stands at `at`: the quote before, leaving out escaped ones."""
+    start = text.rindex('"', 0, text.rindex('"', 0, at))
+    while (start - len(text[:start].rstrip("\\"))) % 2:
+        start = text.rindex('"', 0, start)
+    return start
 
 
 class _Enough(Exception):
@@ -171,6 +187,8 @@ class _Reader:
         self.region_targets = region_targets
         self.found: list[Finding] = []
         self.warned: list[Finding] = []
+        self.misnamed: set[Path] = set()
+        """Of the findings those that are about the name of a member, not about its value."""
         self.patterns = 0
 
     def refuse(self, path: Path, reason: str, suggestions: tuple[str, ...] = ()) -> None:
@@ -209,6 +227,7 @@ class _Reader:
             if name not in known:
                 elsewhere = _ELSEWHERE.get(name.casefold().removesuffix("s"))
                 near = [elsewhere] if elsewhere in known else get_close_matches(name, known, n=1)
+                self.misnamed.add((*path, name))
                 self.refuse((*path, name), f"unknown member; known here: {', '.join(known)}", tuple(near))
 
     def _rule(self, path: Path, value: object) -> Rule | None:
@@ -291,6 +310,7 @@ class _Reader:
         for operator, keys in value.items():
             if operator not in OPERATORS:
                 near = tuple(get_close_matches(operator, OPERATORS, n=1, cutoff=0.5))
+                self.misnamed.add((*path, operator))
                 self.refuse((*path, operator), f"unknown operator; known: {', '.join(OPERATORS)}", near)
                 continue
             if not isinstance(keys, dict) or not keys:
@@ -305,6 +325,7 @@ class _Reader:
     def _constraint(self, path: Path, operator: Operator, key: str, value: object) -> Constraint | None:
         if not _known_key(key):
             near = tuple(get_close_matches(key, KEYS, n=1, cutoff=0.5))
+            self.misnamed.add(path)
             self.refuse(path, f"unknown key; known: {', '.join(KEYS)}", near)
             return None
         if not _goes_with(operator, key):

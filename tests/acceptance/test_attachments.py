@@ -149,10 +149,28 @@ def test_of_very_many_that_may_the_first_are_listed_and_all_counted(own_desk: De
     )
     asked = ("who", "--operation", "compute:instances:read", "--target", "*")
     found = desk.done(*asked)
-    assert len(found["items"]) == 1_000
+    assert len([one for one in found["items"] if one["access"] == "allowed"]) == 1_000
     assert found["total"] > many
     assert f"warning: the first 1000 of {found['total']} that may are listed" in desk.iam(*asked, "--quiet").err
     assert f"{found['total']} of {found['examined']} people, keys and identities may" in desk.iam(*asked).err
+
+
+def test_who_may_under_conditions_is_listed_behind_and_marked(own_desk: Desk) -> None:
+    desk = own_desk
+    asked = ("who", "--operation", "organizations:tenants:update", "--target", "*")
+    before = desk.done(*asked)
+    office = allow("organizations:tenants:update") | {"constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}}
+    desk.attach(desk.policy(office, name="office"), "api_key", KEYS["terraform"])
+    found = desk.done(*asked)
+    assert (found["total"], found["conditionalTotal"]) == (before["total"] - 1, before["conditionalTotal"] + 1)
+    (row,) = [one for one in found["items"] if one["name"] == "terraform"]
+    assert (row["access"], row in found["items"][found["total"] :]) == ("conditional", True)
+    shown = desk.iam(*asked, "-o", "wide")
+    (line,) = [line for line in shown.out.splitlines() if " terraform " in line]
+    assert "conditional" in line
+    assert "ipInRange frn:sourceIp 192.0.2.0/24" in line
+    said = f"{found['total']} of {found['examined']} people, keys and identities may"
+    assert f"{said}, {found['conditionalTotal']} more under conditions" in shown.err
 
 
 def test_who_may_what_is_told_with_the_path_to_it(own_desk: Desk) -> None:

@@ -2,9 +2,12 @@
 it, and nothing is changed.
 """
 
+import json
+
 import pytest
 
 from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, text
+from tests.acceptance.people import VIEWER
 
 ATTACH = ("policy", "attach")
 DETACH = ("policy", "detach")
@@ -75,10 +78,13 @@ def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk
     said = played(desk, "policy", "rollback", policy, "--version", "1")
     assert "gains 1 operation: organizations:tenants:update" in said
     assert desk.done("policy", "get", policy)["version"] == 2
+    back = desk.iam("policy", "rollback", policy, "--version", "1")
+    assert (back.code, said.strip().splitlines()[-1] in back.err) == (0, True)
+    desk.done("policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
     stale = desk.iam("policy", "update", policy, "--name", "other", "--if-version", "1", "--dry-run", "-q")
     assert (stale.code, stale.err) == (
         0,
-        "frost: warning: it is version 2 by now: with --if-version 1 the change would be refused\n",
+        "frost: warning: it is version 4 by now: with --if-version 1 the change would be refused\n",
     )
 
 
@@ -95,6 +101,32 @@ def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk
 )
 def test_a_dry_run_of_what_is_not_there_is_refused(desk: Desk, words: tuple[str, ...]) -> None:
     assert f" {NO_ID} in this tenant" in desk.refused(5, *words, "--dry-run")
+
+
+def test_what_would_be_refused_ends_as_the_change_would(own_desk: Desk) -> None:
+    desk = own_desk
+    group, policy = desk.group(), desk.policy(READ_TENANTS)
+    desk.attach(policy, "group", group)
+    desk.add(group, "api_key", KEYS["terraform"])
+    desk.home.sign_in(VIEWER)
+    for words in (
+        ("group", "delete", group),
+        ("policy", "delete", policy),
+        (*ATTACH, policy, *KEY),
+        (*REMOVE, group, *KEY),
+    ):
+        forced = ("--force",) if "delete" in words else ()
+        real, dry = desk.iam(*words, *forced), desk.iam(*words, "--dry-run")
+        assert (real.code, dry.code) == (4, 4), words
+        assert "api_key terraform" in dry.out or "no key and no identity" in dry.out
+        assert "frost: it would be refused: " + real.err.removeprefix("frost: ") in dry.err
+    shown = desk.iam("group", "delete", group, "--dry-run", "-o", "json")
+    assert json.loads(shown.out)["refused"]["code"] == "PRINCIPAL_EXCEEDS_AUTHOR"
+    assert (shown.code, json.loads(shown.err)["error"]["code"]) == (4, "PRINCIPAL_EXCEEDS_AUTHOR")
+    # Nobody is asked about what will be refused anyway.
+    program = desk.on_terminal("group", "delete", group)
+    assert program.wait_end() == 4
+    assert ("it would be refused" in program.text, "undone" in program.text) == (True, False)
 
 
 def test_a_dry_run_of_a_document_that_cannot_be_read_is_refused(desk: Desk) -> None:

@@ -154,7 +154,7 @@ def test_O15_to_O27_problems_are_told_at_their_place_in_ones_own_text(desk: Desk
         assert said[1].startswith(f"  {source}:5:22: compute:instancs:read matches no operation")
         assert "did you mean compute:instances:read" in said[1]
         assert said[1].endswith("($.rules[0].operations[0])")
-        assert said[2].startswith(f"  {source}:7:21: unknown member")
+        assert said[2].startswith(f"  {source}:7:7: unknown member")
         assert "did you mean constraints?" in said[2]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.acceptance.iam import KEYS, NO_ID, READ_TENANTS, Desk, allow, text
-from tests.acceptance.people import DATA_LAKE, WEB_SHOP
+from tests.acceptance.people import DATA_LAKE, OWNER, WEB_SHOP
 
 PAIR = ("--type", "api_key", "--id")
 
@@ -20,8 +20,10 @@ def test_a_name_in_place_of_an_id_is_answered_with_the_id(desk: Desk) -> None:
         (("policy", "detach", policy, *PAIR, "terraform"), "api_key", KEYS["terraform"]),
     ):
         said = desk.refused(5, *words)
-        assert f"The id of {kind} " in said
-        assert said.endswith(f" is {identifier}\n")
+        assert f'frost: {kind} takes an id. That of {kind} "' in said
+        assert said.endswith(f'" is {identifier}\n')
+        # That there is none would contradict the id that is told.
+        assert "there is no" not in said
         assert "tenant use" not in said
 
 
@@ -34,6 +36,8 @@ def test_an_id_that_nothing_has_leads_to_the_list(desk: Desk) -> None:
     assert there.endswith(f": frost iam policy list --all --tenant {DATA_LAKE}\n")
     assert WEB_SHOP not in there
     assert "frost completion --help" in desk.refused(5, "access", "api_key", "status-page-2")
+    said = desk.refused(5, "access", "user", OWNER)
+    assert f"user takes an id, {OWNER} is an address. People stand with their ids in: frost iam who " in said
 
 
 def test_a_name_that_two_have_leads_to_the_list(desk: Desk) -> None:

@@ -1,13 +1,14 @@
 """The rules of a request without any socket: paths, signing, what an answer means."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.api import account, auth, operations, platform, tenants
+from client.api import account, auth, groups, operations, platform, policies, tenants
 from client.core import Broken, Exchanged, Reply, Request, Send, Sign, Steps, exchange, path, redact
 from client.credentials import Credential
 from client.endpoint import Endpoint
@@ -289,3 +290,7 @@ def test_two_creates_have_two_keys_and_a_rename_has_none() -> None:
     keys = {tenants.create("o", "n").request.idempotency_key for _ in range(3)}
     assert len(keys) == 3
     assert tenants.rename("t", "n").request.idempotency_key is None
+    for make in (partial(policies.create, "t", "n", "", "{}"), partial(groups.create, "t", "n")):
+        assert len({make().request.idempotency_key for _ in range(3)}) == 3
+    # Whoever may send it once more says which creation it is.
+    assert policies.create("t", "n", "", "{}", idempotency_key="the same").request.idempotency_key == "the same"

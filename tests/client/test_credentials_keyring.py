@@ -54,6 +54,16 @@ def test_a_session_is_kept_in_the_keyring_and_only_its_place_in_the_file(home: H
     assert loaded(home) == SESSION._replace(source="keyring")
 
 
+def test_a_sign_in_that_leaves_the_file_as_it_is_is_seen_by_who_watches_the_file(
+    home: Home, keyring: SecretService
+) -> None:
+    credentials.save_session(config_of(home), "local", SESSION, {})
+    before = (home.config.read_text(), home.config.stat().st_mtime_ns)
+    credentials.save_session(config_of(home), "local", SESSION._replace(secret="OTHER"), {})
+    assert home.config.read_text() == before[0]
+    assert home.config.stat().st_mtime_ns > before[1]
+
+
 def test_every_file_and_context_has_an_entry_of_its_own(home: Home, keyring: SecretService) -> None:
     credentials.save_api_key(config_of(home), "local", "KEY-1", {})
     credentials.save_api_key(config_of(home), "other", "KEY-2", {})

@@ -65,6 +65,14 @@ def test_a_counterexample_says_what_on_what_with_which_facts_and_why() -> None:
         "    with region x",
         "    rule 1 (all) allows it; you do not hold this",
     ]
+    named = [{"type": "api_key", "id": "k", "name": "terraform"}]
+    error = refused("PRINCIPAL_EXCEEDS_AUTHOR", principals=named, counterexamples=[{**example, "role": "owner"}])
+    assert list(beyond_lines(error)) == [
+        "  concerned: api_key terraform",
+        "  compute:instances:delete on *",
+        "    with region x",
+        "    role owner gives it; you do not hold this",
+    ]
 
 
 def test_a_stale_write_says_who_changed_what() -> None:
@@ -100,6 +108,12 @@ def test_what_only_comes_under_conditions_is_an_effect_too() -> None:
     assert of(widenedCount=1, widened=["a:b:c"]) == ["    has 1 operation under fewer conditions: a:b:c"]
     assert of(conditionsChangedCount=2, conditionsChanged=["a:b:c", "a:b:d"]) == [
         "    has 2 operations under other conditions: a:b:c and 1 more"
+    ]
+    assert of(conditionalGainedCount=1, conditionalGained=["a:b:c"]) == [
+        "    gains 1 operation under conditions: a:b:c"
+    ]
+    assert of(conditionalLostCount=1, conditionalLost=["a:b:c"]) == [
+        "    loses 1 operation it had under conditions: a:b:c"
     ]
 
 

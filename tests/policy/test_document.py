@@ -83,6 +83,22 @@ def test_O18_E01_a_member_given_twice_is_refused_where_it_stands() -> None:
     assert problem.path == "$.rules[0].access"
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('{"schemaVersion": "1",\n "ra\\"ules" :\n [], "rules": []}', '"ra\\"ules"'),
+        ('{"schemaVersion": "1", "rules": [{"nmae": "nmae"}]}', '"nmae": '),
+        ('{"schemaVersion": "1", "rules": [{"x\\\\": "nmae"}]}', '"x'),
+        ('{"schemaVersion": "1", "rules": [{"constraints": {"is": {"frn:region": "a"}}}]}', '"is"'),
+        ('{"schemaVersion": "1", "rules": [{"constraints": {"equals": {"region": "a"}}}]}', '"region"'),
+    ],
+)
+def test_a_member_that_is_not_known_is_found_at_its_name_not_at_its_value(text: str, name: str) -> None:
+    problem = next(one for one in refused(text) if one.reason.startswith("unknown "))
+    before = text[: text.index(name)]
+    assert (problem.line, problem.column) == (before.count("\n") + 1, len(before) - before.rfind("\n"))
+
+
 def test_a_member_given_twice_hides_no_other_problem_nor_is_it_hidden() -> None:
     source = (
         '{"schemaVersion": "2",\n "rules": [{"access": "deny", "access": "allow",\n'

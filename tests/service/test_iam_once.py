@@ -11,7 +11,7 @@ from tests.service.access import Iam, allow, code, details, document
 from tests.service.running import ADMIN, Running
 
 GROUP, POLICY = "/iam/groups", "/iam/policies"
-OTHERWISE = {GROUP: {"description": "other"}, POLICY: {"document": document(allow("dns:*"))}}
+OTHERWISE: dict[str, dict[str, Any]] = {GROUP: {"description": "other"}, POLICY: {"document": document(allow("dns:*"))}}
 
 
 @pytest.fixture

@@ -121,6 +121,38 @@ def test_who_may_names_people_keys_and_identities_with_what_gives_it(iam: Iam) -
     assert any(one["name"] == "shop/checkout" for one in dev["principals"])
 
 
+def test_who_may_under_conditions_is_named_apart_with_the_conditions(own: Running) -> None:
+    iam = Iam(own)
+    office = {"frn:sourceIp": ["192.0.2.0/24"]}
+    limited = iam.policy(
+        "limited", allow("dns:zones:read", ipInRange=office), deny("dns:*", equals={"frn:region": "x-y-1"})
+    )
+    shut = iam.policy("shut", allow("dns:zones:read", ipInRange=office), deny("dns:*"))
+    group, perhaps, never = iam.group("g"), iam.binding("perhaps"), iam.binding("never")
+    iam.add(group, "workload_identity", perhaps)
+    iam.attach(limited, "group", group)
+    iam.attach(shut, "workload_identity", never)
+
+    def who(**facts: Any) -> dict[str, Any]:
+        asked = {"operation": "dns:zones:read", "target": "*", "facts": facts}
+        found: dict[str, Any] = iam.ask("POST", "/iam/who", asked).json()
+        assert {one["access"] for one in found["principals"]} == {"allowed"}
+        assert {one["access"] for one in found["conditional"]} <= {"conditional"}
+        assert (found["total"], found["conditionalTotal"]) == (len(found["principals"]), len(found["conditional"]))
+        assert never not in {one["id"] for side in ("principals", "conditional") for one in found[side]}
+        return found
+
+    (one,) = [one for one in who()["conditional"] if one["id"] == perhaps]
+    (by,), (against,) = one["by"], one["deniedBy"]
+    assert by["constraints"][0]["values"] == ["192.0.2.0/24"]
+    assert (by["policyName"], by["paths"]) == ("limited", [{"type": "group", "id": group, "name": "g"}])
+    assert (against["ruleIndex"], against["constraints"][0]["key"]) == (1, "frn:region")
+    inside = who(sourceIp="192.0.2.7", region="se-sto-1")
+    assert perhaps in {one["id"] for one in inside["principals"]}
+    outside = who(sourceIp="198.51.100.1")
+    assert perhaps not in {one["id"] for side in ("principals", "conditional") for one in outside[side]}
+
+
 def test_who_agrees_with_the_decision_about_each_of_them(iam: Iam) -> None:
     for operation in ("compute:instances:read", "secrets:secrets:read", "organizations:tenants:update"):
         body = {"operation": operation, "target": f"frn:{operation.split(':')[0]}:se-sto-1:{WEB_SHOP}:x/checkout-1"}
@@ -222,6 +254,66 @@ def test_a_preview_tells_when_only_the_conditions_are_others(own: Running) -> No
     # Another order, and another tenant's target, decide nothing here.
     elsewhere = allow("dns:*", targets=(f"frn:*:*:{NEWSROOM}:*/*",))
     assert changed(elsewhere, allow("dns:*:*", ipInRange=office)) == {}
+
+
+def test_a_preview_counts_what_some_requests_only_get_apart(own: Running) -> None:
+    iam = Iam(own)
+    office = {"frn:sourceIp": ["192.0.2.0/24"]}
+    policy, identity = iam.policy("p", allow("dns:*", ipInRange=office), allow("compute:*:read")), iam.binding("b")
+    named = {"policyId": policy, "principalType": "workload_identity", "principalId": identity}
+
+    def counts(change: str) -> dict[str, int]:
+        (one,) = preview(iam, change, **named)
+        assert all(name.startswith("dns:") for side in ("Gained", "Lost") for name in one[f"conditional{side}"])
+        return {name: one[name] for name in one if name.endswith("Count") and one[name]}
+
+    given = counts("attach")
+    assert (given.pop("conditionalGainedCount"), *given) == (12, "gainedCount")
+    iam.attach(policy, "workload_identity", identity)
+    # What the same operations are called of the principal itself.
+    found = access(iam, "workload_identity", identity)["operations"]
+    assert sum(one["access"] == "conditional" for one in found) == 12
+    assert counts("detach") == {"lostCount": given["gainedCount"], "conditionalLostCount": 12}
+
+
+def test_a_preview_tells_with_what_the_change_itself_is_refused(own: Running) -> None:
+    iam = Iam(own)
+    viewer = iam.as_(VIEWER)
+    policy, group, identity = iam.policy("p", allow("organizations:*")), iam.group("g"), iam.binding("b")
+    key = {"principalType": "api_key", "principalId": KEYS["terraform"]}
+
+    def refused(by: Iam, change: str, **named: Any) -> Any:
+        answer = by.ask("POST", "/iam/preview", {"change": change, **named})
+        assert answer.status == 200, answer
+        return answer.json()["refused"]
+
+    def same(told: Any, made: Any) -> bool:
+        wanted: bool = told == {"status": made.status, **made.json()["error"]}
+        return wanted and 400 <= made.status < 500
+
+    iam.attach(policy, "group", group)
+    assert refused(viewer, "deleteGroup", groupId=iam.group("empty")) is None
+    assert same(refused(viewer, "attach", policyId=policy, **key), viewer.attach(policy, "api_key", key["principalId"]))
+    joining = refused(viewer, "addMember", groupId=group, **key)
+    assert same(joining, viewer.add(group, "api_key", key["principalId"]))
+    iam.add(group, "api_key", key["principalId"])
+    deleting = refused(viewer, "deleteGroup", groupId=group)
+    assert deleting["code"] == "PRINCIPAL_EXCEEDS_AUTHOR"
+    assert same(deleting, viewer.ask("DELETE", f"/iam/groups/{group}"))
+    member = f"memberType=api_key&memberId={key['principalId']}"
+    leaving = refused(viewer, "removeMember", groupId=group, **key)
+    assert same(leaving, viewer.ask("DELETE", f"/iam/groups/{group}/members?{member}"))
+    assert same(refused(viewer, "deletePolicy", policyId=policy), viewer.ask("DELETE", f"/iam/policies/{policy}"))
+    wider = (allow("organizations:*"), allow("compute:*"))
+    saving = refused(viewer, "updatePolicy", policyId=policy, documentText=json.dumps(document(*wider)))
+    assert same(saving, viewer.edit(policy, *wider))
+    iam.attach(policy, "workload_identity", identity)
+    last = {"principalType": "workload_identity", "principalId": identity}
+    detaching = refused(iam, "detach", policyId=policy, **last)
+    assert detaching["code"] == "BINDING_WOULD_HAVE_NO_GRANT"
+    attached = f"attacheeType=workload_identity&attacheeId={identity}"
+    assert same(detaching, iam.ask("DELETE", f"/iam/policies/{policy}/attachments?{attached}"))
+    assert refused(iam, "deletePolicy", policyId=policy) is None
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,7 @@ def run_until_killed(url: str, run_id: str, statement: int) -> None:
     os._exit(0)
 
 
+@pytest.mark.slow
 def test_killed_before_any_statement_or_commit_nothing_is_lost_or_done_twice(database: Database) -> None:
     forked = multiprocessing.get_context("fork")
     url = database.engine.url.render_as_string(hide_password=False)

@@ -308,7 +308,8 @@ def test_the_empty_world_has_what_a_first_sign_in_needs_and_no_more(database: Da
         assert count(database, table) == 0
 
 
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_the_large_world_is_large_and_the_same_every_time(
     kind: str, new_database_url: Callable[[str, bool], str], tmp_path: Path
 ) -> None:

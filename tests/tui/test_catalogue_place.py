@@ -35,7 +35,13 @@ async def test_who_may_do_something_is_shown_with_the_path_and_leads_to_what_one
         await ui.press(ENTER)
         await ui.expect("Who may compute:launch-templates:create?", "Target")
         await ui.press(ENTER)
-        await ui.expect("Who may compute:launch-templates:create on *", "deploy-pipeline", "Astrid Lindqvist")
+        await ui.expect(
+            "Who may compute:launch-templates:create on *",
+            "deploy-pipeline",
+            "Astrid Lindqvist",
+            "● allowed",
+            "◐ conditional",
+        )
         await ui.cursor_on("deploy-pipeline")
         await ui.expect("deployments", "via group deployers")
         await ui.press(ENTER)

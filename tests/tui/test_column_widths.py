@@ -42,9 +42,9 @@ def titles(found: RecordView) -> list[str]:
 
 def test_a_column_in_which_no_record_has_anything_to_say_is_not_shown() -> None:
     one = {"id": "1", "name": "deploy", "type": "api_key", "gainedCount": 0, "lostCount": 2}
-    assert titles(view(EFFECT, EFFECT.columns, one)) == ["Key or identity", "Type", "Gains", "Loses"]
+    assert titles(view(EFFECT, EFFECT.columns, one)) == ["Key or identity", "Type", "+", "−"]
     over = {**one, "id": "2", "status": "expired"}
-    assert titles(view(EFFECT, EFFECT.columns, one, over)) == ["Key or identity", "Type", "State", "Gains", "Loses"]
+    assert titles(view(EFFECT, EFFECT.columns, one, over)) == ["Key or identity", "Type", "+", "−", "State"]
 
 
 def test_a_filter_an_order_or_an_empty_list_hides_no_column() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.homes import Home
 from tests.tui.editing import document, editing, rule
-from tui.editor import views
+from tui.editor import request, views
 from tui.editor.findings import Findings
 from tui.editor.verdict import Verdict
 
@@ -70,7 +70,7 @@ def test_the_coverage_of_a_service_has_a_sign_for_each_way_it_changes_and_fits()
     ]
     assert all(content.cell_length <= 76 for content in contents)
     said = [content.plain for content in contents]
-    assert "? under conditions; + gained, − lost, ~ under conditions changed against" in " ".join(said)
+    assert "━ in effect, ╍ ? under conditions, + gained, − lost, ~ under conditions changed against" in " ".join(said)
     organizations, dns = (next(line for line in said if line.startswith(name)) for name in ("organizations", "dns"))
     assert organizations.endswith("12 of 60   ?40  +10  −11  8 denied")
     assert dns.endswith("0 of 12   ?12  ~5")
@@ -100,3 +100,38 @@ async def test_another_address_range_is_a_change_in_the_panel(
             it.ui.absent("the same as")
         it.editor.perform("editor.changes")
         await it.expect("~ dns:", "other conditions")
+
+
+async def test_a_request_that_no_condition_meets_hides_nothing_of_what_the_draft_changes(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch) as it:
+        await it.expect("the same as v3")
+        await it.ask(sourceIp="203.0.113.7")
+        more = rule("compute:instances:delete dns:zones:read", name="office", more=OFFICE)
+        at = it.text.rindex("\n  ]")
+        await it.write(f"{it.text[:at]},\n    {more}{it.text[at:]}")
+        await it.answered()
+        await it.expect("under conditions changed against v3")
+        it.ui.absent("the same as v3")
+        it.editor.go("coverage")
+        await it.expect("On any target, for any request", "~")
+
+
+async def test_what_could_turn_the_verdict_is_named_as_the_field_it_is_given_in(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule("dns:*", more=OFFICE))) as it:
+        await it.expect("Knowing these could turn it:", "frn:sourceIp  (Address)")
+        it.ui.absent("--source-ip")
+
+
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [("frn:currentTime", "Time"), ("frn:resourceTag/env", "Resource tags"), ("frn:requestTag/a", "Request tags")],
+)
+def test_every_key_that_a_request_gives_has_its_field(key: str, label: str) -> None:
+    field = request.field_of(key)
+    assert field is not None
+    assert field.label == label
+    assert request.field_of("frn:tenant") is None

@@ -146,3 +146,47 @@ async def test_at_80_by_24_a_message_does_not_cover_the_verdict(shared: Home, mo
         strip = it.editor.query_one("#strip")
         assert strip.region.height == 2
         assert not any(toast.region.overlaps(strip.region) for toast in it.editor.query(Toast))
+
+
+async def test_a_quote_before_the_one_that_ends_a_string_is_typed_over_it(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text='["", "b"]') as it:
+        it.editor.pane.show_line(0, 2)
+        await it.press("a", "quotation_mark")
+        assert it.text == '["a", "b"]'
+        assert it.editor.pane.cursor_location == (0, 4)
+        it.editor.pane.show_line(0, 6)
+        await it.press("quotation_mark")
+        assert it.text == '["a", ""b"]'
+
+
+async def test_that_nothing_can_stand_there_is_said_until_the_next_key(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch) as it:
+        it.editor.pane.show_line(0, 0)
+        await it.press("f2")
+        await it.expect("nothing is known that could stand here")
+        assert not it.ui.toasts
+        await it.press("down")
+        it.ui.absent("nothing is known")
+
+
+async def test_a_request_that_a_counterexample_replaced_comes_back_with_the_same_key(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch) as it:
+        await it.ask(operation=READ, sourceIp="203.0.113.7")
+        await it.answered()
+        shown = {"operation": "dns:zones:read", "target": "*", "facts": {"region": "eu-central-1"}, "ruleIndex": 0}
+        it.editor.found.check = {"answer": "beyond", "counterexamples": [shown]}
+        it.editor.perform("editor.example")
+        await it.ui.expect_toast("The request is the counterexample's now: f5 again brings yours back")
+        assert it.editor.form.values["operation"] == "dns:zones:read"
+        assert it.editor.form.values["sourceIp"] == ""
+        it.editor.found.check = {"answer": "beyond", "counterexamples": [shown]}
+        it.editor.perform("editor.example")
+        await it.ui.expect_toast("The former request is back")
+        assert it.editor.form.values["operation"] == READ
+        assert it.editor.form.values["sourceIp"] == "203.0.113.7"

@@ -94,6 +94,11 @@ def test_what_can_stand_at_the_cursor_is_offered_part_by_part(text: str, wanted:
         ('{"rules": [{"access": |}]}', "deny", '{"rules": [{"access": "deny"|}]}'),
         ('{"rules": [{"op|"}]}', "operations", '{"rules": [{"operations": ["|"]}]}'),
         ('{"rules": [{"op|": []}]}', "operations", '{"rules": [{"operations"|: []}]}'),
+        (
+            '{"rules": [{"constraints": |}]}',
+            '{ "before": … }',
+            '{"rules": [{"constraints": { "before": { | } }}]}',
+        ),
         ('{"rules": [{"constraints": {"ip|"}}]}', "ipInRange", '{"rules": [{"constraints": {"ipInRange": { | }}}]}'),
     ],
 )
@@ -108,6 +113,22 @@ def test_the_layout_keeps_the_meaning_and_shows_what_does_not_show_itself() -> N
     assert "\u202e" not in text
     assert max(map(len, text.splitlines())) < 70
     assert layout.text_of(json.loads(text)) == text
+
+
+def test_what_the_platform_stores_has_its_members_in_order_and_nothing_empty() -> None:
+    value = {
+        "rules": [
+            {"targets": ["*"], "constraints": {"equals": {"frn:region": ["a"]}}, "access": "deny"},
+            {"constraints": {}},
+        ],
+        "schemaVersion": "1",
+    }
+    stored = layout.as_stored(value)
+    assert list(stored) == ["schemaVersion", "rules"]
+    assert list(stored["rules"][0]) == ["name", "access", "targets", "constraints"]
+    assert stored["rules"][0]["constraints"] == {"equals": {"frn:region": "a"}}
+    assert stored["rules"][1] == {"name": ""}
+    assert layout.as_stored({"rules": [{"constraints": {"equals": 1}}, 5]})["rules"][1] == 5
 
 
 @pytest.mark.parametrize(
@@ -274,7 +295,9 @@ def test_what_is_held_only_somewhere_is_allowed_only_there() -> None:
 
 def test_a_draft_is_private_and_comes_back_as_it_was(tmp_path: Path) -> None:
     path = drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "tenant", "policy")
-    kept = drafts.Kept('{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, {"operation": "a:b:c"})
+    kept = drafts.Kept(
+        '{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, {"operation": "a:b:c"}, "key"
+    )
     assert drafts.keep(path, kept)
     assert drafts.load(path) == kept
     assert path.stat().st_mode & 0o777 == 0o600

@@ -1,6 +1,7 @@
 """Completing, narrowing, saving, leaving and coming back, on the real platform."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,7 +112,7 @@ async def test_a_save_that_only_changes_conditions_says_so(
 ) -> None:
     async with editing(demo, monkeypatch, policy=None, text=document(rule("dns:*", more=OFFICE)), size=size) as it:
         await it.press("ctrl+s")
-        await it.expect("~12 under conditions changed", "~ dns:", "new, under conditions")
+        await it.expect("~12 new under conditions", "~ dns:", "new, under conditions")
         it.ui.absent("nothing is gained")
         await it.ui.type("zones")
         await it.press("enter")
@@ -125,7 +126,8 @@ async def test_a_save_that_only_changes_conditions_says_so(
         await it.write(document(rule("dns:zones:read")))
         await it.answered()
         await it.press("ctrl+s")
-        await it.expect("+1 gained, ~11 under", "+ dns:zones:read  was under conditions", "gone, was under conditions")
+        await it.expect("+1 gained, ~11 gone that had conditions", "+ dns:zones:read  was under conditions")
+        await it.expect("gone, was under conditions")
         await it.press("escape")
 
 
@@ -170,7 +172,9 @@ async def test_a_version_stored_meanwhile_is_shown_and_saved_over_only_on_purpos
         await it.press("ctrl+s", "enter")
         await it.expect("Version 4 was stored meanwhile")
         await it.press("o")
-        await it.expect("Save deployments on version 4", '−       "name": "theirs"')
+        await it.expect("Save deployments on version 4", "For keys and identities", "deploy-pipeline", "In effect")
+        await it.press(*["pagedown"] * 3)
+        await it.expect('−       "name": "theirs"')
         await it.press("enter")
         await it.expect("version 5")
         assert (await stored(it.ui, "deployments"))["document"]["rules"][0]["name"] == "mine"
@@ -185,6 +189,9 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
         await it.press("ctrl+s")
         await it.expect("Save a new policy", "× It goes beyond what you hold: ", "It will be refused")
         await it.press(*"too much", "enter")
+        await it.expect("Save a new policy", "Not saved: ", "compute:instances:", "by rule 1 all of it", "Esc, then f9")
+        await it.expect("too much")
+        await it.press("escape")
         await it.expect("× The draft would allow", "you do not hold this")
         assert it.text == text
         assert not any(one["name"] == "too much" for one in await policies(it.ui))
@@ -220,10 +227,72 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
         assert it.text == text
 
 
+async def test_a_save_that_reaches_beyond_its_author_names_whom_and_stays_in_the_dialog(
+    demo_platform: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
+    try:
+        assert home.frost("login", "--as", "viewer@aurora.example").code == 0
+        async with editing(home, monkeypatch) as it:
+            await it.write(document(rule(READ, name="mine")))
+            await it.expect("✓ within what you hold")
+            it.editor.go("author")
+            await it.expect("✓ The draft gives nothing beyond what you hold.")
+            it.ui.absent("can be saved")
+            await it.press("ctrl+s")
+            await it.expect("Save deployments on version 3", "For keys and identities")
+            await it.press("enter")
+            await it.expect(
+                "Not saved: ",
+                "beyond what you hold: ",
+                "API key",
+                "deploy-pipeline",
+                "Ask whoever made it",
+                "somebody who holds",
+            )
+            assert (await stored(it.ui, "deployments"))["version"] == 3
+            await it.press("escape")
+            assert it.ui.app.screen is it.editor
+    finally:
+        home.remove()
+
+
+async def test_the_keys_and_identities_of_a_policy_that_gain_or_lose_are_named_before_it_is_saved(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch) as it:
+        client = await it.ui.app.workspace.client()
+        await it.write(document(rule(READ, name="less")))
+        await it.answered()
+        change = {"policyId": it.editor.draft.id, "documentText": it.text}
+        answer = await client.trials.preview(it.editor.tenant_id, "updatePolicy", **change)
+        losing = [one for one in answer["principals"] if one["lostCount"]]
+        assert losing
+        await it.press("ctrl+s")
+        await it.expect("For keys and identities", *(str(one["name"]) for one in losing))
+        assert it.ui.text.index("For keys and identities") < it.ui.text.index("In effect")
+
+
+async def test_only_what_was_changed_differs_however_the_text_is_laid_out(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch) as it:
+        changed = json.loads(it.text.replace("roll-out", "rolled out"))
+        turned = [dict(reversed(one.items())) for one in changed["rules"]]
+        await it.write(json.dumps({**changed, "rules": turned}))
+        await it.answered()
+        it.editor.perform("editor.changes")
+        await it.expect("In text", '−       "name": "roll-out"', '+       "name": "rolled out"')
+        marked = [line for line in it.ui.text.splitlines() if " −  " in line or " +  " in line]
+        assert len(marked) == 2
+
+
 async def test_the_owner_is_not_refused_the_same_draft(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with editing(demo, monkeypatch, policy=None, text=document(rule("compute:*", name="all of it"))) as it:
         await it.expect("✓ within what you hold")
-        await it.press("ctrl+s", *"wide", "enter")
+        await it.press("ctrl+s")
+        await it.expect("Save a new policy")
+        await it.press(*"wide", "enter")
         await it.expect("Policy  wide  version 1")
 
 
@@ -250,10 +319,29 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
         await it.ui.press("g")
         await it.ui.until(lambda: again.pane.text == typed, "the draft")
         await it.ui.until(lambda: again.draft.version == 3, "the version it began with")
+        assert again.draft.creation == it.editor.draft.creation
         await it.ui.press("ctrl+s")
         await it.ui.expect("Save deployments on version 3")
         await it.ui.press("enter")
         await it.ui.expect("Version 4 was stored meanwhile", "description")
+
+
+async def test_a_draft_of_somebody_else_says_whose_it_is(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with editing(demo, monkeypatch, policy=None) as it:
+        await it.write(document(rule(READ, name="theirs")))
+        await it.press("escape", "q")
+        await it.press("k")
+        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+        file = next((demo.path / ".cli" / "drafts").glob("*.json"))
+        kept = json.loads(file.read_text())
+        assert kept["who"] == it.ui.app.workspace.who
+        file.write_text(json.dumps({**kept, "who": "viewer@aurora.example"}))
+        again = await push(it.ui, None)
+        await it.ui.expect("An unsaved draft kept by viewer@aurora.example", "It began with a new policy, kept 20")
+        await it.ui.press("g")
+        await it.ui.until(lambda: "theirs" in again.pane.text, "the draft")
+        # What they may have sent is theirs: it is no repetition when it is sent by somebody else.
+        assert again.draft.creation != kept["creation"]
 
 
 async def test_what_was_typed_outlives_the_end_of_the_program(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

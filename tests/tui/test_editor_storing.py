@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from client.connection import Connection
 from tests.homes import Home
-from tests.tui.editing import document, editing, rule, stored
+from tests.tui.editing import document, editing, policies, rule, stored
 from tui.editor import saving
 
 READ = "compute:instances:read"
@@ -24,7 +25,7 @@ async def test_a_save_on_a_platform_that_is_gone_keeps_the_draft_and_says_how_to
         await it.press("ctrl+s")
         await it.expect("In effect")
         with monkeypatch.context() as broken:
-            broken.setattr(it.ui.app.workspace.connection, "start", lambda: False, raising=False)
+            broken.setattr(Connection, "start", lambda _: False)
             demo.kill_platform()
             await it.press("enter")
             await it.expect("could not be saved, ^s tries again: ")
@@ -117,3 +118,51 @@ async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_b
         await it.press("enter")
         await it.expect("Policy  kept name  version 1")
         it.ui.absent("could not be saved")
+
+
+async def test_a_save_that_arrived_unanswered_is_not_stored_twice(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
+        client = await it.ui.app.workspace.client()
+        key = it.editor.draft.creation
+        made = await client.policies.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=key)
+        await it.press("ctrl+s")
+        await it.expect("Save a new policy", "In effect")
+        await it.press(*"arrived", "enter")
+        await it.expect("Policy  arrived  version 1")
+        assert [one["id"] for one in await policies(it.ui) if one["name"] == "arrived"] == [made.id]
+
+
+async def test_what_was_typed_after_a_save_that_arrived_unanswered_is_saved_on_top_of_it(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
+        draft = it.editor.draft
+        client = await it.ui.app.workspace.client()
+        await client.policies.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=draft.creation)
+        await it.write(document(rule(READ, name="second")))
+        await it.answered()
+        await it.press("ctrl+s")
+        await it.expect("Save a new policy", "In effect")
+        await it.press(*"arrived", "enter")
+        await it.expect("Save arrived on version 1", "What you sent before was stored after all")
+        await it.press("enter")
+        await it.expect("Policy  arrived  version 2")
+        (made,) = [one for one in await policies(it.ui) if one["name"] == "arrived"]
+        assert made["document"]["rules"][0]["name"] == "second"
+
+
+async def test_what_arrived_unanswered_and_was_deleted_since_can_be_saved_anew(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
+        client = await it.ui.app.workspace.client()
+        made = await client.policies.create(
+            it.editor.tenant_id, "arrived", "", it.text, idempotency_key=it.editor.draft.creation
+        )
+        await client.policies.delete(it.editor.tenant_id, made.id)
+        await it.press("ctrl+s")
+        await it.expect("Save a new policy", "In effect")
+        await it.press(*"arrived", "enter")
+        await it.expect("it was stored and is deleted by now; saving stores it anew")
+        await it.press("enter")
+        await it.expect("Policy  arrived  version 1")

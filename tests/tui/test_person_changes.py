@@ -1,7 +1,10 @@
 """Somebody else calls now: what was loaded for the one before goes, and the cursor stays on its record."""
 
 import asyncio
+import os
+import time
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,13 +12,80 @@ import pytest
 from client.records import Record
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui import collections
+from tui import collections, watching
+from tui.link import BACKOFF
+from tui.watching import LOOK_SECONDS
 
 
 async def somebody_else(ui: Ui, home: Home) -> None:
     assert (await asyncio.to_thread(home.frost, "login", "--as", "member@aurora.example")).code == 0
     await ui.press("r")
     await ui.expect_head("member@aurora.example · session")
+
+
+async def test_a_sign_in_elsewhere_shows_by_itself_and_says_who_it_is_now(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Staging")
+        assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
+        begun = time.monotonic()
+        await ui.expect_head("member@aurora.example · session")
+        assert time.monotonic() - begun < 3 * LOOK_SECONDS  # less than the reading that comes anyway
+        await ui.expect_toast("member@aurora.example calls now in local, no longer ")
+
+
+async def test_the_file_is_noticed_when_it_is_written_replaced_made_and_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    file, seen = tmp_path / "config.yaml", asyncio.Event()
+
+    async def watch() -> None:
+        async for _ in watching.changes(str(file)):
+            seen.set()
+
+    task = asyncio.ensure_future(watch())
+    await asyncio.sleep(0.1)
+    assert not seen.is_set()
+    other = tmp_path / "other"
+    other.write_text("x: 1")
+    deeds = (lambda: file.write_text("a: 1"), lambda: os.utime(file), lambda: other.replace(file), file.unlink)
+    for deed in deeds:
+        seen.clear()
+        deed()
+        await asyncio.wait_for(seen.wait(), 10)
+    seen.clear()
+    await asyncio.sleep(0.1)
+    assert not seen.is_set()
+    task.cancel()
+
+
+async def test_a_platform_stopped_on_purpose_stays_so_until_a_person_wants_it(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        await ui.expect("Staging")
+        assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
+        await ui.expect_head("○ stopped · r starts it")
+        await asyncio.sleep(2 * BACKOFF[0])
+        assert demo.platform_pid() is None
+        await ui.expect("Staging")
+        await ui.press("r")
+        await ui.expect_head("connected")
+        assert demo.platform_pid() is not None
+
+
+async def test_a_command_that_needs_the_platform_starts_it_for_the_screens_as_well(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect_head("connected")
+        assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
+        await ui.expect_head("○ stopped · r starts it")
+        assert (await asyncio.to_thread(demo.frost, "tenant", "list")).code == 0
+        await ui.expect_head("connected")
 
 
 @pytest.mark.parametrize(("place", "name"), [("3", "on call"), ("2", "look at compute"), ("1", "Staging")])

@@ -116,6 +116,30 @@ async def test_a_filter_that_finds_nothing_says_so() -> None:
         assert "Nothing matches status:gone" in "\n".join(app.lines())
 
 
+@pytest.mark.parametrize("line", ["org:aurora", "nme:x", "!org:aurora zzz"])
+async def test_a_column_that_does_not_exist_is_told_with_those_there_are(line: str) -> None:
+    app = TableApp([tenant(1)])
+    async with app.run_test(size=(80, 20)) as pilot:
+        await pilot.pause()
+        app.table.set_filter(line)
+        await pilot.pause()
+        shown = " ".join(" ".join(app.lines()).split())
+        name = line.partition(":")[0].removeprefix("!")
+        assert f"No column is called {name}; there are: name, status, slug, id, organization" in shown
+
+
+@pytest.mark.parametrize("line", ["https://x", "12:30", "status:gone", "a:"])
+async def test_a_text_with_a_colon_is_searched_as_words_and_named_no_column(line: str) -> None:
+    app = TableApp([tenant(1), tenant(2, "see https://x at 12:30, a: b")])
+    async with app.run_test(size=(80, 20)) as pilot:
+        await pilot.pause()
+        app.table.set_filter(line)
+        assert [record["id"] for record in app.table.view] == ([] if line == "status:gone" else ["id-2"])
+        app.table.show([tenant(1)])
+        await pilot.pause()
+        assert "No column" not in "\n".join(app.lines())
+
+
 async def test_names_are_cut_after_what_can_be_left_out() -> None:
     app = TableApp([tenant(1, "Archive Development Europe")])
     async with app.run_test(size=(60, 20)) as pilot:

@@ -1,14 +1,16 @@
 """The pure parts: connection state, view history, launch flags, themes."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tui import themes
+from tui.app import _unless_cancelled as unless_cancelled
 from tui.history import History, View
 from tui.launch import Launch, parse
 from tui.link import BACKOFF, Link
-from tui.notices import Notice, Notices
+from tui.notices import Notice, Notices, seconds
 from tui.widgets.footer import Key, fitting
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -49,6 +51,11 @@ def test_three_messages_at_most_and_the_same_words_once() -> None:
     # Those that have gone by themselves make room.
     assert words(notices.add(Notice("b", "warning", 12), 7)) == ["d", "b"]
     assert notices.add(Notice("e", "information", 20), 13) is None
+
+
+def test_a_message_stays_as_long_as_it_takes_to_read_and_a_failure_the_longest() -> None:
+    assert seconds("Stored", "information") < seconds("deployments was attached to contractors " * 2, "warning")
+    assert 3 <= seconds("", "information") <= seconds("word " * 200, "information") == seconds("no", "error") <= 8
 
 
 @pytest.mark.parametrize(
@@ -129,3 +136,17 @@ def test_a_socket_below_the_home_is_shown_as_a_shell_writes_it() -> None:
     assert homely("unix:/home/anna/api.sock", {"HOME": "/home/ann"}) == "unix:/home/anna/api.sock"
     assert homely("https://x.example/home/ann/", {"HOME": "/home/ann"}) == "https://x.example/home/ann/"
     assert homely("unix:/x", {}) == "unix:/x"
+
+
+async def test_only_an_answer_nobody_waits_for_any_more_is_left_unsaid() -> None:
+    loop = asyncio.get_running_loop()
+    told: list[object] = []
+    left = loop.create_future()
+    left.cancel()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(loop), "default_exception_handler", lambda _, context: told.append(context["exception"]))
+        loop.set_exception_handler(unless_cancelled)
+        loop.call_soon(left.set_result, None)
+        loop.call_soon(lambda: 1 / 0)
+        await asyncio.sleep(0.01)
+    assert [type(error) for error in told] == [ZeroDivisionError]

@@ -163,7 +163,7 @@ async def test_the_line_filters_and_sorts_the_list(shared: Home, monkeypatch: py
         await enter("sort name")
         await ui.until(lambda: shown(ui)[0] == "Web Shop", "the last by name")
         await enter("sort nothing")
-        await ui.expect_toast("there is no one column nothing; there are: name, status")
+        await ui.expect_toast("No column is called nothing; there are: name, status")
         await enter("filter stag")
         await ui.expect("2 of 6")
         assert set(shown(ui)) == {"Staging"}

@@ -7,6 +7,7 @@ import pytest
 from tests.acceptance.iam import Desk
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
+from tui.messages import Lasting
 
 ENTER = "enter"
 
@@ -63,6 +64,32 @@ async def test_a_question_answered_with_no_leaves_the_offer_and_taking_back_says
         await ui.until(lambda: "Delete policy?" not in ui.text, "the question gone")
         await ui.press("z")
         await ui.expect_toast("Taken back: detached deployments from contractors (group)")
+        assert not [toast for toast in ui.toasts if "takes it back" in toast]
+
+
+async def test_the_offer_to_take_back_goes_with_the_next_change(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await attached(ui)
+        ui.app.frame.post_message(Lasting("deleting a group"))
+        await ui.until(lambda: not ui.toasts, "the offer gone")
+
+
+async def test_what_was_refused_goes_with_the_next_action_and_nothing_stands_on_the_help(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect("Staging")
+        await ui.press("z")
+        await ui.expect_toast("Undo: there is nothing to take back")
+        ui.app.frame.toast("Staging is ready")
+        await ui.press("s")
+        assert ui.toasts == ["Staging is ready"]
+        ui.app.frame.toast("The platform said no", "error")
+        await ui.press("ctrl+p")
+        await ui.until(lambda: ui.toasts == ["The platform said no"], "only what failed over a dialog")
+        await ui.press("escape", "?")
+        await ui.expect("Help")
+        assert not ui.toasts
 
 
 async def test_what_is_made_in_a_form_stays(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

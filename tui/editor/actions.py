@@ -32,8 +32,10 @@ def _problems(situation: Situation) -> str:
 
 def _examples(situation: Situation) -> str:
     draft = situation.record or {}
+    if draft.get("at_fault"):
+        return f"first mend line {draft['at_fault']}"
     if draft.get("examples"):
-        return _readable(situation)
+        return ""
     return "the draft stays within what you hold" if draft.get("checked") else "the author check has not answered"
 
 
@@ -100,7 +102,7 @@ ACTIONS: tuple[Action, ...] = (
         "Try the counterexample",
         ("f5", "t"),
         reason=_examples,
-        help="Puts the chosen counterexample into the request",
+        help="Puts the chosen counterexample into the request; once more brings the former request back",
     ),
     Action(
         "editor.external",

@@ -191,6 +191,11 @@ def _values(here: Spot, catalogue: Catalogue) -> list[Choice]:
             return catalogue.operations(here.typed, patterns=True)
         case ("rules", int(), "targets", int()):
             return catalogue.targets(here.typed)
+        case ("rules", int(), "constraints") if not here.quoted:
+            return [
+                Choice(f'{{ "{name}": … }}', note, snippet=f'{{ "{name}": {{ | }} }}')
+                for name, note in OPERATORS.items()
+            ]
         case ("rules", int(), "constraints", _, "frn:principalType"):
             return [Choice(kind) for kind in request.PRINCIPAL_TYPES]
     return []

@@ -54,10 +54,24 @@ def do_problem(editor: "PolicyEditor") -> None:
 
 
 def do_example(editor: "PolicyEditor") -> None:
-    """Try what the counterexample shows."""
+    """Try what the counterexample shows; where that is tried already, bring the former request back."""
     example = editor.example
-    if example is not None:
-        editor.form.put(request.write(example["operation"], example["target"], example.get("facts") or {}))
+    if example is None:
+        return
+    tried = request.write(example["operation"], example["target"], example.get("facts") or {})
+    values = {field.name: editor.form.values.get(field.name, "") for field in request.FIELDS}
+    if values == tried and editor.former:
+        editor.form.put(editor.former)
+        editor.former = {}
+        editor.toast("The former request is back")
+        return
+    # From one counterexample to the next the request of one's own stays the former one.
+    if values != editor.shown:
+        editor.former = values
+    editor.shown = tried
+    editor.form.put(tried)
+    key = editor.keys.label("editor.example")
+    editor.toast("The request is the counterexample's now" + (f": {key} again brings yours back" if key else ""))
 
 
 async def do_narrow(editor: "PolicyEditor") -> None:
@@ -172,9 +186,8 @@ async def do_changes(editor: "PolicyEditor") -> None:
     """What the draft gives and takes, by name, and the difference in text."""
     text, policy = editor.pane.text, editor.draft.policy
     effect = await saving.effect_of(editor, text, policy)
-    before = editor.draft.stored_text
     title = f"Against version {editor.draft.version}" if policy is not None else "What the draft gives"
-    editor.app.push_screen(Review(title, before, text, effect, None, most=len(editor.catalogue)))
+    editor.app.push_screen(Review(title, *saving.texts(policy, text), effect, None, most=len(editor.catalogue)))
 
 
 async def do_menu(editor: "PolicyEditor") -> None:

@@ -1,8 +1,9 @@
 """What is being edited: which policy in which version it came from, and what was typed since."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from client.core import new_idempotency_key
 from client.records import Record
 from tui.editor import layout
 
@@ -16,6 +17,8 @@ class Draft:
     description: str = ""
     base: str = ""
     """The text that was opened, or stored last."""
+    creation: str = field(default_factory=new_idempotency_key)
+    """The idempotency key of a new policy: however often it is sent until an answer comes, it is made once."""
 
     @classmethod
     def of(cls, policy: Record | None, name: str = "", text: str = "") -> "Draft":

@@ -31,6 +31,10 @@ class Kept:
     row: int = 0
     column: int = 0
     request: Mapping[str, str] = field(default_factory=dict)
+    creation: str = ""
+    """The idempotency key of a new policy, which may have been sent already."""
+    who: str = ""
+    """Who typed it, by e-mail: several people may sign in at one machine, one after another."""
 
 
 def path_of(environ: Mapping[str, str], endpoint: str, tenant_id: str, policy_id: str) -> Path:
@@ -50,7 +54,7 @@ def load(path: Path) -> Kept | None:
         if not isinstance(document, dict) or document.pop("version", None) != VERSION:
             return None
         kept = Kept(**document)
-        texts = (kept.text, kept.name, kept.description, kept.at, *kept.request.values())
+        texts = (kept.text, kept.name, kept.description, kept.at, kept.creation, kept.who, *kept.request.values())
         numbers = (kept.base_version, kept.row, kept.column)
         good = all(isinstance(one, str) for one in texts) and all(isinstance(one, int) and one >= 0 for one in numbers)
         return kept if good else None

@@ -29,6 +29,8 @@ class Findings:
     check: Mapping[str, Any] | None = None
     problems: Sequence[Problem] = ()
     """Why the newest text cannot be read; empty when it can, or when nobody has looked yet."""
+    problem_at: int = 0
+    """Which of them the cursor stands on, else the first one."""
     request_problem: str = ""
     """Why the request cannot be tried."""
     lost: FrostError | None = None
@@ -68,8 +70,20 @@ class Findings:
             self.request_problem = error.message + (f"; did you mean {' or '.join(map(str, meant))}?" if meant else "")
             self.fresh["verdict"] = False
 
+    def stand_at(self, line: int, column: int) -> bool:
+        """Note where the cursor stands, from 0; True when it is another problem that is told of now."""
+        before = self.problem_at
+        here = [
+            at
+            for at, one in enumerate(self.problems)
+            if int(one.get("line", 1)) == line + 1 and int(one.get("column", 1)) <= column + 1
+        ]
+        in_line = [at for at, one in enumerate(self.problems) if int(one.get("line", 1)) == line + 1]
+        self.problem_at = here[-1] if here else in_line[0] if in_line else 0
+        return self.problem_at != before
+
     def _unreadable(self, problems: Sequence[Problem]) -> None:
-        self.problems, self.lost = problems, None
+        self.problems, self.lost, self.problem_at = problems, None, 0
         self.fresh.clear()
 
     def typed(self) -> None:
@@ -98,7 +112,7 @@ class Findings:
 
     @property
     def map(self) -> Mapping[str, Any]:
-        """The coverage of the request's target; empty before the first answer."""
+        """The coverage of any target, whatever the request is; empty before the first answer."""
         targets: Sequence[Mapping[str, Any]] = (self.coverage or {}).get("targets") or ({},)
         return targets[0]
 

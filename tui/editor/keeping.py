@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from client import clock
 from client.errors import FrostError
 from client.records import Record, time_text
+from client.text import safe
 from tui.editor import drafts, request
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:
     from tui.editor.screen import PolicyEditor
 
+LONGEST_NAME = 60
 REST_SECONDS = 1.0
 """How long after the last key a draft is written down."""
 
@@ -61,6 +63,8 @@ class Keeping:
             row,
             column,
             dict(editor.form.values),
+            draft.creation,
+            editor.workspace.who,
         )
 
     async def offer(self) -> None:
@@ -69,17 +73,24 @@ class Keeping:
         kept = await asyncio.to_thread(drafts.load, self.path)
         if kept is None or kept.text == editor.pane.text:
             return
-        began = f"version {kept.base_version}" if kept.base_version else "a new policy"
+        at = time_text(kept.at)
+        began = f"It began with {f'version {kept.base_version}' if kept.base_version else 'a new policy'}"
+        title = f"An unsaved draft of {at}"
+        if self._foreign(kept):
+            title, began = f"An unsaved draft kept by {safe(kept.who, LONGEST_NAME)}", f"{began}, kept {at}"
         other = "Begin with what is stored" if editor.draft.id else "Begin anew"
         entries = [
-            Entry("take", "Go on with the draft", "g", f"It began with {began}"),
+            Entry("take", "Go on with the draft", "g", began),
             Entry("drop", other, "", "The draft is gone then"),
         ]
-        title = f"An unsaved draft of {time_text(kept.at)}"
         if await editor.app.push_screen_wait(Menu(title, entries, foot="Esc goes on with the draft")) == "drop":
             self.drop()
         else:
             await self._take(kept)
+
+    def _foreign(self, kept: drafts.Kept) -> bool:
+        """Whether somebody else typed it, as far as that is known."""
+        return bool(kept.who) and kept.who != self.editor.workspace.who
 
     async def _take(self, kept: drafts.Kept) -> None:
         editor = self.editor
@@ -87,6 +98,8 @@ class Keeping:
         if kept.base_version not in (0, draft.version):
             await self._stand_on(kept.base_version)
         draft.name, draft.description = kept.name or draft.name, kept.description or draft.description
+        if not self._foreign(kept):  # what somebody else may have sent is theirs: sent by another it is made anew
+            draft.creation = kept.creation or draft.creation
         editor.pane.put(kept.text)
         editor.pane.show_line(kept.row, kept.column)
         values = {name: kept.request[name] for name in request.BY_NAME if name in kept.request}

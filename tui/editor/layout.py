@@ -12,6 +12,36 @@ def text_of(document: Any) -> str:
     return _value(document, 0, 0, 0) + "\n"
 
 
+_RULE = ("name", "access", "operations", "targets", "constraints")
+
+
+def as_stored(document: Any) -> Any:
+    """The document as the platform stores it: members in its order, `name` always, no empty `constraints`."""
+    if not isinstance(document, dict) or not isinstance(document.get("rules"), list):
+        return document
+    return {"schemaVersion": document.get("schemaVersion"), "rules": [_stored_rule(one) for one in document["rules"]]}
+
+
+def _stored_rule(rule: Any) -> Any:
+    held = rule.get("constraints", {}) if isinstance(rule, dict) else None
+    if not isinstance(held, dict) or not all(isinstance(keys, dict) for keys in held.values()):
+        return rule
+    whole = {"name": "", **rule}
+    constraints = {
+        operator: {key: _stored_value(operator, value) for key, value in keys.items()}
+        for operator, keys in held.items()
+    }
+    return {
+        member: constraints if member == "constraints" else whole[member]
+        for member in _RULE
+        if member in whole and (member != "constraints" or constraints)
+    }
+
+
+def _stored_value(operator: str, value: Any) -> Any:
+    return value[0] if operator != "ipInRange" and isinstance(value, list) and value else value
+
+
 def part(value: Any, *, depth: int, indent: int) -> str:
     """A part of a document, from the place where it begins: `depth` levels down, `indent` blanks in."""
     return _value(value, depth, indent, indent)

@@ -28,6 +28,8 @@ class Offering:
         self._timer: Timer | None = None
         self._offer: Offer | None = None
         self._field: tuple[str, Input] | None = None
+        self.note = ""
+        """Why nothing is offered where it was asked for; it goes with the next key."""
 
     def close(self) -> bool:
         """Take the popup away; False when there was none."""
@@ -35,7 +37,13 @@ class Offering:
             self._timer.stop()
         was = self.popup.opened
         self.popup.close()
+        self._say("")
         return was
+
+    def _say(self, note: str) -> None:
+        if note != self.note:
+            self.note = note
+            self.editor.show_facts()
 
     def later(self) -> None:
         """Something was typed into the text: offer when the hand rests."""
@@ -54,8 +62,9 @@ class Offering:
         if offer is None or (unasked and not offer.typed):
             self.close()
             if not unasked:
-                self.editor.toast("Nothing is known that could stand here")
+                self._say("nothing is known that could stand here")
             return
+        self._say("")
         self._offer, self._field = offer, None
         row, column = Lines(text).place(offer.span.start)
         cursor_row, cursor_column = pane.cursor_location
@@ -73,6 +82,7 @@ class Offering:
     def key(self, key: str) -> bool:
         """A key while the popup is open; True when it was the popup's."""
         if not self.popup.opened:
+            self._say("")
             return False
         in_field = self._field is not None
         match key:

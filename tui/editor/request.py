@@ -46,6 +46,20 @@ FIELDS = (
     Field("asAuthor", "As author", "Space: yes, within what you hold yourself · no", "no", hint="no · Space: yes/no"),
 )
 BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
+_OF_KEY = {
+    "frn:principalType": "principalType",
+    "frn:region": "region",
+    "frn:requestTag": "requestTags",
+    "frn:resourceTag": "resourceTags",
+    "frn:sourceIp": "sourceIp",
+    "frn:currentTime": "currentTime",
+}
+
+
+def field_of(key: str) -> Field | None:
+    """The line of the form where a key of a constraint is given; None for one that cannot be."""
+    name = _OF_KEY.get(key.partition("/")[0])
+    return BY_NAME[name] if name is not None else None
 
 
 @dataclass(frozen=True)

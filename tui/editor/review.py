@@ -15,6 +15,8 @@ from textual.widgets import Input, Static
 from client.changes import changes
 from client.text import safe
 from tui.editor.lines import Line, LineList
+from tui.effects import Effect, under
+from tui.policy_text import kind_text
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
 
@@ -62,11 +64,12 @@ class Review(Dialog[Mapping[str, str] | None]):
         names: Mapping[str, str] | None,
         *,
         stored: Mapping[str, Any] | None = None,
+        touched: Effect | None = None,
         caution: str = "",
         problem: str = "",
         most: int = FEW,
     ) -> None:
-        """`stored` is the policy whose name and description are replaced.
+        """`stored` is the policy whose name and description are replaced, `touched` whom that gives or takes something.
 
         `caution` is said first, `problem` is why it is there again; `most` operations are named on each side.
         """
@@ -76,6 +79,7 @@ class Review(Dialog[Mapping[str, str] | None]):
         self.effect = effect
         self.names = names
         self.stored = stored
+        self.touched = touched
         self._caution = caution
         self._problem = problem
         self.most = most
@@ -102,7 +106,8 @@ class Review(Dialog[Mapping[str, str] | None]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self._difference = list(lines(self.before, self.after, self.effect, self.most))
+        whom = list(for_whom(self.touched)) if self.touched is not None else []
+        self._difference = [*whom, *lines(self.before, self.after, self.effect, self.most)]
         self._show()
 
     @on(Input.Changed)
@@ -168,6 +173,37 @@ def renamed(stored: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[Con
             yield Content("")
 
 
+def for_whom(touched: Effect) -> Iterator[Content]:
+    """The keys and identities the policy is attached to that gain or lose something, most of it first."""
+    yield Content.styled("For keys and identities", "bold $text-accent")
+    yield Content.styled(f"  {safe(touched.words)}", "$text-warning" if touched.problem else "$text-muted")
+    moved = [(one, signed) for one in touched.principals if (signed := list(_signed(one)))]
+    for one, signed in moved[:FEW]:
+        state = str(one.get("status") or "")
+        known = f"{kind_text(one)}{f', {state}' if state not in ('', 'active') else ''}"
+        counts = Content(" ").join(Content.styled(*each) for each in signed)
+        yield (
+            Content.assemble("  ", safe(one.get("name") or one.get("id")), (f"  {safe(known)}  ", "$text-muted"))
+            + counts
+        )
+    if len(moved) > FEW:
+        yield Content.styled(f"  and {len(moved) - FEW:,} more", "$text-muted")
+    yield Content("")
+
+
+def _signed(principal: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a key or identity gains, loses and has under other conditions; nothing of what is zero."""
+    for sign, count, tone in (
+        ("+", int(principal.get("gainedCount") or 0), "$text-success"),
+        ("−", int(principal.get("lostCount") or 0), "$text-error"),
+        ("~", under(principal), "$text-warning"),
+    ):
+        if count:
+            yield f"{sign}{count:,}", tone
+    if principal.get("inert"):
+        yield "left inert", "$text-error"
+
+
 def folded(content: Content, cells: int) -> Iterator[Content]:
     """A line in as many as it takes; what goes on stands below its begin."""
     indent = 4
@@ -215,7 +251,7 @@ def difference(before: str, after: str) -> Iterator[Content]:
 
     found = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT))[2:]
     if not found:
-        yield Content.styled("  the same text", "$text-muted")
+        yield Content.styled("  the same document", "$text-muted")
     for line in found:
         sign, text = line[:1], safe(line[1:])
         if sign == "@":

@@ -4,13 +4,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from client.core import new_idempotency_key
 from client.errors import Exit, FrostError
+from client.models import strict_json
 from client.records import Record
 from client.text import safe
-from tui.editor import layout
+from tui import effects
+from tui.editor import layout, refusals
 from tui.editor.live import Answer
 from tui.editor.review import Review
 from tui.editor.verdict import counted
+from tui.effects import Effect
+from tui.policy_text import document_text
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:
@@ -49,9 +54,19 @@ async def save(editor: "PolicyEditor") -> bool:
                 draft.name, draft.description = names["name"], names["description"]
                 problem = ""
                 continue
-            if error.code in ("POLICY_EXCEEDS_AUTHOR", "INVALID_POLICY_DOCUMENT"):
-                refused(editor, error)
+            if draft.policy is None and (error.gone or error.code == "IDEMPOTENCY_KEY_REUSED"):
+                problem = await _arrived(editor, error)
+                draft.name, draft.description = names["name"], names["description"]
+                continue
+            if error.code == "INVALID_POLICY_DOCUMENT":
+                # Nothing can be compared with a text that cannot be read.
+                editor.told(Answer(editor.live.number, "failure", error))
+                editor.go("problems")
+                editor.toast(f"Not saved: {error.message}", "error")
                 return False
+            if error.code in ("POLICY_EXCEEDS_AUTHOR", "PRINCIPAL_EXCEEDS_AUTHOR"):
+                problem = await _beyond(editor, error, text)
+                continue
             if not error.status:
                 editor.keeping.now()
                 # The key first: on a narrow screen the end is lost.
@@ -71,20 +86,23 @@ async def save(editor: "PolicyEditor") -> bool:
 async def _reviewed(editor: "PolicyEditor", names: Mapping[str, str], problem: str) -> Mapping[str, str] | None:
     """Show what would be stored; the name and description to store it under, None to go on editing."""
     draft, text = editor.draft, editor.pane.text
+    whom = asyncio.create_task(whom_of(editor, text))
     try:
         effect = await effect_of(editor, text, draft.policy)
     except FrostError as error:
         if error.status:
             raise
         effect = {"problem": error.message}
+    finally:
+        touched = await whom
     title = f"Save {safe(str((draft.policy or {}).get('name') or draft.name))} on version {draft.version}"
     review = Review(
         title if draft.policy else "Save a new policy",
-        draft.stored_text,
-        text,
+        *texts(draft.policy, text),
         effect,
         names,
         stored=draft.policy,
+        touched=touched,
         caution=_caution(editor),
         problem=problem,
     )
@@ -106,15 +124,14 @@ def _touched(policy: Record | None, names: Mapping[str, str]) -> dict[str, str]:
     return {member: value for member, value in names.items() if value != str((policy or {}).get(member) or "")}
 
 
-def refused(editor: "PolicyEditor", error: FrostError) -> None:
-    """The platform did not take the draft: show why in place."""
+async def _beyond(editor: "PolicyEditor", error: FrostError, text: str) -> str:
+    """Storing would exceed its author's rights: why, and what to do. What the document exceeds stands in the panel."""
     if error.code == "POLICY_EXCEEDS_AUTHOR":
         editor.found.check = {"warnings": (), **(editor.found.check or {}), **(error.details or {})}
         editor.go("author")
-    else:
-        editor.told(Answer(editor.live.number, "failure", error))
-        editor.go("problems")
-    editor.toast(f"Not saved: {error.message}", "error")
+        return refusals.beyond_document(error, editor.keys.label("editor.narrow"))
+    touched = await whom_of(editor, text)
+    return refusals.beyond_principals(error, touched.principals if touched is not None else ())
 
 
 def _stored(editor: "PolicyEditor", policy: Record, text: str) -> None:
@@ -140,7 +157,9 @@ async def _store(editor: "PolicyEditor", text: str, names: Mapping[str, str]) ->
         made = await within(
             editor,
             STORING_SECONDS,
-            lambda client: client.policies.create(tenant, names["name"], names["description"], text),
+            lambda client: client.policies.create(
+                tenant, names["name"], names["description"], text, idempotency_key=draft.creation
+            ),
         )
     else:
         changed = _touched(draft.policy, names)
@@ -153,6 +172,26 @@ async def _store(editor: "PolicyEditor", text: str, names: Mapping[str, str]) ->
         )
     wire: dict[str, Any] = made.wire()
     return wire
+
+
+async def _arrived(editor: "PolicyEditor", error: FrostError) -> str:
+    """A new policy was stored when it was sent before, though no answer came: stand on it. What is to be said.
+
+    When it is gone again, the next one is another creation.
+    """
+    draft, made = editor.draft, str((error.details or {}).get("id") or "")
+    try:
+        if made:
+            stored = (await editor.workspace.ask(lambda client: client.policies.get(editor.tenant_id, made))).wire()
+            editor.keeping.drop()
+            draft.stand_on(stored)
+            _compare_with(editor)
+            return "What you sent before was stored after all: this goes on top of it"
+    except FrostError as missing:
+        if not missing.gone:
+            raise
+    draft.creation = new_idempotency_key()
+    return "it was stored and is deleted by now; saving stores it anew"
 
 
 async def within(editor: "PolicyEditor", seconds: float, question: Callable[["Client"], Awaitable[Any]]) -> Any:
@@ -179,6 +218,29 @@ async def effect_of(editor: "PolicyEditor", text: str, against: Record | None) -
     if compare is None:
         found["gained"], found["conditionalGained"] = found["operations"], found["conditionalOperations"]
     return found
+
+
+async def whom_of(editor: "PolicyEditor", text: str) -> Effect | None:
+    """What a text gives to and takes from the keys and identities the policy is attached to; None for a new one."""
+    if editor.draft.policy is None:
+        return None
+    change = {"change": "updatePolicy", "policyId": editor.draft.id, "documentText": text}
+    try:
+        async with asyncio.timeout(EFFECT_SECONDS):
+            return await effects.effect(editor.workspace.ask, editor.tenant_id, [change])
+    except TimeoutError:
+        return Effect(problem=f"no answer within {EFFECT_SECONDS:.0f} s")
+
+
+def texts(policy: Record | None, text: str) -> tuple[str, str]:
+    """What is stored and what would be, written alike: how either is laid out is no difference, nor is it stored."""
+    if policy is None:
+        return "", text
+    before = document_text(policy.get("document") or {})
+    try:
+        return before, document_text(layout.as_stored(strict_json.loads(text)))
+    except strict_json.StrictJsonError:
+        return before, text
 
 
 async def _stale(editor: "PolicyEditor", error: FrostError) -> bool:
@@ -212,8 +274,7 @@ def _version_words(version: Mapping[str, Any]) -> str:
 
 
 async def _show_theirs(editor: "PolicyEditor", theirs: Record) -> None:
-    before = editor.draft.stored_text
-    after = layout.text_of(theirs["document"])
-    effect = await effect_of(editor, after, editor.draft.policy)
+    text = layout.text_of(theirs["document"])
+    effect = await effect_of(editor, text, editor.draft.policy)
     title = f"What version {theirs['version']} changed"
-    await editor.app.push_screen_wait(Review(title, before, after, effect, None))
+    await editor.app.push_screen_wait(Review(title, *texts(editor.draft.policy, text), effect, None))

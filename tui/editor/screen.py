@@ -49,6 +49,8 @@ PATIENCE_SECONDS = 0.5
 """How long an answer may take before it is said that one is waited for."""
 SIDE = 54
 """Cells of the part beside the text."""
+ROOMY = 30
+"""Lines of a terminal in which a long reason may take some of the panel's."""
 LOOK_SECONDS = 0.5
 """How often a lost connection is looked at."""
 ALWAYS = ("editor.help", "editor.close")
@@ -143,6 +145,10 @@ class PolicyEditor(Screen[Saved | None]):
             workspace, self.tenant_id, self.draft.id, self.draft.version, tell=self.told, spawn=self._spawn
         )
         self.panel = LineList(id="panel")
+        self.former: Mapping[str, str] = {}
+        """The request before a counterexample was tried."""
+        self.shown: Mapping[str, str] = {}
+        """The counterexample that was tried last."""
         self._asked = ("", request.Request("", "*", {}))
         self.keeping = Keeping(self)
 
@@ -204,7 +210,7 @@ class PolicyEditor(Screen[Saved | None]):
     def show_facts(self) -> None:
         """The header, and the line below it: what is edited, in which version, and whether it is stored."""
         self.query_one(Header).show(facts(self.workspace)._replace(note=""))
-        self.query_one(Head).show(self.draft, self.draft.changed(self.pane.text), self.state)
+        self.query_one(Head).show(self.draft, self.draft.changed(self.pane.text), self.state or self.offering.note)
 
     def say_state(self, words: str) -> None:
         """Say in the head what saving is at."""
@@ -239,8 +245,7 @@ class PolicyEditor(Screen[Saved | None]):
         """Verdict, titles, and the panel where an answer of that kind changes it; without one all of it."""
         for verdict in self.query(Verdict):
             verdict.version = self.draft.version
-            verdict.fit(self.app.size.width - 2)
-            verdict.refresh()
+        self._fit_verdicts()
         titles = [(view, views.title(view, self.found)) for view in views.VIEWS]
         self.query_one("#panel-views", Tabs).show(titles, self.panel_name)
         named = [("text", "Text"), ("request", "Request"), *titles]
@@ -251,12 +256,20 @@ class PolicyEditor(Screen[Saved | None]):
             self.panel.show(views.lines(self.panel_name, self.found, cells))
         self.show_keys()
 
+    def _fit_verdicts(self) -> None:
+        """Give each verdict the height it needs, where the panel keeps enough of its own."""
+        for verdict in self.query(Verdict):
+            cells = self.app.size.width if verdict.small else SIDE - 1
+            verdict.fit(cells - 2, room=self.app.size.height >= ROOMY)
+            verdict.refresh()
+
     def situation(self) -> Situation:
         """What the editor's actions are judged by."""
         found = self.found
         record = self.draft.record(
             self.pane.text,
             unreadable=self._unreadable,
+            at_fault=int(self.found.problems[0].get("line", 1)) if self.found.problems else 0,
             saving=self.state == saving.SAVING,
             problems=len(found.problems) or len(found.warnings),
             examples=len(found.examples),
@@ -307,6 +320,7 @@ class PolicyEditor(Screen[Saved | None]):
 
     def told(self, answer: Answer) -> None:
         self.found.take(answer)
+        self.found.stand_at(*self.pane.cursor_location)
         for verdict in self.query(Verdict):
             verdict.asking = False
         if self.found.lost is not None:
@@ -336,6 +350,12 @@ class PolicyEditor(Screen[Saved | None]):
         self.offering.later()
         _: Worker[None] = self.run_worker(self.keeping.soon, group="keep", exclusive=True, exit_on_error=False)
         self.show_facts()
+
+    @on(TextArea.SelectionChanged)
+    def _moved(self, event: TextArea.SelectionChanged) -> None:
+        event.stop()
+        if self.found.stand_at(*self.pane.cursor_location):
+            self._fit_verdicts()
 
     @on(RequestForm.Typed)
     def _field_typed(self, event: RequestForm.Typed) -> None:

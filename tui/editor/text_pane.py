@@ -205,6 +205,10 @@ class PolicyText(TextArea):
             event.stop()
             event.prevent_default()
             self._new_line()
+        elif event.character == '"' and not self.read_only and self._before_quote():
+            event.stop()
+            event.prevent_default()
+            self.move_cursor_relative(columns=1)
         elif event.character in ("}", "]") and not self.read_only:
             event.stop()
             event.prevent_default()
@@ -224,6 +228,16 @@ class PolicyText(TextArea):
             self.move_cursor((start[0] + 1, len(deeper)))
         else:
             self.replace(f"\n{deeper}", start, end, maintain_selection_offset=False)
+
+    def _before_quote(self) -> bool:
+        """Whether the quote that ends a string stands at the cursor; one before another string begins a new one."""
+        start, end = self.selection
+        line = self.document.get_line(end[0])
+        if start != end or line[end[1] : end[1] + 1] != '"' or line[end[1] + 1 : end[1] + 2].isalnum():
+            return False
+        return any(
+            kind in ("string", "member") and first < end[1] == last - 1 for first, last, kind in outline.painted(line)
+        )
 
     def _close(self, bracket: str) -> None:
         """A closing bracket that is the first of its line moves out by one step."""

@@ -35,6 +35,8 @@ class Verdict(Widget):
         self.found = found
         self.lines = lines
         self.small = lines < ROOM
+        self.reasons = ROOM - 3
+        """Lines a reason may take."""
         self.asking = False
         """Whether an answer has been waited for long enough to say so."""
         self.version = 0
@@ -70,11 +72,18 @@ class Verdict(Widget):
             return head + Content("  ") + side if head.cell_length + side.cell_length + 2 <= cells else head
         return head + Content.styled("  " + note, "$text-muted")
 
-    def fit(self, cells: int) -> None:
-        """Be as high as that takes which is to be told, where only two lines are shown."""
+    def fit(self, cells: int, *, room: bool = False) -> None:
+        """Be as high as that takes which is to be told.
+
+        Args:
+            room: Whether there is any below, for what has more than its own two lines.
+        """
         if self.small:
             self.lines = 1 + len(self._second(cells))
-            self.styles.height = self.lines
+        else:
+            self.reasons = MOST_TOLD + 1 if room else ROOM - 3
+            self.lines = max(ROOM, 3 + len(self._second(cells))) if room else ROOM
+        self.styles.height = self.lines
 
     def _second(self, cells: int) -> list[Content]:
         """The problem, the loss or the reason: the one thing to know besides the word."""
@@ -83,11 +92,11 @@ class Verdict(Widget):
         if found.lost is not None:
             return self._told(f"! {_lost(found)}", wrong, cells, MOST_TOLD)
         if found.problems:
-            first = found.problems[0]
-            return self._told(f"! {findings.place(first)}: {findings.words(first)}", wrong, cells, MOST_TOLD)
+            one = found.problems[min(found.problem_at, len(found.problems) - 1)]
+            return self._told(f"! {findings.place(one)}: {findings.words(one)}", wrong, cells, MOST_TOLD)
         if found.request_problem:
             return self._told(f"! {found.request_problem}", wrong, cells, MOST_TOLD)
-        room = 1 if self.small else 2
+        room = 1 if self.small else self.reasons
         if found.verdict is None:
             return self._told("Give the request an operation to try the draft on.", "$text-muted", cells, room)
         words = findings.why(found.verdict)

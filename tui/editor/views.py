@@ -2,7 +2,7 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from textual.content import Content
 
 from client.changes import changes
 from client.text import cut, safe, width
-from tui.editor import findings
+from tui.editor import findings, request
 from tui.editor.findings import Findings
 from tui.editor.lines import Line
 
@@ -22,6 +22,8 @@ TRUTH = {"true": ("✓", "$text-success"), "false": ("×", "$text-error"), "unkn
 BAR = 12
 LEAST_BAR = 3
 EMPTY = '""'
+PART = 18
+"""Cells before the words of a part of a rule."""
 
 
 def title(view: str, found: Findings) -> str:
@@ -73,12 +75,14 @@ def _rules(found: Findings, cells: int) -> Iterator[Line]:
         role = "decides" if index == deciding.get("index") else "nearest" if index == nearest.get("index") else ""
         yield _lazy(_rule, rule, role, old, ref=("rule", index))
         if rule.get("operation") == "true" or role:
-            yield from _parts(rule, old)
+            yield from _parts(rule, old, cells)
     if missing := verdict.get("missing"):
         yield Line(Content(""))
         yield _plain("Knowing these could turn it:")
         for one in missing:
-            yield _plain(f"  {one.get('key')}  ({one.get('flag')})")
+            key = str(one.get("key"))
+            field = request.field_of(key)
+            yield _plain(f"  {key}  ({field.label})" if field is not None else f"  {key}")
 
 
 def _rule(rule: Mapping[str, Any], role: str, old: bool) -> Content:
@@ -97,21 +101,24 @@ def _rule(rule: Mapping[str, Any], role: str, old: bool) -> Content:
     )
 
 
-def _parts(rule: Mapping[str, Any], old: bool) -> Iterator[Line]:
+def _parts(rule: Mapping[str, Any], old: bool, cells: int) -> Iterator[Line]:
     for label in ("operation", "target"):
-        yield _lazy(_part, label, "", str(rule.get(label)), old)
+        yield _lazy(_part, label, str(rule.get(label)), old)
     for one in rule.get("constraints") or ():
         values = ", ".join(map(str, one.get("values") or ()))
-        yield _lazy(_part, f"{one.get('operator')} {one.get('key')}", values, str(one.get("result")), old)
+        said = safe(f"{one.get('operator')} {one.get('key')} {values}")
+        # What does not fit goes on below; names and instants have no blanks, so they are parted anywhere.
+        first, *rest = textwrap.wrap(said, max(16, cells - PART - 1), break_on_hyphens=False) or [""]
+        yield _lazy(_part, first, str(one.get("result")), old)
+        yield from (_plain(" " * PART + words) for words in rest)
     if rule.get("withinAuthor") is not None:
-        yield _lazy(_part, "you hold it", "", "true" if rule["withinAuthor"] else "false", old)
+        yield _lazy(_part, "you hold it", "true" if rule["withinAuthor"] else "false", old)
 
 
-def _part(label: str, values: str, truth: str, old: bool) -> Content:
+def _part(words: str, truth: str, old: bool) -> Content:
     sign, tone = TRUTH.get(truth, ("?", "$text-warning"))
     tone = "$text-muted" if old else tone
-    words = safe(label) + (f" {safe(values)}" if values else "")
-    return Content.assemble(("        ", ""), (f"{sign} {truth:<8}", tone), (words, "$text-muted"))
+    return Content.assemble(("        ", ""), (f"{sign} {truth:<8}", tone), (safe(words), "$text-muted"))
 
 
 # Coverage
@@ -152,13 +159,10 @@ def _coverage(found: Findings, cells: int) -> Iterator[Line]:
     services = list(_services(covered))
     # A service in which all is denied is none the draft gives anything of.
     shown = [one for one in services if one.effective or one.conditional or one.gained or one.lost or one.under]
-    said = [f"On {covered.get('target')}"]
-    if any(one.conditional for one in shown):
-        said.append("? under conditions")
-    if "gained" in covered:
-        under = ", ~ under conditions changed" if any(one.under for one in shown) else ""
-        said.append(f"+ gained, − lost{under} against what is stored")
-    yield from _wrapped(f"{'; '.join(said)}. Enter: by name", cells)
+    target = "any target" if covered.get("target") == "*" else covered.get("target")
+    yield from _wrapped(f"On {target}, for any request. Enter names the operations.", cells)
+    if legend := ", ".join(_legend(shown)):
+        yield from _wrapped(legend, cells)
     name = max((width(safe(one.service)) for one in shown), default=0)
     longest = max((sum(width(words) for words, _ in one.tail) for one in shown), default=0)
     bar = max(LEAST_BAR, min(BAR, cells - name - 2 - longest))
@@ -169,6 +173,25 @@ def _coverage(found: Findings, cells: int) -> Iterator[Line]:
     rest = len(services) - len(shown)
     if rest and shown:
         yield _plain(f"{rest} other services: nothing")
+
+
+def _legend(shown: Sequence[_Row]) -> Iterator[str]:
+    """What the signs in the rows stand for, of those that stand in one."""
+    if any(one.effective for one in shown):
+        yield "━ in effect"
+    if any(one.conditional for one in shown):
+        yield "╍ ? under conditions"
+    moved = [
+        f"{sign} {words}"
+        for sign, words, count in (
+            ("+", "gained", sum(one.gained for one in shown)),
+            ("−", "lost", sum(one.lost for one in shown)),
+            ("~", "under conditions changed", sum(one.under for one in shown)),
+        )
+        if count
+    ]
+    if moved:
+        yield f"{', '.join(moved)} against what is stored"
 
 
 def _services(covered: Mapping[str, Any]) -> Iterator[_Row]:
@@ -207,11 +230,13 @@ def _author(found: Findings, cells: int) -> Iterator[Line]:
         return
     answer = str(check.get("answer"))
     if answer == "within" and found.stale:
-        yield from _wrapped("It gave nothing that you do not hold yourself.", cells)
+        yield from _wrapped("It gave nothing beyond what you hold.", cells)
         return
     if answer == "within":
-        yield from _wrapped("✓ The draft gives nothing that you do not hold yourself.", cells, "$text-success")
-        yield from _wrapped("It can be saved by you, and gives what it says.", cells)
+        yield from _wrapped("✓ The draft gives nothing beyond what you hold.", cells, "$text-success")
+        yield from _wrapped(
+            "Keys and identities of others that it is attached to are a second question, asked when it is saved.", cells
+        )
         return
     examples = found.examples
     if answer == "undecided":

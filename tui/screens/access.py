@@ -16,6 +16,7 @@ from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
 SIGNS = {"allowed": "●", "conditional": "◐", "denied": "×"}
+TONES = {"allowed": "good", "conditional": "warning", "denied": "bad"}
 WORDS = {
     "allowed": "on everything in this tenant, whatever the circumstances",
     "conditional": "only for some targets, or under some circumstances",
@@ -47,15 +48,14 @@ class Access(Inner):
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ACCESS.columns}
         path = by_key["by"]._replace(title="Path", cell=lambda record: path_text(deciding(record)))
-        return (by_key["operation"], by_key["access"]._replace(cell=_access), path)
+        return (by_key["operation"], by_key["access"]._replace(cell=access_text), path)
 
     def tones(self) -> Tones:
-        tones = {"allowed": "good", "conditional": "warning", "denied": "bad"}
-        return {"access": lambda record: tones.get(str(record.get("access")))}
+        return {"access": access_tone}
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         access = str(record.get("access", ""))
-        facts = [("Access", _access(record)), (" ", WORDS.get(access, ""))]
+        facts = [("Access", access_text(record)), (" ", WORDS.get(access, ""))]
         return str(record["operation"]), [
             ("", facts),
             *grants("Given by", record.get("by") or ()),
@@ -73,9 +73,15 @@ class Access(Inner):
             self.post_message(who_on(str(self.record["operation"]), ANYTHING, self.tenant_id))
 
 
-def _access(record: Record) -> str:
+def access_text(record: Record) -> str:
+    """Whether something may be done, with its sign."""
     access = str(record.get("access", ""))
     return f"{SIGNS.get(access, '?')} {access}"
+
+
+def access_tone(record: Record) -> str | None:
+    """The tone of that."""
+    return TONES.get(str(record.get("access")))
 
 
 def deciding(record: Record) -> Sequence[Mapping[str, Any]]:

@@ -34,7 +34,7 @@ async def agreed(
     found = await effect(place.workspace.ask, place.tenant_id, changes)
     tenant = place.workspace.find(place.tenant_id)
     facts = [*facts, ("Tenant", str((tenant or {}).get("displayName", place.tenant_id)))]
-    dialog = EffectConfirm(question, facts, found, yes=yes, destructive=destructive or bool(found.lost or found.inert))
+    dialog = EffectConfirm(question, facts, found, yes=yes, destructive=destructive or found.takes)
     return await place.app.push_screen_wait(dialog)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,6 +27,8 @@ from tui.widgets.too_small import TooSmall
 from tui.workspace import Severity, Workspace
 
 if TYPE_CHECKING:
+    from textual.notifications import Notification
+
     from tui.widgets.command_prompt import CommandPrompt
 
 OPENING_SECONDS, OPENING_LOOKS = 0.3, 60  # how long keys wait for a dialog, and how often it is looked for
@@ -70,6 +72,7 @@ class FrameScreen(Travelling):
         self.keys = keys
         self.undoable: Undoable | None = None
         self.lasting = ""
+        self._offer = self._refusal = ""  # messages, as shown, that go when something else is done
         self._done_in = ""  # the tenant in use when what can be taken back was done
 
     def compose(self) -> ComposeResult:
@@ -157,15 +160,28 @@ class FrameScreen(Travelling):
             return
         if topic == "context" or (topic == "tenant" and self._done_in != self.workspace.tenant_id):
             self.undoable, self.lasting = None, ""
+            self._end_offer()
         for place in self.query(Place):
             place.changed(topic)
         self.show_facts()
         self.show_keys()
 
-    def toast(self, words: str, severity: Severity = "information") -> None:
-        """A message at the edge; its text may be foreign."""
+    def toast(self, words: str, severity: Severity = "information") -> str:
+        """A message at the edge; its text may be foreign. The words as they are shown."""
         lines = "\n".join(safe(line, LONGEST_LINE) for line in words.split("\n")[:MOST_LINES])
-        self.app.notify(lines, severity=severity, markup=False, timeout=8 if severity == "error" else 5)
+        self.app.notify(lines, severity=severity, markup=False)
+        return lines
+
+    def _withdraw(self, stale: Callable[["Notification"], bool]) -> None:
+        from tui.app import FrostApp
+
+        assert isinstance(self.app, FrostApp)
+        self.app.withdraw(stale)
+
+    def _end_offer(self) -> None:
+        """What was done before can no longer be taken back: the message that offers it goes."""
+        offer, self._offer = self._offer, ""
+        self._withdraw(lambda one: one.message == offer)
 
     @on(Place.Moved)
     def _moved(self) -> None:
@@ -183,12 +199,14 @@ class FrameScreen(Travelling):
     def _undoable(self, event: Undoable) -> None:
         self.undoable, self.lasting, self._done_in = event, "", self.workspace.tenant_id
         key = self.keys.label("app.undo")
-        self.toast(event.words + (f" · {key} takes it back" if key else ""))
+        self._end_offer()
+        self._offer = self.toast(event.words + (f" · {key} takes it back" if key else ""))
         self.show_keys()
 
     @on(Lasting)
     def _lasting(self, event: Lasting) -> None:
         self.undoable, self.lasting, self._done_in = None, event.words, self.workspace.tenant_id
+        self._end_offer()
         self.show_keys()
 
     # Running actions
@@ -200,8 +218,11 @@ class FrameScreen(Travelling):
         named = bool(argument) and action.of_named  # the record under the cursor is not the one that is meant
         reason = (situation.read_only if action.writes else "") if named else action.reason(situation)
         if reason:
-            self.toast(f"{action.title}: {reason}", "warning")
+            self._refusal = self.toast(f"{action.title}: {reason}", "warning")
             return None
+        refusal, self._refusal = self._refusal, ""
+        # A dialog is read now: over it only what failed stays.
+        self._withdraw(lambda one: one.message == refusal or (action.dialog and one.severity != "error"))
         target = self if action.scope == actions.ANYWHERE else self.place
         method = getattr(target, action.method)
         result = method(argument) if argument else method()
@@ -262,6 +283,7 @@ class FrameScreen(Travelling):
     def do_help(self) -> None:
         from tui.screens.help import Help, lines
 
+        self._withdraw(lambda _: True)  # the sheet fills the screen: a message would stand on its text
         situation = self.situation()
         reasons = {action.id: action.reason(situation) for action in actions.ACTIONS}
         assert self.place is not None
@@ -302,6 +324,7 @@ class FrameScreen(Travelling):
         except FrostError:
             self.undoable = undoable
             raise
+        self._end_offer()
         self.toast(f"Taken back: {undoable.back}")
 
     def do_theme(self) -> None:

@@ -225,11 +225,9 @@ class Place(Row):
         wanted = title.casefold()
         found = [wanted] if wanted in titles else [known for known in titles if known.startswith(wanted)]
         if len(found) != 1:
-            self.app.notify(
-                f"there is no one column {safe(title, 40)}; there are: {', '.join(titles)}",
-                severity="warning",
-                markup=False,
-            )
+            why = f"Several columns begin with {title}" if found else f"No column is called {title}"
+            words = f"{safe(why, 60)}; there are: {', '.join(found or titles)}"
+            self.app.notify(words, severity="warning", markup=False)
             return
         view, column = self.table.view, titles[found[0]]
         again = view.sort_column is not None and view.sort_column.key == column.key

@@ -12,6 +12,7 @@ from tui.action import kind_and_id
 from tui.history import Subject
 from tui.messages import Travel
 from tui.policy_text import grants, kind_text, path_text
+from tui.screens.access import access_text, access_tone
 from tui.screens.collected import Inner
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
@@ -34,16 +35,18 @@ class Who(Inner):
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in WHO.columns}
         path = by_key["by"]._replace(title="By", cell=lambda record: path_text(record.get("by") or ()))
-        return (by_key["name"]._replace(cell=_short), by_key["type"]._replace(cell=kind_text), path)
+        access = by_key["access"]._replace(cell=access_text)
+        return (by_key["name"]._replace(cell=_short), by_key["type"]._replace(cell=kind_text), access, path)
 
     def tones(self) -> Tones:
-        return {"type": lambda record: "dim"}
+        return {"type": lambda record: "dim", "access": access_tone}
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        facts = [("Type", kind_text(record))]
+        facts = [("Type", kind_text(record)), ("Access", access_text(record))]
         return str(record.get("name", "")), [
             ("", facts),
             *grants("Because of", record.get("by") or ()),
+            *grants("Unless denied by", record.get("deniedBy") or ()),
             ("Id", [("", str(record["id"]))]),
         ]
 

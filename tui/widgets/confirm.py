@@ -72,10 +72,12 @@ class Confirm(Dialog[bool]):
         yes = Button(self.yes, id="yes", variant="error" if self.has_class("-destructive") else "primary")
         yes.disabled = self.typed is not None
         yield Horizontal(Button("No", id="no"), yes, classes="dialog--buttons")
-        yield hint("Tab moves · Esc answers No" if self.typed else f"y {self.yes} · n or Esc No{self.KEYS}")
+        yield hint("Tab moves · Esc answers No" if self.typed else f"y {self.yes} · n or Esc No{self.more_keys}")
 
-    KEYS: ClassVar[str] = ""
-    """What else can be pressed, for the hint."""
+    @property
+    def more_keys(self) -> str:
+        """What else can be pressed, for the hint."""
+        return ""
 
     def particulars(self) -> ComposeResult:
         """What a special question shows below the facts."""

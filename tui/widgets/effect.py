@@ -20,20 +20,25 @@ from tui.widgets.record_table import RecordTable
 
 
 def _signed(key: str, sign: str) -> Column:
-    number = number_column(key, "")
+    number = number_column(key, sign)
     return number._replace(cell=lambda record: f"{sign}{record.get(key):,}" if record.get(key) else "0")
 
 
+KINDS = {"workload_identity": "identity"}
+"""Kinds in fewer letters: what changes for whom needs the room."""
 _COLUMNS = (
     Column("name", "Key or identity"),
-    Column("type", "Type", cell=kind_text),
+    Column("type", "Type", cell=lambda record: KINDS.get(str(record.get("type")), kind_text(record))),
+    # The effect above says what the signs are; at 80 columns words would leave no room for all of them.
+    _signed("gainedCount", "+"),
+    _signed("lostCount", "−"),
+    Column("under", "~", align="right", cell=lambda record: f"~{count:,}" if (count := under(record)) else ""),
     Column("status", "State"),
-    _signed("gainedCount", "+")._replace(title="Gains"),
-    _signed("lostCount", "−")._replace(title="Loses"),
+    # The last ones are the first to go where there is no room: that some are left inert stands among the counts too.
     Column("inert", "Then", cell=lambda record: "inert" if record.get("inert") else ""),
-    # The last one, as the first to go where there is no room: the operations below say it too.
-    Column("under", "Alters", align="right", cell=lambda record: f"~{count:,}" if (count := under(record)) else ""),
 )
+FEWEST_OPERATIONS = 4
+"""So many lines of operations are shown without scrolling, however low the screen is."""
 EFFECT = Kind("principal", "principals", "id", _COLUMNS, fields(_COLUMNS, name="name"), "name")
 
 
@@ -61,7 +66,6 @@ class EffectConfirm(Confirm):
         &.-short .dialog--buttons { height: 1; }
     }
     """
-    KEYS = " · ↑ ↓ whose · PgDn its operations"
 
     def __init__(
         self,
@@ -72,8 +76,15 @@ class EffectConfirm(Confirm):
         yes: str,
         destructive: bool = False,
     ) -> None:
-        super().__init__(question, [*facts, ("Effect", effect.words)], yes=yes, destructive=destructive)
+        refused = [("Refused", f"it will be refused: {effect.refused}")] if effect.refused else []
+        super().__init__(question, [*facts, ("Effect", effect.words), *refused], yes=yes, destructive=destructive)
         self.effect = effect
+
+    @property
+    def more_keys(self) -> str:
+        several, longest = len(self.effect.principals) > 1, max(map(_changed, self.effect.principals), default=0)
+        choose = " · ↑ ↓ whose" if several else ""
+        return choose + (" · PgDn more operations" if longest > FEWEST_OPERATIONS else "")
 
     def particulars(self) -> ComposeResult:
         if self.effect.principals:
@@ -110,6 +121,11 @@ class EffectConfirm(Confirm):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action in ("whose", "operations") or super().check_action(action, parameters)
+
+
+def _changed(principal: Record) -> int:
+    """How many lines tell what changes for somebody."""
+    return len(_operations(principal).plain.splitlines())
 
 
 def _tone(principal: Record) -> str | None:

@@ -81,10 +81,13 @@ class Picker(Dialog[Sequence[Record] | None]):
         self.show()
 
     def show(self) -> None:
-        """Show the records as they are known now."""
+        """Show the records as they are known now; who has not moved yet stays at the first of them."""
         table = self.query_one(RecordTable)
+        moved = table.cursor > 0
         table.set_empty(self.empty())
         table.show(self.records())
+        if not moved:
+            table.cursor = 0
         self._fit()
 
     def on_resize(self) -> None:

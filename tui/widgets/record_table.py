@@ -20,6 +20,7 @@ from textual.timer import Timer
 
 from client.records import Column, Kind, Record
 from client.text import safe
+from tui import filters
 from tui.record_view import RecordView
 from tui.widgets.column_widths import GAP, fitted
 from tui.widgets.row_painting import GUTTER, Brush, Tones
@@ -250,10 +251,17 @@ class RecordTable(ScrollView, can_focus=True):
             return self._row(position)
         base = self.rich_style
         if not len(self.view) and y >= 2:
-            reason = f"Nothing matches {self.view.filter}; Esc clears the filter." if self.view.total else self.empty
+            reason = self._unmatched() if self.view.total else self.empty
             lines = textwrap.wrap(safe(reason), max(1, self.size.width - 2 * GUTTER))
             return self._brush().words("".join(lines[y - 2 : y - 1]), base)
         return Strip.blank(self.size.width, base)
+
+    def _unmatched(self) -> str:
+        """Why nothing is shown; a column that does not exist is the likeliest reason."""
+        names = self.view.field_names
+        unknown = filters.unknown_field(self.view.filter, names)
+        told = f" No column is called {unknown}; there are: {', '.join(names)}." if unknown else ""
+        return f"Nothing matches {self.view.filter}; Esc clears the filter.{told}"
 
     def _style(self, part: str) -> Style:
         return self.get_component_rich_style(f"record-table--{part}")

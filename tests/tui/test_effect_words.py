@@ -1,0 +1,62 @@
+"""What a question says of a change's effect: what is certain is counted apart from what some fact decides."""
+
+import pytest
+from textual.app import App
+
+from tui.effects import Effect
+from tui.widgets.effect import EffectConfirm, _operations
+
+OPERATION = "compute:instances:read"
+
+
+def principal(side: str) -> dict[str, object]:
+    return {"type": "api_key", "id": "k", "name": "deploy", side: [OPERATION], f"{side}Count": 1}
+
+
+def test_what_comes_or_goes_under_conditions_is_not_gained_and_not_lost() -> None:
+    given, taken = principal("conditionalGained"), principal("conditionalLost")
+    assert Effect([given]).words == "1 key or identity: ~1 new under conditions"
+    assert str(_operations(given)) == f"~ {OPERATION}  new, under conditions"
+    assert Effect([taken]).words == "1 key or identity: ~1 gone that had conditions"
+    assert str(_operations(taken)) == f"~ {OPERATION}  gone, was under conditions"
+    assert Effect([principal("gained")]).words == "1 key or identity: +1 gained"
+
+
+def test_a_change_takes_something_where_it_takes_what_was_under_conditions() -> None:
+    assert Effect([principal("conditionalLost")]).takes
+    assert Effect([principal("lost")]).takes
+    assert not Effect([principal("conditionalGained"), principal("narrowed"), principal("gained")]).takes
+
+
+def long_named(number: int, **members: object) -> dict[str, object]:
+    name = f"platform/release-automation-{number:02}"
+    return {"type": "workload_identity", "id": str(number), "name": name, "status": "active", **members}
+
+
+async def shown(effect: Effect) -> str:
+    app: App[None] = App()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(EffectConfirm("Attach policy?", [("Policy", "zones"), ("Tenant", "Staging")], effect, yes="y"))
+        await pilot.pause(0.3)
+        strips = app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+
+async def test_what_changes_under_conditions_has_its_column_on_a_small_screen() -> None:
+    counts = {"gainedCount": 24, "lostCount": 112, "narrowedCount": 24, "inert": True}
+    text = await shown(Effect([long_named(number, **counts) for number in range(3)]))
+    row = next(line for line in text.splitlines() if "automation…" in line)
+    assert row.split("automation…")[1].split() == ["identity", "+24", "−112", "~24", "active", "inert", "│"], text
+
+
+@pytest.mark.parametrize(
+    ("effect", "keys"),
+    [
+        (Effect(), ""),
+        (Effect([long_named(1)]), ""),
+        (Effect([long_named(1), long_named(2)]), " · ↑ ↓ whose"),
+        (Effect([long_named(1, gained=["a:b:c"] * 9, gainedCount=9)]), " · PgDn more operations"),
+    ],
+)
+async def test_only_keys_that_do_something_are_named(effect: Effect, keys: str) -> None:
+    assert f"n or Esc No{keys} " in await shown(effect)
