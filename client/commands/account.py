@@ -55,13 +55,14 @@ _CREDENTIALS = {"api_key": "API key", "session": "session", "workload": "workloa
 @account.leaf(
     "delete",
     click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    person=True,
     examples=("frost account delete",),
 )
 def delete(run: Invocation, yes: bool) -> None:
     """Delete your account; support can bring it back within 30 days.
 
-    Every session and API key of it stops working at once, and stays ended when the account comes back. It needs you
-    to be signed in as a person, and your e-mail address typed.
+    Every session and API key of it stops working at once, and stays ended when the account comes back. Your e-mail
+    address must be typed.
     """
     me = run.me
     _needs_person(run, me)

@@ -53,7 +53,7 @@ def get(run: Invocation, key_id: str) -> None:
     run.output.facts(found, facts)
 
 
-@api_key.leaf("list", examples=("frost account api-key list", "frost account api-key list -o wide"))
+@api_key.leaf("list", person=True, examples=("frost account api-key list", "frost account api-key list -o wide"))
 def list_(run: Invocation) -> None:
     """List your keys in every tenant you may use, the newest first.
 
@@ -65,7 +65,7 @@ def list_(run: Invocation) -> None:
     run.output.records(records_account.API_KEY, found)
 
 
-@api_key.leaf("revoke", ID, examples=("frost account api-key revoke API_KEY_ID",))
+@api_key.leaf("revoke", ID, person=True, examples=("frost account api-key revoke API_KEY_ID",))
 def revoke(run: Invocation, key_id: str) -> None:
     """Revoke a key, for good: its next request is refused.
 
@@ -77,7 +77,7 @@ def revoke(run: Invocation, key_id: str) -> None:
     run.output.done(said, made.record)
 
 
-@api_key.leaf("delete", ID, examples=("frost account api-key delete API_KEY_ID",))
+@api_key.leaf("delete", ID, person=True, examples=("frost account api-key delete API_KEY_ID",))
 def delete(run: Invocation, key_id: str) -> None:
     """Delete a key permanently, with its memberships and attachments.
 

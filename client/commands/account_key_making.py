@@ -58,6 +58,7 @@ EXPIRES = click.Option(
         metavar="NAME",
         help="Make a context NAME that uses the key; its secret is stored and never shown (frost).",
     ),
+    person=True,
     examples=(
         "frost account api-key create --name ci --scopes compute:read,storage:read",
         "frost account api-key create --name deploy --scopes 'compute:*' --expires 2027-01-31",
@@ -117,6 +118,7 @@ def create(
         help="How long the old key goes on: 30m, 24h, 7d; 0 revokes it at once. Default 24h.",
     ),
     ours=True,
+    person=True,
     examples=("frost account api-key rotate API_KEY_ID", "frost account api-key rotate API_KEY_ID --overlap 7d"),
 )
 def rotate(run: Invocation, key_id: str, expires: str | None, overlap: str) -> None:

@@ -5,7 +5,7 @@ from client.api import sessions
 from client.commands.frame import Group
 from client.commands.invocation import Invocation
 
-session = Group("session", help="Your sessions on all devices.")
+session = Group("session", help="Your sessions on all devices.", person=True)
 
 
 @session.leaf("list", examples=("frost account session list", "frost account session list -o wide"))

@@ -159,11 +159,12 @@ class Group(_Framed, click.Group):
         *params: click.Parameter,
         aliases: tuple[str, ...] = (),
         ours: bool = False,
+        person: bool = False,
         examples: Sequence[str] = (),
     ) -> Callable[[Callable[..., None]], Command]:
         """Make a function a command of this group. Its docstring is the help, its first line the summary."""
 
-        make = leaf(name, *params, ours=ours, examples=examples)
+        make = leaf(name, *params, ours=ours, person=person, examples=examples)
 
         def add(function: Callable[..., None]) -> Command:
             command = make(function)

@@ -129,14 +129,26 @@ def test_every_command_and_flag_says_what_it_does() -> None:
     visit(root)
 
 
+def needs_person(command: str) -> bool:
+    if command.startswith("iam "):
+        return command != "iam catalog"
+    return command.startswith("account ") and command.removeprefix("account ") not in (
+        "profile",
+        "api-key get",
+        "api-key scopes",
+    )
+
+
 def test_the_help_of_what_an_api_key_is_refused_for_says_so(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """N03: groups, policies and questions about access; the catalogue may be read with a key."""
+    """N03: access, sessions, one's keys and the account; the catalogue may be read with a key, and a key by itself."""
     for line in TREE:
         words = line.partition(":")[0].split()
         assert run(*words, "--help") == 0
         says = "It needs a person who is signed in (frost login)" in " ".join(capsys.readouterr().out.split())
-        assert says is (words[0] == "iam" and words[1] != "catalog"), words
-    for words, says in ((["iam"], False), (["iam", "policy"], True), (["iam", "groups", "members"], True)):
+        assert says is needs_person(" ".join(words)), words
+    groups = ("iam", False), ("iam policy", True), ("iam groups members", True), ("account", False)
+    for group, says in (*groups, ("account api-keys", False), ("account sessions", True)):
+        words = group.split()
         run(*words, "--help")
         assert ("It needs a person" in capsys.readouterr().out) is says
 
