@@ -133,6 +133,18 @@ tenants = Table(
     UniqueConstraint("organization_id", "slug"),
 )
 
+# What a tenant's default tags were in each of their versions, the present one among them.
+default_tag_versions = Table(
+    "default_tag_versions",
+    metadata,
+    Column("tenant_id", ForeignKey("tenants.id"), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("tags", Document, nullable=False),
+    # Nobody: the set the tenant came with.
+    Column("changed_by", ForeignKey("users.id")),
+    Column("changed_at", Instant, nullable=False),
+)
+
 # What provisioning sets up for a tenant, one table a step (quotas have their own).
 isolation_projects = Table(
     "isolation_projects",
@@ -320,6 +332,18 @@ def complete_for_postgresql() -> None:
     """Say what only PostgreSQL is told of the tables; naming an option of a dialect loads it, which costs time."""
     open_operations.dialect_options["postgresql"]["where"] = OPEN_OPERATION
 
+
+# What an apply of default tags added to each resource, for its undo; kept for a tenant's last runs.
+# In the order the runs go through, and without foreign keys: a run adds many, and a resource may be gone since.
+applied_tags = Table(
+    "applied_tags",
+    metadata,
+    Column("run_id", String(36), primary_key=True),
+    Column("kind", String(64), primary_key=True),
+    Column("resource_id", String(36), primary_key=True),
+    Column("tenant_id", String(36), nullable=False),
+    Column("keys", Document, nullable=False),
+)
 
 # Processes that run operations, on a database that several share; one not seen for long is dead.
 executors = Table(

@@ -11,13 +11,13 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.sql import column, table
 
 from service.access import ratelimit
 from service.db import migrate
 from service.db.engine import Database
-from service.db.tables import metadata
+from service.db.tables import default_tag_versions, metadata
 from tests.service.conftest import KINDS
 
 NewUrl = Callable[[str, bool], str]
@@ -70,7 +70,7 @@ def test_replicas_that_start_together_migrate_once(kind: str, new_database_url: 
         database.close()
 
 
-# Written by a version before the account: a person, and all that hangs on them.
+# Written by a version before default tags had a history: a person, and all that hangs on them.
 OLDER = """
 INSERT INTO users (id, email, name, created_at) VALUES ('u', 'u@x.example', 'u', 1);
 INSERT INTO organizations (id, name, slug, created_at) VALUES ('o', 'o', 'o', 1);
@@ -87,7 +87,7 @@ INSERT INTO api_keys
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("revision", ["0001", "0002", "0003"])
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004"])
 def test_a_database_of_an_older_version_is_brought_up_with_all_that_is_in_it(
     kind: str, revision: str, new_database_url: NewUrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +106,8 @@ def test_a_database_of_an_older_version_is_brought_up_with_all_that_is_in_it(
         assert ratelimit.take(connection, "k", 1) is None
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        history = connection.execute(select(default_tag_versions)).one()
+        assert (history.tenant_id, history.version, history.tags, history.changed_by) == ("t", 1, {}, None)
     database.close()
 
 
