@@ -1,0 +1,123 @@
+"""The rules of default tags, the same on both sides: the strictest of all kinds of resource, so that each can carry
+them.
+
+contract: Default tag rules; platform facts 5.1; checklist D10 to D21
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+MOST = 10
+KEY_BYTES = 64
+VALUE_BYTES = 255
+RESERVED_PREFIXES = ("frostmoln_", "frostmoln-", "__", "os_", "instance_", "nova_")
+RESERVED_KEYS = frozenset(
+    {
+        "request-id",
+        "customer-id",
+        "project-id",
+        "tenant-id",
+        "created-at",
+        "acl",
+        "storage-class",
+        "quota-bytes",
+        "cors-config",
+    }
+)
+
+Reason = Literal[
+    "count", "reserved_prefix", "reserved_key", "key_length", "key_charset", "value_length", "value_charset"
+]
+
+_KEY_END = re.compile(r"[a-zA-Z0-9]")
+_KEY = re.compile(r"[a-zA-Z0-9._:-]*")
+_VALUE = re.compile(r"[a-zA-Z0-9+\-._:/@ =]*")
+# By hand: folding as of natural languages would make a "k" of the Kelvin sign, and with it a reserved key. hostile E16
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a set of tags is refused.
+
+    `message` is a sentence that names key and rule. `key` is None when it is about the set as a whole; `index` is
+    where in the key or the value the first character stands that cannot be there, in characters from 0.
+    """
+
+    reason: Reason
+    message: str
+    key: str | None = None
+    index: int | None = None
+
+
+def problem_of_set(tags: Mapping[str, str]) -> Problem | None:
+    """The first problem of a whole set: its size, then its tags in the order of their keys; None when it is good."""
+    if len(tags) > MOST:
+        return Problem("count", f"a tenant has at most {MOST} default tags, not {len(tags)}")
+    for key in sorted(tags):
+        if problem := problem_of_tag(key, tags[key]):
+            return problem
+    return None
+
+
+def problem_of_tag(key: str, value: str) -> Problem | None:
+    """The first problem of one tag; the order of the checks is the platform's (checklist D21)."""
+    return problem_of_key(key) or problem_of_value(key, value)
+
+
+def problem_of_key(key: str) -> Problem | None:
+    """The first problem of a key, whatever its value is."""
+    name = _shown(key)
+    folded = key.translate(_LOWER)
+    for prefix in RESERVED_PREFIXES:
+        if folded.startswith(prefix):
+            return Problem("reserved_prefix", f"{name}: keys that begin with {prefix} are reserved", key)
+    if folded in RESERVED_KEYS:
+        return Problem("reserved_key", f"{name}: this key is reserved", key)
+    if not 1 <= size(key) <= KEY_BYTES:
+        return Problem("key_length", f"{name}: a key has 1 to {KEY_BYTES} bytes, not {size(key)}", key)
+    index = _stray_in_key(key)
+    if index is not None:
+        rule = "a key is made of letters a-z and A-Z, digits and . _ : - and begins and ends with a letter or digit"
+        return Problem("key_charset", f"{name}: {rule}", key, index)
+    return None
+
+
+def problem_of_value(key: str, value: str) -> Problem | None:
+    """The first problem of the value a key is to have."""
+    name = _shown(key)
+    if size(value) > VALUE_BYTES:
+        return Problem("value_length", f"{name}: a value has at most {VALUE_BYTES} bytes, not {size(value)}", key)
+    index = _stray(_VALUE, value)
+    if index is not None:
+        rule = "a value is made of letters a-z and A-Z, digits, spaces and + - . _ : / @ ="
+        return Problem("value_charset", f"{name}: {rule}", key, index)
+    return None
+
+
+def size(text: str) -> int:
+    """The bytes of a text, which is what the limits count (checklist D17)."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _stray_in_key(key: str) -> int | None:
+    if not _KEY_END.match(key):
+        return 0
+    index = _stray(_KEY, key)
+    if index is None and not _KEY_END.match(key[-1]):
+        return len(key) - 1
+    return index
+
+
+def _stray(allowed: re.Pattern[str], text: str) -> int | None:
+    """Where the first character stands that is not allowed; None when all are."""
+    match = allowed.match(text)
+    end = match.end() if match else 0
+    return end if end < len(text) else None
+
+
+def _shown(key: str) -> str:
+    return f'"{key}"' if len(key) <= _SHOWN else f'"{key[:_SHOWN]}…"'

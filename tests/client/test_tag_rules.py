@@ -1,0 +1,232 @@
+"""The rules of default tags: the platform's own vectors, and every edge of every rule. platform facts 5.1
+
+checklist D10 to D21; hostile E13, E16
+"""
+
+import string
+
+import pytest
+
+from client.models import tags
+from client.models.tags import problem_of_key, problem_of_set, problem_of_tag, problem_of_value
+
+ACCEPTED = [
+    ("env", "prod"),
+    ("cost-center", "eu.team:42"),
+    ("a", ""),
+    ("Team_Name.v2", "Platform Ops"),
+    ("k1", "user@example.com"),
+    ("path", "a/b/c"),
+    ("eq", "x=y+z"),
+    ("k" * 64, "v" * 255),
+    ("a:b", ""),
+    ("A", ""),
+    *((near, "") for near in ("frostmoln", "osx", "nova", "instance", "request-idx", "acls", "my-acl")),
+]
+REFUSED_KEYS = [
+    *(
+        (key, "reserved_prefix")
+        for key in (
+            "frostmoln_type",
+            "frostmoln-owner",
+            "Frostmoln_Type",
+            "FROSTMOLN-X",
+            "os_type",
+            "OS_Type",
+            "instance_name",
+            "nova_x",
+            "__x",
+        )
+    ),
+    *((key, "reserved_key") for key in (*sorted(tags.RESERVED_KEYS), "Customer-Id", "ACL")),
+    ("", "key_length"),
+    ("k" * 65, "key_length"),
+    *(
+        (key, "key_charset")
+        for key in (
+            "team/owner",
+            "my key",
+            "user@x",
+            "a=b",
+            "a+b",
+            "-lead",
+            "trail.",
+            "_x",
+            "miljö",
+            "k\0",
+            "env\n",
+        )
+    ),
+]
+REFUSED_VALUES = [
+    ("v" * 256, "value_length"),
+    *(
+        (value, "value_charset")
+        for value in ('"', "'", "\\", ",", "#hash", "ünï", "\t", "\n", "\u202e", "v\n", "a\u0000b")
+    ),
+]
+KEY_ENDS = set(string.ascii_letters + string.digits)
+KEY_CHARACTERS = KEY_ENDS | set("._:-")
+VALUE_CHARACTERS = KEY_ENDS | set("+-._:/@ =")
+# What folding or normalising would turn into a letter, a digit or a sign that is allowed.
+LOOK_ALIKES = [
+    "\u212a",  # Kelvin sign, folds to k
+    "\u017f",  # long s, folds to s
+    "\u0130",  # capital I with a dot
+    "\u0131",  # small i without one
+    "\uff41",  # full-width a
+    "\uff3f",  # full-width low line
+    "\uff0d",  # full-width hyphen
+    "\u2010",  # hyphen
+    "\u0430",  # Cyrillic a
+    "\u0660",  # Arabic-Indic zero
+    "\u00b2",  # superscript two
+    "\u00ad",  # soft hyphen
+    "\u200b",  # zero width space
+    "\u00a0",  # no-break space
+    "\u0301",  # combining acute
+    "\U0001d5ba",  # mathematical a
+    "\ud800",  # half a pair
+]
+
+
+@pytest.mark.parametrize(("key", "value"), ACCEPTED)
+def test_the_accepted_vectors(key: str, value: str) -> None:
+    assert problem_of_set({key: value}) is None
+
+
+@pytest.mark.parametrize(("key", "reason"), REFUSED_KEYS)
+def test_the_refused_keys(key: str, reason: str) -> None:
+    problem = problem_of_set({key: ""})
+    assert problem
+    assert (problem.reason, problem.key) == (reason, key)
+    assert key in problem.message
+
+
+@pytest.mark.parametrize(("value", "reason"), REFUSED_VALUES)
+def test_the_refused_values(value: str, reason: str) -> None:
+    problem = problem_of_set({"env": value})
+    assert problem
+    assert (problem.reason, problem.key) == (reason, "env")
+    assert '"env"' in problem.message
+
+
+@pytest.mark.parametrize("character", [chr(number) for number in range(256)] + LOOK_ALIKES)
+def test_every_character_at_the_start_in_the_middle_and_at_the_end_of_a_key(character: str) -> None:
+    keys = (f"{character}bc", f"b{character}c", f"bc{character}")
+    for place, (key, allowed) in enumerate(zip(keys, (KEY_ENDS, KEY_CHARACTERS, KEY_ENDS), strict=True)):
+        problem = problem_of_key(key)
+        assert (problem is None) == (character in allowed), key
+        assert problem is None or (problem.reason, problem.index) == ("key_charset", place)
+
+
+@pytest.mark.parametrize("character", [chr(number) for number in range(256)] + LOOK_ALIKES)
+def test_every_character_at_the_start_in_the_middle_and_at_the_end_of_a_value(character: str) -> None:
+    for place, value in enumerate((f"{character}bc", f"b{character}c", f"bc{character}")):
+        problem = problem_of_value("env", value)
+        assert (problem is None) == (character in VALUE_CHARACTERS), value
+        assert problem is None or (problem.reason, problem.index) == ("value_charset", place)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 63, 64, 65, 255, 256])
+def test_every_length(length: int) -> None:
+    key = problem_of_key("k" * length)
+    value = problem_of_value("env", "v" * length)
+    assert (key and key.reason) == (None if 1 <= length <= 64 else "key_length")
+    assert (value and value.reason) == (None if length <= 255 else "value_length")
+
+
+def test_lengths_are_counted_in_bytes() -> None:
+    key, value = problem_of_key("å" * 33), problem_of_value("env", "å" * 128)
+    assert (key and key.reason, value and value.reason) == ("key_length", "value_length")
+    key, value = problem_of_key("å" * 32), problem_of_value("env", "å" * 127)
+    assert (key and key.reason, value and value.reason) == ("key_charset", "value_charset")
+
+
+def every_case(word: str) -> set[str]:
+    return {word, word.upper(), word.title(), word.swapcase(), word[:-1] + word[-1].upper()}
+
+
+@pytest.mark.parametrize("prefix", tags.RESERVED_PREFIXES)
+def test_reserved_prefixes_in_any_case_and_not_what_is_only_near(prefix: str) -> None:
+    for one in every_case(prefix):
+        for key in (one, one + "x", one + "x" * 80, one + "!"):
+            problem = problem_of_key(key)
+            assert problem
+            assert problem.reason == "reserved_prefix"
+    for near in (prefix[:-1], "x" + prefix, prefix[:-1] + ":x"):
+        near_problem = problem_of_key(near)
+        assert near_problem is None or near_problem.reason != "reserved_prefix"
+
+
+@pytest.mark.parametrize("key", sorted(tags.RESERVED_KEYS))
+def test_reserved_keys_in_any_case_and_not_what_is_only_near(key: str) -> None:
+    for one in every_case(key):
+        problem = problem_of_key(one)
+        assert problem
+        assert problem.reason == "reserved_key"
+    for near in (key + "x", "x" + key, key.replace("-", "_") if "-" in key else key[:-1], key.replace("-", "")[:-1]):
+        assert problem_of_key(near) is None, near
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("o\u017f_type", "os_type"),
+        ("\uff4fs_type", "os_type"),
+        ("\u0130nstance_name", "instance_name"),
+        ("\u0131nstance_name", "instance_name"),
+        ("nova\uff3fx", "nova_x"),
+        ("reque\u017ft-id", "request-id"),
+        ("\u212a", "k"),
+        ("acl\u200b", "acl"),
+        ("quota\u2010bytes", "quota-bytes"),
+    ],
+)
+def test_look_alikes_neither_make_nor_hide_a_reserved_key(key: str, meant: str) -> None:
+    problem = problem_of_key(key)
+    assert problem, meant
+    assert problem.reason == "key_charset"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("frostmoln_" + "x" * 80 + "!", "v" * 300, "reserved_prefix"),
+        ("__x", "#", "reserved_prefix"),
+        ("acl", "v" * 300, "reserved_key"),
+        ("k" * 65 + "!", "#", "key_length"),
+        ("a b", "v" * 300, "key_charset"),
+        ("ok", "#" * 300, "value_length"),
+        ("ok", "#", "value_charset"),
+    ],
+)
+def test_the_first_check_that_fails_is_the_reason(key: str, value: str, reason: str) -> None:
+    problem = problem_of_tag(key, value)
+    assert problem
+    assert problem.reason == reason
+
+
+def test_ten_tags_are_accepted_and_eleven_are_refused_before_any_is_looked_at() -> None:
+    assert problem_of_set({f"k{number}": "" for number in range(10)}) is None
+    problem = problem_of_set({f"_{number}": "" for number in range(11)})
+    assert problem
+    assert (problem.reason, problem.key) == ("count", None)
+    assert "10" in problem.message
+    assert "11" in problem.message
+
+
+def test_keys_are_looked_at_in_their_order() -> None:
+    problem = problem_of_set({"z": "#", "_b": "", "a": "#"})
+    assert problem
+    assert (problem.key, problem.reason) == ("_b", "key_charset")
+
+
+def test_a_set_of_nothing_is_good() -> None:
+    assert problem_of_set({}) is None
+
+
+def test_a_refusal_shows_the_beginning_of_an_endless_key() -> None:
+    problem = problem_of_key("k" * 1_000_000)
+    assert problem
+    assert len(problem.message) < 200
