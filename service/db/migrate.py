@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from service.db.engine import Database
 
-HEAD = "0005"
+HEAD = "0006"
 MIGRATIONS = Path(__file__).parent / "migrations"
 # Any number will do, as long as nothing else on the database server uses it as an advisory lock.
 _ADVISORY_LOCK = 0x66726F7374

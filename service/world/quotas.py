@@ -1,4 +1,4 @@
-"""Quota types: unit, platform default, bound without review, and what is counted. contract: Quota"""
+"""Quota types: unit, what tenants and organizations start at, and what is counted. contract: Quota"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,10 +18,12 @@ class QuotaType:
     """`count`, `gb`, or `mb` (only ram)."""
     limit: int
     """The platform default a new tenant starts at; 0 is no allowance."""
-    requestable: int | None
-    """The highest limit a tenant may be raised to without review; None: it cannot be requested at all."""
+    organization: int | None
+    """The limit an organization starts at; None: nobody can request another limit, only support changes it."""
     kind: str
     attribute: str | None
+    unless_said: int = 0
+    """The attribute of a resource that is made without naming it."""
 
 
 @cache
@@ -34,9 +36,10 @@ def quota_types() -> Mapping[str, QuotaType]:
                 title=entry["title"],
                 unit=entry["unit"],
                 limit=entry["limit"],
-                requestable=entry["requestable"],
+                organization=entry["organization"],
                 kind=entry["counted"]["kind"],
                 attribute=entry["counted"].get("attribute"),
+                unless_said=entry["counted"].get("unless_said", 0),
             )
             for name, entry in document("quotas.yaml").items()
         }

@@ -246,10 +246,11 @@ def test_quotas_count_kinds_in_known_units() -> None:
         assert (quota.unit == "mb") == (name == "ram"), name
         assert (quota.unit == "gb") == (quota.attribute == "sizeGb"), name
         assert quota.limit >= 0, name
-        assert quota.requestable is None or quota.requestable > quota.limit, name
+        assert quota.organization is None or quota.organization > quota.limit, name
+        assert quota.unless_said == 0 or (quota.attribute is not None and quota.unless_said > 0), name
     named = {"instance", "vcpu", "ram", "volume", "image", "image_storage", "registry_storage"}
     assert named <= set(quota_types())
-    assert {name for name, quota in quota_types().items() if quota.requestable is None} == {"image", "image_storage"}
+    assert {name for name, quota in quota_types().items() if quota.organization is None} == {"image", "image_storage"}
     assert defaults() == {name: quota.limit for name, quota in quota_types().items()}
 
 
