@@ -90,6 +90,7 @@ def refusal(reply: Reply, path: str) -> FrostError:
         details=details if isinstance(details, dict) else None,
         status=reply.status,
         operation_id=_text(envelope.get("operationId")),
+        run_id=_text(envelope.get("runId")),
         gone=reply.status == 404 and flat and bool(_text(body.get("code"))),
     )
 
@@ -141,6 +142,8 @@ def document(call: Call, reply: Reply) -> Any:
         FrostError: Another content type, a page, broken JSON, an error inside a 200, or a record that lacks what it
             must have (hostile H09).
     """
+    if call.status and reply.status != call.status:
+        raise _disbelieved(reply, f"the answer is HTTP {reply.status} instead of {call.status}")
     if reply.status in (204, 205) or (not call.model and not reply.body):
         return None
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -160,7 +163,7 @@ def document(call: Call, reply: Reply) -> Any:
     if call.member is not None and not isinstance(value.get(call.member), list):
         raise _disbelieved(reply, f"the answer has no list {call.member!r}")
     for name in call.needs:
-        if name not in value:
+        if value.get(name, "") == "":
             raise _disbelieved(reply, f"the answer has no {name!r}")
     return value
 

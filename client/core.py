@@ -96,13 +96,14 @@ class Call(NamedTuple):
 
     `member` is the member of the answer that holds the records (None: the answer itself is the record), `model` the
     record's model as `module.Class` below client.models (empty: no content), `needs` the members without which an
-    answer is not believed (hostile H09).
+    answer is not believed (hostile H09), `status` the only status that is believed (0: any success).
     """
 
     request: Request
     member: str | None = None
     model: str = ""
     needs: tuple[str, ...] = ()
+    status: int = 0
 
 
 class Reply(NamedTuple):
@@ -122,12 +123,27 @@ class Reply(NamedTuple):
         """Whether a write found anything to change; an answer that does not say so has."""
         return self.headers.get("x-frost-changed", "").lower() != "false"
 
+    @property
+    def version(self) -> int | None:
+        """The version of what was answered, for `If-Match` of a write made from it; None where none was told."""
+        tag = self.headers.get("etag", "").strip()
+        number = tag[1:-1] if len(tag) > 2 and tag[0] == tag[-1] == '"' else ""
+        return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else None
+
 
 class Change(NamedTuple):
-    """What came of a write: its record (None without one), and whether there was anything to change."""
+    """What came of a write: its record (None without one), whether there was anything to change, its version."""
 
     record: Any
     changed: bool
+    version: int | None = None
+
+
+class Versioned(NamedTuple):
+    """A record, and the version that a write must be made from; None where the platform keeps none."""
+
+    record: Any
+    version: int | None
 
 
 NOT_LISTENING = "NOT_LISTENING"

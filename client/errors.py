@@ -39,6 +39,7 @@ class FrostError(Exception):
         details: The `details` object of the answer, as sent: not safe to print.
         status: HTTP status, 0 when nothing was answered.
         operation_id: `operationId` beside the code (a conflict with a running operation).
+        run_id: `runId` beside it: the very run, where the operation's id is that of all runs.
         gone: True only for a flat 404: the platform's word that the resource does not exist (facts 1.7).
     """
 
@@ -53,6 +54,7 @@ class FrostError(Exception):
         details: Mapping[str, Any] | None = None,
         status: int = 0,
         operation_id: str = "",
+        run_id: str = "",
         gone: bool = False,
     ) -> None:
         super().__init__(message)
@@ -64,6 +66,7 @@ class FrostError(Exception):
         self.details = details
         self.status = status
         self.operation_id = operation_id
+        self.run_id = run_id
         self.gone = gone
 
     def document(self) -> dict[str, Any]:

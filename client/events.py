@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from client.api.operations import events
@@ -41,7 +41,11 @@ class Signal(NamedTuple):
     timestamp: str = ""
 
 
-async def signals(http: Http, tenant_id: str) -> AsyncIterator[Signal]:
+Listening = Callable[[bool], None]
+"""Is told when a stream is open, and when none is: then nobody says that something has changed."""
+
+
+async def signals(http: Http, tenant_id: str, listening: Listening = lambda _: None) -> AsyncIterator[Signal]:
     """Signals of a tenant, for ever.
 
     A stream that ends gives one `resync` at once, is opened again after 2 s, and gives another one then: what happened
@@ -58,6 +62,7 @@ async def signals(http: Http, tenant_id: str) -> AsyncIterator[Signal]:
             async with http.stream(events(tenant_id)) as stream:
                 if stream.content_type.partition(";")[0].strip().lower() == "text/event-stream":
                     connected, pause = True, REOPEN_SECONDS
+                    listening(True)
                     if missed:
                         yield Signal("resync")
                     async for signal in read(stream.pieces):
@@ -66,6 +71,7 @@ async def signals(http: Http, tenant_id: str) -> AsyncIterator[Signal]:
             if error.exit_code in _FATAL:
                 raise
         missed = True
+        listening(False)
         if connected:
             yield Signal("resync")
         await asyncio.sleep(pause)

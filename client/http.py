@@ -32,6 +32,7 @@ from client.core import (
     Send,
     Sign,
     Steps,
+    Versioned,
     Wait,
     exchange,
     told,
@@ -104,7 +105,12 @@ class Http:
         """A write: its record as the call's model, and whether there was anything to change."""
         reply = await self.send(call.request)
         found = document(call, reply)
-        return Change(found if found is None else modelled(found, call.model), reply.changed)
+        return Change(found if found is None else modelled(found, call.model), reply.changed, reply.version)
+
+    async def versioned(self, call: Call) -> Versioned:
+        """A record as the call's model, and the version that a write is made from."""
+        reply = await self.send(call.request)
+        return Versioned(modelled(document(call, reply), call.model), reply.version)
 
     async def document(self, call: Call, model: str) -> Any:
         """The whole answer as another model than the one of its records."""

@@ -31,6 +31,7 @@ from client.core import (
     Request,
     Send,
     Sign,
+    Versioned,
     Wait,
     exchange,
     told,
@@ -73,7 +74,12 @@ class OneShot:
     def change(self, call: Call) -> Change:
         """A write: its record as plain JSON, and whether there was anything to change."""
         reply = self.send(call.request)
-        return Change(document(call, reply), reply.changed)
+        return Change(document(call, reply), reply.changed, reply.version)
+
+    def versioned(self, call: Call) -> Versioned:
+        """A record as plain JSON, and the version that a write is made from."""
+        reply = self.send(call.request)
+        return Versioned(document(call, reply), reply.version)
 
     def send(self, request: Request) -> Reply:
         """The successful answer to a request, unread."""

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from client.errors import FrostError
-from tui.watching import COALESCE_SECONDS
+from client.waiting import COALESCE_SECONDS
 
 if TYPE_CHECKING:
     from client.api.client import Client

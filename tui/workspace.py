@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from client import clock
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.records import Record
+from client.waiting import FINAL, REREAD_SECONDS
 from tui import contexts
 from tui.collections import Collections
 from tui.following import Following, Spawn
 from tui.link import Link
 from tui.state import RECENT, State, remembered
-from tui.watching import FINAL, REREAD_SECONDS, changes, watched
+from tui.watching import changes, watched
 
 if TYPE_CHECKING:
     from client.api.client import Client

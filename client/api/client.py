@@ -11,16 +11,18 @@ from client.core import Link, OnReply
 if TYPE_CHECKING:
     from client.api.account import Account
     from client.api.catalogue import Catalogue
+    from client.api.default_tags import DefaultTagsArea
     from client.api.groups import Groups
     from client.api.keys import Keys
     from client.api.operations import Operations
     from client.api.platform import Platform
     from client.api.policies import Policies
     from client.api.principals import Principals
+    from client.api.quotas import Quotas
     from client.api.sessions import Sessions
     from client.api.tenants import Tenants
     from client.api.trials import Trials
-    from client.events import Signal
+    from client.events import Listening, Signal
 
 
 class Client:
@@ -102,11 +104,23 @@ class Client:
 
         return Sessions(self._http)
 
-    def events(self, tenant_id: str) -> AsyncIterator[Signal]:
+    @cached_property
+    def default_tags(self) -> DefaultTagsArea:
+        from client.api.default_tags import DefaultTagsArea
+
+        return DefaultTagsArea(self._http)
+
+    @cached_property
+    def quotas(self) -> Quotas:
+        from client.api.quotas import Quotas
+
+        return Quotas(self._http)
+
+    def events(self, tenant_id: str, listening: Listening = lambda _: None) -> AsyncIterator[Signal]:
         """Signals to read again what is shown of a tenant; ends only with a FrostError (client/events.py)."""
         from client.events import signals
 
-        return signals(self._http, tenant_id)
+        return signals(self._http, tenant_id, listening)
 
     @property
     def latency_ms(self) -> float | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.core import Call, Request
+from client.core import Call, Request, path
 
 if TYPE_CHECKING:
     from client.http import Http
     from client.models.operations import Operation
     from client.models.platform import PlatformStatus
+    from client.models.quotas import QuotaRequest
 
 
 def status() -> Call:
@@ -34,6 +35,21 @@ def restore_account(email: str) -> Call:
     return Call(request, model="platform.RestoredAccount", needs=("id", "email"))
 
 
+def quota_requests(status: str | None = "pending") -> Call:
+    """Requests of organizations for other limits: those of one status, or all of them (None)."""
+    query = () if status is None else (("status", status),)
+    request = Request("GET", "/v1/platform/quota-requests", query, authenticated=False)
+    return Call(request, "requests", "quotas.QuotaRequest")
+
+
+def review_quota(request_id: str, *, approve: bool, note: str | None = None) -> Call:
+    """Decides a pending request. Approving it sets the organization's limit."""
+    body = {"decision": "approve" if approve else "reject", **({} if note is None else {"note": note})}
+    route = path("/v1/platform/quota-requests/{}/review", request_id)
+    request = Request("POST", route, body=body, authenticated=False)
+    return Call(request, model="quotas.RequestAnswer", needs=("request",))
+
+
 class Platform:
     """The same calls for the screens and the library, answered with models."""
 
@@ -46,4 +62,12 @@ class Platform:
 
     async def operations(self) -> list[Operation]:
         found: list[Operation] = await self._http.records(operations())
+        return found
+
+    async def quota_requests(self, status: str | None = "pending") -> list[QuotaRequest]:
+        found: list[QuotaRequest] = await self._http.records(quota_requests(status))
+        return found
+
+    async def review_quota(self, request_id: str, *, approve: bool, note: str | None = None) -> QuotaRequest:
+        found: QuotaRequest = (await self._http.record(review_quota(request_id, approve=approve, note=note))).request
         return found

@@ -22,8 +22,8 @@ class Operation(Wire):
     """One run of a durable operation.
 
     `status` is pending, running, completed, failed or cancelled; `progress` 0 to 100; `error` is prose for people,
-    `error_code` only on some failures; `result` only when completed. `stalled` flags an open one that has not moved for
-    a minute. `tenant_name` comes only to the platform's staff.
+    `error_code` only on some failures; `result` only when completed, `counts` what is counted so far. `stalled`
+    flags an open one that has not moved for a minute. `tenant_name` comes only to the platform's staff.
     """
 
     operation_id: str
@@ -46,6 +46,7 @@ class Operation(Wire):
     error: str | None = None
     error_code: str | None = None
     result: Any = None
+    counts: Any = None
     started_by: str | None = None
 
     @property

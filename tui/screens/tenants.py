@@ -10,11 +10,11 @@ from textual.widgets import Static
 from client.errors import FrostError
 from client.records import TENANT, Column, Record, time_text
 from client.text import cut, safe
+from client.waiting import FINAL
 from tui import keymaps, tenant_table
 from tui.messages import Lasting, Undoable
 from tui.screens.place import Place
 from tui.tenant_table import share, status_text
-from tui.watching import FINAL
 from tui.widgets.detail import Detail, Section
 from tui.widgets.record_table import Tones
 from tui.widgets.steps import Steps

@@ -1,0 +1,151 @@
+"""Calls about quotas and requests to change them. Source: contract: Quota; facts 2.11; checklist Q, U."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from client.core import Call, Request, new_idempotency_key, path
+from client.pages import MOST, query
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from client.http import Http
+    from client.models.quotas import OrganizationQuota, Quota, QuotaRequest
+
+REQUEST = "quotas.QuotaRequest"
+BOUND_EXCEEDED = "QUOTA_BOUND_EXCEEDED"
+PENDING = "QUOTA_REQUEST_PENDING"
+IMAGES = (("image", "Custom images", "images", "count"), ("image_storage", "Image storage", "imageStorageGb", "gb"))
+"""Resource types that only the compute service counts: type, title, member of its answers, unit (facts 2.11)."""
+UNREQUESTABLE = frozenset(resource_type for resource_type, *_ in IMAGES)
+"""Their limits are changed by support only (contract: tenant quota request)."""
+
+
+def report(tenant_id: str) -> Call:
+    """What a tenant uses of what it may, without images; `complete` brings it together with the next two."""
+    return Call(
+        Request("GET", path("/v1/tenants/{}/quotas-report", tenant_id)), model="quotas.Report", needs=("report",)
+    )
+
+
+def limits(tenant_id: str) -> Call:
+    """The compute service's limits, flat."""
+    return Call(Request("GET", path("/v1/tenants/{}/quotas", tenant_id)), model="quotas.Figures")
+
+
+def usage(tenant_id: str) -> Call:
+    """What is used of them, in the same shape; null is unknown."""
+    return Call(Request("GET", path("/v1/tenants/{}/quotas/usage", tenant_id)), model="quotas.Figures")
+
+
+def complete(report: Mapping[str, Any], limits: Mapping[str, Any], usage: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The quotas of a tenant out of its three answers: those of the report, then the images (facts 2.11)."""
+    found = quotas_of(report)
+    known = {one.get("resourceType") for one in found}
+    for resource_type, title, member, unit in IMAGES:
+        limit, used = limits.get(member), usage.get(member)
+        if _is_count(limit) and resource_type not in known:
+            counted = used if _is_count(used) else None
+            found.append({"resourceType": resource_type, "title": title, "used": counted, "limit": limit, "unit": unit})
+    return found
+
+
+def quotas_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The quotas in a report. Raises FrostError when it is none."""
+    inner = answer.get("report")
+    found = inner.get("quotas") if isinstance(inner, Mapping) else None
+    if not isinstance(found, Sequence) or not all(_is_quota(one) for one in found):
+        from client.answers import BAD_ANSWER
+        from client.errors import FrostError
+
+        raise FrostError("the answer is no quota report", code=BAD_ANSWER, hint="check api_endpoint: frost config show")
+    return [dict(one) for one in found]
+
+
+def _is_quota(value: object) -> bool:
+    if not isinstance(value, Mapping) or not isinstance(value.get("resourceType"), str):
+        return False
+    return _is_count(value.get("limit")) and (value.get("used") is None or _is_count(value["used"]))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def organization_report(organization_id: str) -> Call:
+    """What an organization and its tenants use of what they may; for people only."""
+    route = path("/v1/organizations/{}/quotas-report", organization_id)
+    return Call(Request("GET", route), model="quotas.Report", needs=("report",))
+
+
+def request(tenant_id: str, resource_type: str, limit: int, reason: str) -> Call:
+    """Asks for another limit of a tenant, which is decided at once: approved or denied."""
+    return _request(path("/v1/tenants/{}/quota-requests", tenant_id), resource_type, limit, reason)
+
+
+def request_page(tenant_id: str, *, limit: int | None = None, cursor: str = "") -> Call:
+    """A page of a tenant's requests, newest first, and of its organization's that wait."""
+    route = path("/v1/tenants/{}/quota-requests", tenant_id)
+    return Call(Request("GET", route, query(limit, cursor)), "requests", REQUEST)
+
+
+def request_organization(organization_id: str, resource_type: str, limit: int, reason: str) -> Call:
+    """Asks for another limit of an organization, which waits for the platform's staff; for people only."""
+    return _request(path("/v1/organizations/{}/quota-requests", organization_id), resource_type, limit, reason)
+
+
+def organization_requests(organization_id: str) -> Call:
+    """An organization's requests, newest first."""
+    return Call(Request("GET", path("/v1/organizations/{}/quota-requests", organization_id)), "requests", REQUEST)
+
+
+def _request(route: str, resource_type: str, limit: int, reason: str) -> Call:
+    body = {"resourceType": resource_type, "limit": limit, "reason": reason}
+    request = Request("POST", route, body=body, idempotency_key=new_idempotency_key())
+    return Call(request, model="quotas.RequestAnswer", needs=("request",))
+
+
+class Quotas:
+    """The same calls for the screens and the library, answered with models."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    async def of_tenant(self, tenant_id: str) -> builtins.list[Quota]:
+        """Every quota of a tenant, images too, out of three answers that are asked for at the same time."""
+        import asyncio
+
+        from client.http import modelled
+
+        answers = await asyncio.gather(*(self._http.call(ask(tenant_id)) for ask in (report, limits, usage)))
+        return [modelled(one, "quotas.Quota") for one in complete(*answers)]
+
+    async def of_organization(self, organization_id: str) -> builtins.list[OrganizationQuota]:
+        from client.http import modelled
+
+        answer = await self._http.call(organization_report(organization_id))
+        return [modelled(one, "quotas.OrganizationQuota") for one in quotas_of(answer)]
+
+    async def request(self, tenant_id: str, resource_type: str, limit: int, reason: str) -> QuotaRequest:
+        """Decided at once. Raises FrostError BOUND_EXCEEDED above what may be asked without review."""
+        found: QuotaRequest = (await self._http.record(request(tenant_id, resource_type, limit, reason))).request
+        return found
+
+    def requests(self, tenant_id: str) -> AsyncIterator[builtins.list[QuotaRequest]]:
+        """A tenant's requests, newest first, page by page."""
+        return self._http.pages(lambda cursor: request_page(tenant_id, limit=MOST, cursor=cursor))
+
+    async def request_organization(
+        self, organization_id: str, resource_type: str, limit: int, reason: str
+    ) -> QuotaRequest:
+        """Waits for review. Raises FrostError PENDING when one for this type does already."""
+        call = request_organization(organization_id, resource_type, limit, reason)
+        found: QuotaRequest = (await self._http.record(call)).request
+        return found
+
+    async def organization_requests(self, organization_id: str) -> builtins.list[QuotaRequest]:
+        found: builtins.list[QuotaRequest] = await self._http.records(organization_requests(organization_id))
+        return found

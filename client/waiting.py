@@ -1,0 +1,140 @@
+"""Waiting for an operation: it is read again at its tenant's signals and now and then, until it is over.
+
+Source: facts 2.9, 2.10; design: Durable operations (the stream is only a signal, the operation is the record).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from client.api import operations
+from client.errors import Exit, FrostError
+
+if TYPE_CHECKING:
+    from client.core import Link, OnReply
+    from client.events import Listening, Signal
+
+REREAD_SECONDS = 30.0
+"""Everything that is watched is read again at least this often."""
+POLL_SECONDS = 2.0
+"""How often while no stream of signals is open: a platform may have none to give (facts 2.9, 2.10)."""
+COALESCE_SECONDS = 0.1
+"""Signals that come closer together than this cause one reading (10 Hz)."""
+LOST_SECONDS = 300.0
+"""How long a command goes on waiting for a platform that is out of reach; what it waits for goes on anyway."""
+FINAL = ("completed", "failed", "cancelled", "succeeded")
+
+Read = Callable[[], Awaitable[dict[str, Any]]]
+Signals = Callable[["Listening"], AsyncIterator["Signal"]]
+Told = Callable[[dict[str, Any]], None]
+Lost = Callable[[FrostError], None]
+
+
+async def readings(read: Read, signals: Signals) -> AsyncIterator[dict[str, Any]]:
+    """An operation each time it was read, as it travels; the last time it is over.
+
+    Args:
+        read: Reads the operation.
+        signals: The signals of its tenant, given what wants to know whether a stream is open.
+
+    Raises:
+        FrostError: It could not be read.
+    """
+    signal = asyncio.Event()
+    open_stream = False
+
+    def listening(now: bool) -> None:
+        nonlocal open_stream
+        open_stream = now
+
+    async def listen() -> None:
+        with suppress(FrostError):  # reading now and then goes on without signals
+            async for _ in signals(listening):
+                signal.set()
+        listening(False)
+
+    listener = asyncio.create_task(listen())
+    try:
+        while True:
+            operation = await read()
+            yield operation
+            if operation.get("status") in FINAL:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REREAD_SECONDS if open_stream else POLL_SECONDS):
+                    await signal.wait()
+            await asyncio.sleep(COALESCE_SECONDS)
+            signal.clear()
+    finally:
+        listener.cancel()
+        await asyncio.wait([listener])
+
+
+def wait(
+    link: Link,
+    tenant_id: str,
+    run_id: str,
+    told: Told,
+    *,
+    lost: Lost = lambda _: None,
+    on_reply: OnReply | None = None,
+) -> dict[str, Any]:
+    """Block until an operation is over; the operation as it travels.
+
+    Args:
+        link: The context to work for.
+        tenant_id: The tenant of the operation.
+        run_id: Its run, which stays itself when another one of the same operation id begins.
+        told: Called with every reading.
+        lost: Called when the platform is out of reach. Waiting goes on for five minutes: it may be starting again.
+        on_reply: Called after every exchange (`-d`).
+
+    Raises:
+        FrostError: It cannot be read.
+        KeyboardInterrupt: Somebody does not want to wait any longer; the operation goes on.
+    """
+    gc.enable()  # what lasts for hours must clean up after itself, where a command's entry point has switched it off
+    return asyncio.run(_waited(link, tenant_id, run_id, told, lost, on_reply))
+
+
+async def _waited(
+    link: Link, tenant_id: str, run_id: str, told: Told, lost: Lost, on_reply: OnReply | None
+) -> dict[str, Any]:
+    from client.events import signals
+    from client.http import Http
+
+    http = Http(link, on_reply=on_reply)
+
+    async def read() -> dict[str, Any]:
+        found: dict[str, Any] = await http.call(operations.get(tenant_id, run_id))
+        return found
+
+    operation: dict[str, Any] = {}
+    try:
+        async for operation in readings(patient(read, lost), lambda listening: signals(http, tenant_id, listening)):
+            told(operation)
+    finally:
+        await http.aclose()
+    return operation
+
+
+def patient(read: Read, lost: Lost) -> Read:
+    """The same reading, tried again for a while when there is no answer."""
+
+    async def reading() -> dict[str, Any]:
+        begun = asyncio.get_running_loop().time()
+        while True:
+            try:
+                return await read()
+            except FrostError as error:
+                late = asyncio.get_running_loop().time() - begun > LOST_SECONDS
+                if late or error.exit_code is not Exit.UNREACHABLE:
+                    raise
+                lost(error)
+            await asyncio.sleep(POLL_SECONDS)
+
+    return reading
