@@ -26,9 +26,14 @@ from service.iam import who_routes as who
 from service.issuer import routes as issuer
 from service.operations import routes as operations
 from service.platform import open_platform
+from service.quotas import request_routes as quota_requests
+from service.quotas import review_routes as quota_reviews
+from service.quotas import routes as quotas
 from service.resources import interactive
 from service.resources import routes as resources
 from service.settings import Settings
+from service.tenants import default_tag_routes as default_tags
+from service.tenants import default_tag_run_routes as default_tag_runs
 from service.tenants import routes as tenants
 from service.version import VERSION
 
@@ -39,6 +44,8 @@ AREAS = (
     deletion,
     keys,
     tenants,
+    default_tags,
+    default_tag_runs,
     operations,
     iam,
     groups,
@@ -49,6 +56,9 @@ AREAS = (
     clusters,
     resources,
     interactive,
+    quotas,
+    quota_requests,
+    quota_reviews,
     issuer,
     sessions,
     staff,

@@ -47,6 +47,7 @@ IAM = "/api/v1/tenants/{tenant_id}/iam"
 BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
 CLUSTERS = "/api/v1/tenants/{tenant_id}/workload-identity/clusters/{cluster_id}"
 KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
+DEFAULT_TAGS = "/api/v1/tenants/{tenant_id}/default-tags"
 RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
 INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
 # Access is managed by people only, never with a key or a token of a machine. contract: Authentication
@@ -65,6 +66,20 @@ def _owns(operation: str) -> Rule:
 def _resource(verb: str, *, changes: bool = True) -> Rule:
     operation = f"resource.{verb}" if changes else None
     return Rule("caller", scope_of="tenant", operation=operation, on_kind=verb, of_people=True)
+
+
+def _default_tags(verb: str, operation: str | None = None, *, tries: bool = False) -> Rule:
+    """Members read them, owners and admins change them. contract: Authentication 4"""
+    reads = verb == "read"
+    return Rule(
+        "caller",
+        scope=f"organizations:{'read' if reads else 'write'}",
+        roles=None if reads else MANAGERS,
+        scope_of="tenant",
+        operation=operation,
+        action=f"organizations:default-tags:{verb}",
+        tries=tries,
+    )
 
 
 def _interactive(name: str, scope: str) -> Rule:
@@ -104,6 +119,13 @@ RULES: dict[tuple[str, str], Rule] = {
         operation="tenant.rename",
         action="organizations:tenants:update",
     ),
+    ("GET", DEFAULT_TAGS): _default_tags("read"),
+    ("PUT", DEFAULT_TAGS): _default_tags("update", "default_tags.update"),
+    ("GET", f"{DEFAULT_TAGS}/history"): _default_tags("read"),
+    ("POST", f"{DEFAULT_TAGS}/apply"): _default_tags("apply", "default_tags.apply"),
+    ("POST", f"{DEFAULT_TAGS}/preview"): _default_tags("apply", tries=True),
+    ("GET", f"{DEFAULT_TAGS}/runs"): _default_tags("read"),
+    ("POST", f"{DEFAULT_TAGS}/runs/{{run_id}}/undo"): _default_tags("apply", "default_tags.undo"),
     ("GET", "/api/v1/tenants/{tenant_id}/operations"): Rule("caller", scope_of="tenant"),
     ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): Rule("caller", scope_of="tenant"),
     ("GET", "/api/v1/tenants/{tenant_id}/events"): Rule("caller", scope_of="tenant"),
@@ -170,6 +192,28 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", f"{INTERACTIVE}/database-consoles"): _interactive("database-consoles", "sessions:forward"),
     ("POST", f"{INTERACTIVE}/shells"): _interactive("shells", "sessions:pty"),
     ("POST", f"{INTERACTIVE}/cluster-proxies"): _interactive("cluster-proxies", "sessions:write"),
+    # Reading current quotas needs no scope; an organization's are for people. contract: Authentication
+    ("GET", "/api/v1/tenants/{tenant_id}/quotas-report"): Rule("caller", scope_of="tenant"),
+    ("GET", "/api/v1/tenants/{tenant_id}/quotas"): Rule("caller", scope_of="tenant"),
+    ("GET", "/api/v1/tenants/{tenant_id}/quotas/usage"): Rule("caller", scope_of="tenant"),
+    ("GET", "/api/v1/organizations/{organization_id}/quotas-report"): Rule("person", scope_of="organization"),
+    ("GET", "/api/v1/tenants/{tenant_id}/quota-requests"): Rule("caller", scope_of="tenant"),
+    ("POST", "/api/v1/tenants/{tenant_id}/quota-requests"): Rule(
+        "caller",
+        scope="quotas:write",
+        roles=MANAGERS,
+        scope_of="tenant",
+        operation="quota_request.create",
+        action="quotas:requests:create",
+    ),
+    ("GET", "/api/v1/organizations/{organization_id}/quota-requests"): Rule("person", scope_of="organization"),
+    ("POST", "/api/v1/organizations/{organization_id}/quota-requests"): Rule(
+        "person", roles=MANAGERS, scope_of="organization", operation="quota_request.create_organization"
+    ),
+    ("GET", "/api/v1/platform/quota-requests"): Rule("staff", local=True),
+    ("POST", "/api/v1/platform/quota-requests/{request_id}/review"): Rule(
+        "staff", operation="quota_request.review", local=True
+    ),
     ("DELETE", "/api/v1/me"): Rule("person", operation="account.delete"),
     ("GET", "/api/v1/sessions"): Rule("person"),
     ("POST", "/api/v1/sessions/revoke-all"): Rule("person", operation="session.revoke_all"),

@@ -81,12 +81,13 @@ def page_of(platform: Platform, asked: Asked, *place: str) -> Page:
     return Page(limit, after, signing)
 
 
-def behind(columns: Sequence[Column[Any]], key: Key) -> ColumnElement[bool]:
-    """The rows that come after a key in ascending order of the columns.
+def behind(columns: Sequence[Column[Any]], key: Key, *, newest_first: bool = False) -> ColumnElement[bool]:
+    """The rows that come after a key in ascending order of the columns; `newest_first`: in descending order.
 
     Compared as one row: for a chain of ORs a database reads every row before the key too, index or not.
     """
-    return tuple_(*columns) > tuple_(*key, types=[column.type for column in columns])
+    row, last = tuple_(*columns), tuple_(*key, types=[column.type for column in columns])
+    return row < last if newest_first else row > last
 
 
 def _cursor(signing: bytes, key: Key) -> str:

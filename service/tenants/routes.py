@@ -18,6 +18,7 @@ from service.clock import wire_time
 from service.db.engine import Record
 from service.operations import provisioning
 from service.platform import Platform, platform_of
+from service.quotas import store as quotas
 from service.tenants import rules, store
 from service.world.facts import failing_listings
 from service.world.quotas import quota_types
@@ -142,8 +143,8 @@ def listing(platform: Platform, caller: Caller, organization_id: str | None, inc
 def add_usage(connection: Connection, caller: Caller, documents: list[dict[str, Any]]) -> None:
     """Give each tenant its `tightestQuota`, null when nothing is limited and nothing in use."""
     types = quota_types()
-    limits = store.limits(connection, caller)
-    counted = store.counted(connection, caller, types.values())
+    limits = quotas.limits(connection, store.enterable(caller))
+    counted = quotas.counted(connection, store.enterable(caller), types.values())
     failing = failing_listings(connection)
     for document in documents:
         tenant_id = document["id"]

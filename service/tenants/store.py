@@ -1,29 +1,26 @@
 """Tenants in the database. Every query carries the caller or the tenant; none is repeated per row."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, delete, func, insert, literal, or_, select, update
+from sqlalchemy import Connection, Select, and_, delete, insert, literal, or_, select, update
 
 from service.access.authority import entitled
 from service.access.caller import Caller
 from service.db.engine import Record, insert_unless_there
 from service.db.tables import (
+    default_tag_versions,
     idempotency_keys,
     memberships,
     operations,
     organizations,
-    resources,
-    tenant_quotas,
     tenants,
 )
 from service.errors import permission_denied, tenant_access_denied
 from service.operations import provisioning
 from service.operations.store import OPEN
 from service.tenants.rules import PROVISIONING
-from service.world.quotas import QuotaType
 
 REMEMBERED = timedelta(days=1)
 
@@ -101,36 +98,8 @@ def made(connection: Connection, caller: Caller, tenant_id: str) -> Record:
     return row
 
 
-def limits(connection: Connection, caller: Caller) -> dict[str, dict[str, int]]:
-    """Limit by resource type, by tenant, for every tenant the caller may enter."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    query = select(tenant_quotas).where(tenant_quotas.c.tenant_id.in_(_entitled_ids(caller)))
-    for tenant_id, resource_type, limit in connection.execute(query):
-        found[tenant_id][resource_type] = limit
-    return found
-
-
-def counted(
-    connection: Connection, caller: Caller, types: Iterable[QuotaType]
-) -> dict[str, dict[tuple[str, str | None], int]]:
-    """What is in use by (kind, attribute), by tenant, for every tenant the caller may enter: one grouped query."""
-    types = list(types)
-    attributes = sorted({quota.attribute for quota in types if quota.attribute})
-    sums = [func.sum(resources.c.attributes[name].as_integer()).label(name) for name in attributes]
-    query = (
-        select(resources.c.tenant_id, resources.c.kind, func.count().label("resources"), *sums)
-        .where(resources.c.tenant_id.in_(_entitled_ids(caller)), resources.c.kind.in_({quota.kind for quota in types}))
-        .group_by(resources.c.tenant_id, resources.c.kind)
-    )
-    found: dict[str, dict[tuple[str, str | None], int]] = defaultdict(dict)
-    for tenant_id, kind, number, *totals in connection.execute(query):
-        found[tenant_id][kind, None] = number
-        for name, total in zip(attributes, totals, strict=True):
-            found[tenant_id][kind, name] = int(total or 0)
-    return found
-
-
-def _entitled_ids(caller: Caller) -> Select[Any]:
+def enterable(caller: Caller) -> Select[Any]:
+    """The ids of the tenants a caller may enter."""
     if caller.kind == "workload":
         return select(tenants.c.id).where(tenants.c.id == caller.tenant_id)
     return (
@@ -174,6 +143,7 @@ def add(
             updated_at=at,
         )
     )
+    connection.execute(insert(default_tag_versions).values(tenant_id=tenant_id, version=1, tags={}, changed_at=at))
 
 
 def rename(connection: Connection, tenant_id: str, display_name: str, at: datetime) -> None:

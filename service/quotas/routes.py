@@ -1,0 +1,113 @@
+"""Quotas over HTTP: what a tenant or an organization may have, and what is in use of it. contract: Quota
+
+A tenant's are read with any credential that may enter it, whatever its scopes (checklist Q15); an organization's by
+people only (Q14).
+"""
+
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.responses import JSONResponse
+
+from service.access.authority import Access, authorize
+from service.access.guard import area
+from service.platform import Platform, platform_of
+from service.quotas import rules, store
+from service.quotas.rules import IMAGES, OF_COMPUTE, Use
+from service.tenants.store import visible
+from service.world.quotas import QuotaType, quota_types
+
+router = area("quotas")
+QUOTAS = "/api/v1/tenants/{tenant_id}/quotas"
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+@router.get("/api/v1/tenants/{tenant_id}/quotas-report")
+def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
+    """Limit, use and what may be asked for at once of every resource type; images are told by the compute service."""
+    tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
+    types = [quota for quota in quota_types().values() if quota.resource_type not in IMAGES]
+    with platform.database.read() as connection:
+        limits = store.limits_of(connection, tenant_id)
+        used = store.uses(connection, [tenant_id], types)[tenant_id]
+        allocated = store.allocated(connection, organization_id)
+        at_most = store.organization_limits(connection, organization_id)
+    quotas = []
+    for quota in types:
+        name = quota.resource_type
+        entry = described(quota, limits[name], used[name])
+        bound = at_most[name]
+        if bound is not None:
+            entry["requestable"] = rules.requestable(limits[name], bound, allocated[name])
+        quotas.append(entry)
+    return JSONResponse({"report": {"scope": "tenant", "quotas": quotas}})
+
+
+@router.get(QUOTAS)
+def list_compute_limits(access: Granted, platform: Here) -> JSONResponse:
+    """The limits of what the compute service counts, by its own names."""
+    with platform.database.read() as connection:
+        limits = store.limits_of(connection, str(access.tenant_id))
+    return JSONResponse({name: limits[resource_type] for name, resource_type in OF_COMPUTE.items()})
+
+
+@router.get(QUOTAS + "/usage")
+def list_compute_usage(access: Granted, platform: Here) -> JSONResponse:
+    """What is in use of them; null is unknown."""
+    tenant_id = str(access.tenant_id)
+    types = [quota_types()[resource_type] for resource_type in OF_COMPUTE.values()]
+    with platform.database.read() as connection:
+        used = store.uses(connection, [tenant_id], types)[tenant_id]
+    return JSONResponse({name: _total(used[resource_type]) for name, resource_type in OF_COMPUTE.items()})
+
+
+@router.get("/api/v1/organizations/{organization_id}/quotas-report")
+def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
+    """The limits of an organization, what its tenants have of them, and what they use together.
+
+    Every tenant counts, also those the caller cannot enter: of these only the limit is told. checklist Q11 to Q13
+    """
+    organization_id, types = str(access.organization_id), quota_types()
+    with platform.database.read() as connection:
+        names = {row.id: row.display_name for row in visible(connection, access.caller, organization_id)}
+        tenant_ids = store.tenant_ids_of(connection, organization_id)
+        limits = store.limits(connection, tenant_ids)
+        used = store.uses(connection, tenant_ids, list(types.values()))
+        at_most = store.organization_limits(connection, organization_id)
+    quotas = []
+    for name, quota in types.items():
+        shares = {tenant_id: limits.get(tenant_id, {}).get(name, quota.limit) for tenant_id in tenant_ids}
+        allocated, bound = sum(shares.values()), at_most[name]
+        use = rules.together([used[tenant_id][name] for tenant_id in tenant_ids])
+        # What cannot be requested is given to tenants one by one: the organization has what they have.
+        entry = described(quota, allocated if bound is None else bound, use)
+        entry["allocated"] = allocated
+        entry["tenants"] = [
+            {
+                "tenantId": tenant_id,
+                "displayName": names.get(tenant_id),
+                "limit": share,
+                "used": _total(used[tenant_id][name]) if tenant_id in names else None,
+            }
+            for tenant_id, share in shares.items()
+        ]
+        quotas.append(entry)
+    return JSONResponse({"report": {"scope": "organization", "quotas": quotas}})
+
+
+def described(quota: QuotaType, limit: int, use: Use | None) -> dict[str, Any]:
+    """A quota on the wire. Unknown use is null, never 0. checklist Q03"""
+    return {
+        "resourceType": quota.resource_type,
+        "title": quota.title,
+        "used": _total(use),
+        "creating": None if use is None else use.creating,
+        "limit": limit,
+        "unit": quota.unit,
+    }
+
+
+def _total(use: Use | None) -> int | None:
+    return None if use is None else use.total
