@@ -26,6 +26,7 @@ from service.iam.principal_store import CLUSTER, lock_tenant
 from service.iam.rules import is_id
 from service.platform import Platform, platform_of
 from service.policy.facts import Facts
+from service.quotas.creation import counted_attributes, require_room
 from service.resources import rules, store
 from service.world.kinds import Kind, kinds
 
@@ -55,6 +56,7 @@ class NewResource(BaseModel):
     name: str
     region: Annotated[str, StringConstraints(pattern=REGION)]
     tags: Tags = Field(default_factory=dict)
+    attributes: dict[str, int] = Field(default_factory=dict, description="what quotas count of the kind, such as vcpu")
 
 
 class ResourceChange(BaseModel):
@@ -93,6 +95,7 @@ def create_resource(access: Granted, platform: Here, kind: OfKind, body: NewReso
     """A new resource of a kind. It is decided by the region and the tags it is to have."""
     now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
     kept = rules.tags(body.tags, kind)
+    attributes = rules.attributes(body.attributes, counted_attributes(kind))
     values = {
         "id": resource_id,
         "tenant_id": tenant_id,
@@ -102,13 +105,14 @@ def create_resource(access: Granted, platform: Here, kind: OfKind, body: NewReso
         "state": rules.first_state(kind),
         "tags": kept,
         "relations": {},
-        "attributes": {},
+        "attributes": attributes,
         "created_at": now,
         "updated_at": now,
     }
     facts = replace(access.facts, region=body.region, request_tags=kept)
     with platform.database.write() as connection:
         require(platform, connection, access, target_in(access, None, body.region), facts)
+        require_room(connection, tenant_id, kind, attributes)
         store.add(connection, values)
         details = {"name": values["name"], "region": body.region}
         record(connection, access, "resource.create", f"{kind.name}:{resource_id}", now, details)

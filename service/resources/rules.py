@@ -11,6 +11,7 @@ from service.errors import Refusal
 from service.world.kinds import Kind
 
 TAG_KEY_MAX, TAG_VALUE_MAX = 128, 255
+ATTRIBUTE_MAX = 2**53
 # What a machine must be for something to be done to it, and what it is then.
 POWER: dict[str, tuple[tuple[str, ...], str]] = {
     "start": (("stopped",), "running"),
@@ -40,6 +41,34 @@ def tags(given: Mapping[str, str], kind: Kind) -> dict[str, str]:
                 reason="tag",
             )
     return dict(given)
+
+
+def attributes(given: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, int]:
+    """The attributes of a new resource as they are kept.
+
+    Args:
+        counted: those that quotas count of its kind, as they are where nothing is said.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT for any other, and for what is no whole number from 0 to 2^53.
+    """
+    for name, value in given.items():
+        if name not in counted:
+            raise errors.invalid_input(
+                "an attribute of a new resource is one that quotas count of its kind",
+                member="attributes",
+                reason="unknown_attribute",
+                known=list(counted),
+            )
+        if not 0 <= value <= ATTRIBUTE_MAX:
+            raise errors.invalid_input(
+                f"{name} must be 0 to {ATTRIBUTE_MAX}",
+                member=f"attributes.{name}",
+                reason="range",
+                min=0,
+                max=ATTRIBUTE_MAX,
+            )
+    return {**counted, **given}
 
 
 def first_state(kind: Kind) -> str:
