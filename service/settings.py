@@ -12,6 +12,8 @@
 | | FROST_PLATFORM_PROXIES | addresses, comma between, of proxies whose X-Forwarded-For is believed |
 | | FROST_PLATFORM_REGION_TARGETS | `refuse`: targets of new policies must not name a region; default `accept` |
 | | FROST_PLATFORM_PROVISIONING_PACE | seconds each provisioning step takes at least; default 0.6 |
+| | FROST_PLATFORM_APPLY_PACE | seconds between two portions of an apply of default tags, at least; default 0 |
+| | FROST_PLATFORM_TAG_PROPAGATION | seconds until changed default tags reach new resources; default 0 |
 """
 
 import argparse
@@ -41,6 +43,8 @@ class Settings:
     world: str
     idle_minutes: float
     provisioning_pace: float
+    apply_pace: float = 0
+    tag_propagation: float = 0
     region_targets: RegionTargets = "accept"
     proxies: frozenset[str] = frozenset()
 
@@ -95,6 +99,8 @@ def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings
         world=world,
         idle_minutes=_number("--idle-minutes", given.idle_minutes, 0 if listen else 30),
         provisioning_pace=_number(PREFIX + "PROVISIONING_PACE", environ.get(PREFIX + "PROVISIONING_PACE"), 0.6),
+        apply_pace=_number(PREFIX + "APPLY_PACE", environ.get(PREFIX + "APPLY_PACE"), 0),
+        tag_propagation=_number(PREFIX + "TAG_PROPAGATION", environ.get(PREFIX + "TAG_PROPAGATION"), 0),
         region_targets=regions,
         proxies=_proxies(environ.get(PREFIX + "PROXIES") or ""),
     )

@@ -105,8 +105,9 @@ def _scopes(caller: Caller) -> tuple[str, ...] | None:
 def target_of(action: str, standing: Standing) -> str:
     """The name of what a route acts on: the caller's own tenant, its organization, or one that does not exist yet."""
     service, kind, verb = action.split(":")
-    names = {"tenants": standing.tenant_id, "organizations": standing.organization_id}
-    return f"frn:{service}:*:{standing.tenant_id}:{kind}/{'*' if verb == 'create' else names[kind]}"
+    # What a tenant has one of, such as its default tags, goes by the tenant's own id.
+    name = standing.organization_id if kind == "organizations" else standing.tenant_id
+    return f"frn:{service}:*:{standing.tenant_id}:{kind}/{'*' if verb == 'create' else name}"
 
 
 def target_in(access: Access, row: Record | None, region: str = "*") -> str:

@@ -10,7 +10,7 @@ from service.operations.store import OPEN, STILL
 
 
 def operation(row: RowMapping, now: datetime) -> dict[str, Any]:
-    """One operation. `error`, `errorCode` and `result` are there only when there is one.
+    """One operation. `error`, `errorCode`, `result` and `counts` are there only when there is one.
 
     `stalled` flags an open one whose `seq` has not moved for a minute: it may be waiting, or nobody may be at it.
     """
@@ -33,6 +33,8 @@ def operation(row: RowMapping, now: datetime) -> dict[str, Any]:
         "stalled": row["status"] in OPEN and now - row["updated_at"] >= STILL,
         "startedBy": row["started_by"],
     }
+    if "byType" in row["counts"]:
+        document["counts"] = {name: row["counts"][name] for name in ("summary", "byType")}
     for name, column in (("error", "error"), ("errorCode", "error_code"), ("result", "result")):
         if row[column] is not None:
             document[name] = row[column]

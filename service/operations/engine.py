@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from service.clock import Clock
 from service.db.engine import Database
-from service.operations import provisioning, store, sweep
+from service.operations import apply, provisioning, store, sweep
 from service.operations.signals import Signals
 from service.operations.workflows import Workflows
 from service.settings import Settings
@@ -41,7 +41,8 @@ class Operations:
         url = settings.database_url if shared else f"sqlite:///{settings.data_dir / 'workflows.db'}"
         self._workflows = Workflows(url, self._executor, self._carry)
         self._kinds: dict[str, Callable[[str], Awaitable[None]]] = {
-            provisioning.KIND: provisioning.Provisioning(database, clock, settings.provisioning_pace).run
+            provisioning.KIND: provisioning.Provisioning(database, clock, settings.provisioning_pace).run,
+            apply.KIND: apply.Applying(database, clock, settings.apply_pace).run,
         }
         self._submitted: set[str] = set()
         self._wake = threading.Event()

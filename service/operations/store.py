@@ -61,6 +61,17 @@ def kind_of(connection: Connection, run_id: str) -> str | None:
     ).scalar_one_or_none()
 
 
+def tenant_of(connection: Connection, run_id: str) -> str:
+    """The tenant of a run that there is."""
+    return str(connection.scalar(select(operations.c.tenant_id).where(operations.c.run_id == run_id)))
+
+
+def open_run(connection: Connection, tenant_id: str, kind: str) -> RowMapping | None:
+    """The tenant's pending or running operation of a kind; there is at most one."""
+    query = select(operations).where(operations.c.tenant_id == tenant_id, operations.c.kind == kind, is_open())
+    return connection.execute(query).mappings().one_or_none()
+
+
 def open_runs(connection: Connection, run_ids: Collection[str] | None = None) -> list[str]:
     """Run ids of open operations, oldest first; among `run_ids` when given."""
     statement = select(operations.c.run_id).where(is_open()).order_by(operations.c.created_at, operations.c.run_id)

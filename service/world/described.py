@@ -14,7 +14,7 @@ from service.issuer.local import ISSUER
 from service.operations.provisioning import KIND, operation_id, pending_steps
 from service.world import access
 from service.world.files import document, table
-from service.world.filling import Minting, Row, add, set_up
+from service.world.filling import Minting, Row, add, first_tags, set_up
 from service.world.offsets import offset
 
 KEY_LIFE = timedelta(days=365)  # checklist K22
@@ -48,6 +48,7 @@ def fill(connection: Connection, name: str, now: datetime, minting: Minting) -> 
     add(connection, tables.users, people(world))
     add(connection, tables.memberships, memberships(world))
     add(connection, tables.tenants, tenants(world))
+    add(connection, tables.default_tag_versions, first_tags(tenants(world)))
     add(connection, tables.membership_tenants, membership_tenants(world))
     add(connection, tables.tenant_quotas, changed_quotas(world))
     ready = [entry for entry in world.file["tenants"].values() if "provisioning" not in entry]

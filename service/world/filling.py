@@ -1,6 +1,6 @@
 """What the loaders of every world share: adding many rows, setting up tenants, making key secrets."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -27,6 +27,12 @@ def set_up(connection: Connection, tenants: Iterable[tuple[str, datetime]]) -> N
     for tenant_id, created in tenants:
         for work in WORK.values():
             work(connection, tenant_id, created)
+
+
+def first_tags(tenants: Iterable[Row]) -> Iterator[Row]:
+    """Where the history of each tenant's default tags begins: at the set it comes with."""
+    for row in tenants:
+        yield {"tenant_id": row["id"], "version": 1, "tags": row["default_tags"], "changed_at": row["updated_at"]}
 
 
 @dataclass

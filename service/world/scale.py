@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from service.clock import wire_time
 from service.db import tables
 from service.world.files import document
-from service.world.filling import Minting, Row, add, set_up
+from service.world.filling import Minting, Row, add, first_tags, set_up
 from service.world.offsets import offset
 
 KEY_LIFE = timedelta(days=365)
@@ -45,6 +45,7 @@ def fill(connection: Connection, now: datetime, minting: Minting) -> None:
     add(connection, tables.users, people(world))
     add(connection, tables.memberships, memberships(world))
     add(connection, tables.tenants, tenants(world))
+    add(connection, tables.default_tag_versions, first_tags(tenants(world)))
     set_up(connection, [(tenant, world.created) for tenant, _ in world.tenants])
     add(connection, tables.resources, resources(world))
     add(connection, tables.api_keys, api_keys(world, minting))

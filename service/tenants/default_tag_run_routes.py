@@ -1,0 +1,183 @@
+"""Applying default tags to the resources that exist, over HTTP: started here, carried out as durable work.
+
+platform facts 2.8; checklist L; undo and preview are additions of this service.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from fastapi import Depends
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, RowMapping
+from starlette.responses import JSONResponse
+
+from service import errors
+from service.access.authority import Access, authorize
+from service.access.guard import area
+from service.access.table import DEFAULT_TAGS
+from service.clock import wire_time
+from service.errors import Refusal
+from service.iam.answering import record
+from service.operations import apply, apply_store
+from service.operations.apply_portions import Job
+from service.operations.store import open_run
+from service.platform import Platform, platform_of
+from service.tenants import default_tag_rules as rules
+from service.tenants import default_tag_store as store
+from service.tenants.default_tag_routes import OBJECT_OF_TEXTS
+
+router = area("default tags")
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+class Tried(BaseModel):
+    """The body of a preview; without `tags`, of the set as it is stored."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    # Left out and null differ: only what was sent is checked.
+    tags: Any = Field(default=None, json_schema_extra=OBJECT_OF_TEXTS)
+
+
+class Undo(BaseModel):
+    """The body of an undo."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    preview: bool = Field(description="Only say what it would do")
+
+
+@router.post(f"{DEFAULT_TAGS}/apply", status_code=202)
+def apply_default_tags(access: Granted, platform: Here) -> JSONResponse:
+    """Add the default tags, as they are now, to every resource that lacks some; answered once the run is planned."""
+    tenant_id = str(access.tenant_id)
+    with platform.database.write() as connection:
+        row = store.get(connection, tenant_id, lock=True)
+        rules.require_provisioned(row.status)
+        rules.require_good(row.tags)
+        job = Job(tenant_id, rules.in_order(row.tags))
+        run_id, document = started(connection, platform, access, job, "default_tags.apply", {"tags": job.tags})
+    platform.operations.submit(run_id)
+    return JSONResponse(document, 202)
+
+
+@router.post(f"{DEFAULT_TAGS}/preview")
+def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONResponse:
+    """What an apply would do now, with these tags or the stored ones; nothing is written."""
+    tenant_id = str(access.tenant_id)
+    wanted = rules.read_set(body.tags) if "tags" in body.model_fields_set else None
+    with platform.database.read() as connection:
+        row = store.get(connection, tenant_id)
+        rules.require_provisioned(row.status)
+        job = Job(tenant_id, rules.in_order(row.tags) if wanted is None else wanted)
+        return JSONResponse(apply.preview(connection, job))
+
+
+@router.get(f"{DEFAULT_TAGS}/runs")
+def list_default_tag_runs(access: Granted, platform: Here) -> JSONResponse:
+    """The tenant's last ten runs, newest first, applies and undos."""
+    with platform.database.read() as connection:
+        rows = apply_store.runs(connection, str(access.tenant_id), apply.KIND)
+    return JSONResponse({"runs": [run(row, rows) for row in rows]})
+
+
+@router.post(f"{DEFAULT_TAGS}/runs/{{run_id}}/undo", status_code=202)
+def undo_default_tag_run(access: Granted, platform: Here, run_id: str, body: Undo) -> JSONResponse:
+    """Take back what a run added, where it is still as it was added; with `preview`, say what that would be."""
+    tenant_id = str(access.tenant_id)
+    if body.preview:
+        with platform.database.read() as connection:
+            rules.require_provisioned(store.get(connection, tenant_id).status)
+            return JSONResponse(apply.preview(connection, undo_of(connection, tenant_id, run_id)))
+    with platform.database.write() as connection:
+        rules.require_provisioned(store.get(connection, tenant_id, lock=True).status)
+        require_none_open(connection, tenant_id)
+        job = undo_of(connection, tenant_id, run_id)
+        undo_id, document = started(connection, platform, access, job, "default_tags.undo", {"undoes": run_id})
+    platform.operations.submit(undo_id)
+    return JSONResponse(document, 202)
+
+
+def started(
+    connection: Connection, platform: Platform, access: Access, job: Job, operation: str, details: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """A run that is planned, with its audit entry: its id, and the answer that says so.
+
+    Raises:
+        Refusal: 409 APPLY_IN_PROGRESS.
+    """
+    now = platform.clock.now()
+    require_none_open(connection, job.tenant_id)
+    run_id = apply.plan(connection, job, started_by=access.caller.user_id, at=now)
+    record(connection, access, operation, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
+    return run_id, {
+        "operationId": apply.operation_id(job.tenant_id, job.undoes),
+        "runId": run_id,
+        "status": "pending",
+        "resourceType": apply.RESOURCE_TYPE,
+        "createdAt": wire_time(now),
+    }
+
+
+def require_none_open(connection: Connection, tenant_id: str) -> None:
+    """Let one run at a time change the tags of a tenant's resources; call it with the tenant locked.
+
+    Raises:
+        Refusal: 409 APPLY_IN_PROGRESS naming the run.
+    """
+    if there := open_run(connection, tenant_id, apply.KIND):
+        raise Refusal(
+            409,
+            "APPLY_IN_PROGRESS",
+            "an apply of this tenant's default tags is already in progress",
+            operationId=there["operation_id"],
+            runId=there["run_id"],
+        )
+
+
+def undo_of(connection: Connection, tenant_id: str, run_id: str) -> Job:
+    """The job that takes a run back.
+
+    Raises:
+        Refusal: flat 404 for no run of the tenant's last ten, 409 NOTHING_TO_UNDO.
+    """
+    rows = apply_store.runs(connection, tenant_id, apply.KIND)
+    row = next((row for row in rows if row["run_id"] == run_id), None)
+    if row is None:
+        raise errors.not_found()
+    if not row["remembered"]:
+        raise Refusal(
+            409,
+            "NOTHING_TO_UNDO",
+            "nothing of this run is there to be undone",
+            details={"undoneBy": undone_by(row, rows)},
+        )
+    return Job(tenant_id, rules.in_order(row["snapshot"]["tags"]), undoes=run_id)
+
+
+def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
+    """One of a tenant's last runs, on the wire."""
+    undoes = row["snapshot"]["undoes"]
+    return {
+        "runId": row["run_id"],
+        "kind": "apply" if undoes is None else "undo",
+        "status": row["status"],
+        "startedAt": wire_time(row["started_at"] or row["created_at"]),
+        "completedAt": wire_time(row["completed_at"]) if row["completed_at"] else None,
+        "appliedTags": rules.in_order(row["snapshot"]["tags"]),
+        "summary": row["counts"]["summary"],
+        "startedBy": store.person(row, row["started_by"]),
+        "undoable": row["remembered"] and row["status"] == "completed",
+        "undoneBy": undone_by(row, rows),
+        "undoes": undoes,
+    }
+
+
+def undone_by(row: RowMapping, rows: Sequence[RowMapping]) -> str | None:
+    """The newest run that takes this one back; it is newer, so it is among the last ones too."""
+    for other in rows:
+        if other["snapshot"]["undoes"] == row["run_id"] and other["status"] != "failed":
+            return str(other["run_id"])
+    return None

@@ -1,0 +1,65 @@
+"""Default tags and their history in the database. Every query carries the tenant."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from service.db.engine import Record
+from service.db.tables import default_tag_versions, tenants, users
+
+
+def get(connection: Connection, tenant_id: str, *, lock: bool = False) -> Record:
+    """The set of a tenant that there is: `tags`, `version`, and the tenant's `status`.
+
+    `lock` holds the tenant against others who change its default tags or start an apply of them; on PostgreSQL not
+    against what only refers to it.
+    """
+    query = select(
+        tenants.c.default_tags.label("tags"), tenants.c.default_tags_version.label("version"), tenants.c.status
+    ).where(tenants.c.id == tenant_id)
+    return connection.execute(query.with_for_update(key_share=True) if lock else query).one()
+
+
+def change(
+    connection: Connection, tenant_id: str, number: int, tags: dict[str, str], changed_by: str | None, at: datetime
+) -> None:
+    """Make the set version `number`, and remember it."""
+    connection.execute(
+        update(tenants)
+        .where(tenants.c.id == tenant_id)
+        .values(default_tags=tags, default_tags_version=number, updated_at=at)
+    )
+    connection.execute(
+        insert(default_tag_versions).values(
+            tenant_id=tenant_id, version=number, tags=tags, changed_by=changed_by, changed_at=at
+        )
+    )
+
+
+def version_page(connection: Connection, tenant_id: str, before: int | None, limit: int) -> Sequence[Record]:
+    """What the set was, newest first, from before a version on; one row more than asked."""
+    query = (
+        select(default_tag_versions, users.c.name, users.c.email)
+        .outerjoin(users, users.c.id == default_tag_versions.c.changed_by)
+        .where(default_tag_versions.c.tenant_id == tenant_id)
+    )
+    if before is not None:
+        query = query.where(default_tag_versions.c.version < before)
+    return connection.execute(query.order_by(default_tag_versions.c.version.desc()).limit(limit + 1)).all()
+
+
+def propagated(connection: Connection, tenant_id: str, since: datetime) -> dict[str, str]:
+    """The set that reaches new resources: the newest that was there at an instant, else the oldest known."""
+    versions = select(default_tag_versions.c.tags).where(default_tag_versions.c.tenant_id == tenant_id)
+    newest = versions.where(default_tag_versions.c.changed_at <= since).order_by(default_tag_versions.c.version.desc())
+    tags: dict[str, str] | None = connection.scalar(newest.limit(1))
+    if tags is None:
+        tags = connection.scalar(versions.order_by(default_tag_versions.c.version).limit(1))
+    return tags or {}
+
+
+def person(row: Any, identifier: str | None) -> dict[str, Any] | None:
+    """Who did something, on the wire; None where nobody is known."""
+    return None if identifier is None else {"id": identifier, "name": row.name, "email": row.email}
