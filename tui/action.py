@@ -27,6 +27,10 @@ class Situation(NamedTuple):
     """Why nothing may be changed; empty when changes are allowed."""
     keyed: bool = False
     """Whether one works with an API key, so without an interactive session."""
+    scopes: tuple[str, ...] = ()
+    """What that API key is allowed."""
+    role: str = ""
+    """The caller's role in the organization of the tenant worked in; empty when the platform has not said it yet."""
     creatable: tuple[str, ...] = ()
     """Ids of the organizations in which the caller may create and rename tenants."""
     identity_known: bool = False

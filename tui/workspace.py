@@ -132,6 +132,11 @@ class Workspace:
         return bool(self.me) and (self.me or {}).get("credential", {}).get("kind") == "api_key"
 
     @property
+    def scopes(self) -> tuple[str, ...]:
+        """What the API key in use is allowed; empty without one."""
+        return tuple((self.me or {}).get("credential", {}).get("scopes") or ()) if self.keyed else ()
+
+    @property
     def organizations(self) -> Sequence[Mapping[str, Any]]:
         """The caller's organizations with the role in each."""
         return self.me.get("organizations", ()) if self.me else ()

@@ -133,6 +133,8 @@ class FrameScreen(Travelling):
             tenant_before=workspace.tenant_before,
             read_only=workspace.read_only,
             keyed=workspace.keyed,
+            scopes=workspace.scopes,
+            role=str((workspace.tenant or {}).get("role", "")),
             creatable=tuple(str(organization["id"]) for organization in workspace.creatable),
             identity_known=workspace.me is not None,
             undo=self.undoable.words if self.undoable else "",
