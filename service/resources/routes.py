@@ -5,11 +5,11 @@ role, and of a machine the policies, are asked about this very resource with its
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 from uuid import uuid4
 
-from fastapi import Depends, Path
+from fastapi import Depends, Header, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
@@ -28,6 +28,9 @@ from service.platform import Platform, platform_of
 from service.policy.facts import Facts
 from service.quotas.creation import counted_attributes, require_room
 from service.resources import rules, store
+from service.resources.tagging import with_defaults
+from service.tenants.default_tag_rules import require_new_provider
+from service.tenants.default_tag_store import propagated
 from service.world.kinds import Kind, kinds
 
 router = area("resources")
@@ -37,6 +40,9 @@ REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
 Granted = Annotated[Access, Depends(authorize)]
 Here = Annotated[Platform, Depends(platform_of)]
 Paging = Annotated[Asked, Depends(asked)]
+Provider = Annotated[
+    str | None, Header(alias="X-FM-Provider-Version", description="The infrastructure-as-code provider that asks")
+]
 Tags = dict[str, str]
 
 
@@ -91,8 +97,14 @@ def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging
 
 
 @router.post(RESOURCES, status_code=201)
-def create_resource(access: Granted, platform: Here, kind: OfKind, body: NewResource) -> JSONResponse:
-    """A new resource of a kind. It is decided by the region and the tags it is to have."""
+def create_resource(
+    access: Granted, platform: Here, kind: OfKind, body: NewResource, provider: Provider = None
+) -> JSONResponse:
+    """A new resource of a kind, with the tenant's default tags beside its own.
+
+    It is decided by the region and the tags of the request: default tags reach new resources a while after they were
+    changed, and nobody's rights may depend on that.
+    """
     now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
     kept = rules.tags(body.tags, kind)
     attributes = rules.attributes(body.attributes, counted_attributes(kind))
@@ -103,7 +115,6 @@ def create_resource(access: Granted, platform: Here, kind: OfKind, body: NewReso
         "name": names.display_name(body.name, "name"),
         "region": body.region,
         "state": rules.first_state(kind),
-        "tags": kept,
         "relations": {},
         "attributes": attributes,
         "created_at": now,
@@ -111,7 +122,11 @@ def create_resource(access: Granted, platform: Here, kind: OfKind, body: NewReso
     }
     facts = replace(access.facts, region=body.region, request_tags=kept)
     with platform.database.write() as connection:
+        defaults = propagated(connection, tenant_id, now - timedelta(seconds=platform.settings.tag_propagation))
+        values["tags"] = with_defaults(kind, kept, defaults)
         require(platform, connection, access, target_in(access, None, body.region), facts)
+        if defaults:
+            require_new_provider(provider)
         require_room(connection, tenant_id, kind, attributes)
         store.add(connection, values)
         details = {"name": values["name"], "region": body.region}
