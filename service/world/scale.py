@@ -15,6 +15,7 @@ from service.db import tables
 from service.world.files import document
 from service.world.filling import Minting, Row, add, first_tags, set_up
 from service.world.offsets import offset
+from service.world.quotas import quota_types
 
 KEY_LIFE = timedelta(days=365)
 RATE_LIMIT = 600
@@ -46,7 +47,9 @@ def fill(connection: Connection, now: datetime, minting: Minting) -> None:
     add(connection, tables.memberships, memberships(world))
     add(connection, tables.tenants, tenants(world))
     add(connection, tables.default_tag_versions, first_tags(tenants(world)))
+    add(connection, tables.tenant_quotas, changed_quotas(world))
     set_up(connection, [(tenant, world.created) for tenant, _ in world.tenants])
+    add(connection, tables.organization_quotas, organization_quotas(world))
     add(connection, tables.resources, resources(world))
     add(connection, tables.api_keys, api_keys(world, minting))
 
@@ -102,6 +105,25 @@ def tenants(world: Pattern) -> Iterator[Row]:
             "created_at": world.created,
             "updated_at": world.created,
         }
+
+
+def changed_quotas(world: Pattern) -> Iterator[Row]:
+    """The limits of the large tenant that differ from the platform's; the others are set up with every tenant."""
+    for resource_type, limit in world.file["tenants"]["large"]["quotas"].items():
+        yield {"tenant_id": world.tenants[0][0], "resource_type": resource_type, "limit": limit}
+
+
+def organization_quotas(world: Pattern) -> Iterator[Row]:
+    """What so many tenants have together, and room to raise some of them."""
+    changed = world.file["tenants"]["large"]["quotas"]
+    tenants, room = world.file["organizations"]["tenants"], world.file["organizations"]["room"]
+    for position, organization in enumerate(world.organizations):
+        for name, quota in quota_types().items():
+            if quota.organization is not None:
+                more = changed.get(name, quota.limit) - quota.limit if position == 0 else 0
+                together = tenants * quota.limit + more
+                limit = max(quota.organization, together + together * room // 100)
+                yield {"organization_id": organization, "resource_type": name, "limit": limit}
 
 
 def resources(world: Pattern) -> Iterator[Row]:

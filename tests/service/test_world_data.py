@@ -492,6 +492,18 @@ def test_the_demo_has_a_quota_nearly_used_up_one_over_one_of_nothing_and_one_unk
     assert use(inventory, "web-shop")["registry_storage"] > 0
 
 
+def test_an_organization_of_the_demo_has_room_for_most_raises_and_for_one_none(demo: dict[str, Any]) -> None:
+    for organization in demo["organizations"]:
+        tenants = [tenant for tenant in demo["tenants"].values() if tenant["organization"] == organization]
+        left = {
+            name: quota.organization - sum(tenant.get("quotas", {}).get(name, quota.limit) for tenant in tenants)
+            for name, quota in quota_types().items()
+            if quota.organization is not None
+        }
+        assert {name for name, room in left.items() if room < 0} == set()
+        assert {name for name, room in left.items() if not room} == ({"message_broker"} if len(tenants) == 4 else set())
+
+
 def test_keys_are_there_in_every_state_and_form(demo: dict[str, Any]) -> None:
     keys = demo["keys"]
     listed = {scope.scope for scope in scopes()}

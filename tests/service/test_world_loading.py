@@ -17,10 +17,11 @@ from service.access import keys
 from service.clock import FixedClock
 from service.db import tables
 from service.db.engine import Database
+from service.quotas import store as quotas
 from service.world import catalogue, loader, scale
 from service.world.facts import fact, failing_listings
 from service.world.kinds import kinds
-from service.world.quotas import defaults
+from service.world.quotas import defaults, quota_types
 from service.world.roles import roles
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -332,6 +333,16 @@ def test_the_large_world_is_large_and_the_same_every_time(
     assert largest.many == 60_020
     assert all(state in kinds()[kind].states for kind, state in used)
     assert count(database, tables.billing_accounts) == 2_000
+    # Every organization has room for raises, and the largest tenant is within its limits.
+    for organization in rows(database, tables.organizations):
+        with database.read() as connection:
+            allocated = quotas.allocated(connection, organization["id"])
+            at_most = quotas.organization_limits(connection, organization["id"])
+        assert all(limit is None or allocated[name] < limit for name, limit in at_most.items())
+    with database.read() as connection:
+        limits = quotas.limits_of(connection, largest.tenant_id)
+        used = quotas.uses(connection, [largest.tenant_id], list(quota_types().values()))[largest.tenant_id]
+    assert {name for name, use in used.items() if use is None or use.total > limits[name]} == set()
     # The owner reaches every tenant, so that a switcher can hold all 2,000.
     owner = next(row["id"] for row in rows(database, tables.users) if row["email"] == person)
     assert len(rows(database, tables.memberships, tables.memberships.c.user_id == owner)) == 20

@@ -1,0 +1,227 @@
+"""The rules of quotas for every figure there can be: bound, verdict, room. checklist Q04, Q09, Q13, U02 to U17"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.errors import Refusal
+from service.quotas import request_rules, rules
+from service.quotas.request_rules import LIMIT_MAX, REASON_MAX
+from service.quotas.rules import Use
+from service.world.kinds import kinds
+from service.world.quotas import QuotaType, quota_types
+
+LIMITS = st.integers(0, LIMIT_MAX)
+VCPU = quota_types()["vcpu"]
+
+
+@st.composite
+def use(draw: st.DrawFn) -> Use:
+    total = draw(LIMITS)
+    return Use(total, draw(st.integers(0, total)))
+
+
+# The bound
+
+
+@given(limit=LIMITS, others=LIMITS, organization=LIMITS, asked=LIMITS)
+def test_a_raise_within_the_bound_never_takes_the_organization_over_its_limit(
+    limit: int, others: int, organization: int, asked: int
+) -> None:
+    bound = rules.requestable(limit, organization, limit + others)
+    assert bound >= limit
+    if limit < asked <= bound:
+        assert others + asked <= organization
+    if asked > bound and limit + others <= organization:
+        assert others + asked > organization
+
+
+@given(limits=st.lists(st.integers(0, 1000), min_size=1, max_size=5), organization=st.integers(0, 4000), data=st.data())
+def test_raises_one_after_another_stay_within_the_organization(
+    limits: list[int], organization: int, data: st.DataObject
+) -> None:
+    before = sum(limits)
+    for _ in range(5):
+        tenant = data.draw(st.integers(0, len(limits) - 1))
+        bound = rules.requestable(limits[tenant], organization, sum(limits))
+        limits[tenant] = data.draw(st.integers(limits[tenant], bound))
+    assert sum(limits) <= max(before, organization)
+
+
+@given(current=LIMITS, asked=LIMITS, bound=LIMITS)
+def test_what_is_above_the_bound_is_refused_with_the_bound_and_nothing_else_is(
+    current: int, asked: int, bound: int
+) -> None:
+    if asked <= bound:
+        request_rules.require_within_bound(VCPU, current, asked, bound)
+        return
+    with pytest.raises(Refusal) as refused:
+        request_rules.require_within_bound(VCPU, current, asked, bound)
+    assert (refused.value.status_code, refused.value.code) == (409, "QUOTA_BOUND_EXCEEDED")
+    figures = {"resourceType": "vcpu", "limit": asked, "requestable": bound, "current": current}
+    assert refused.value.body["details"] == figures
+    assert "--org" in refused.value.body["hint"]
+
+
+# The verdict
+
+
+@given(current=LIMITS, asked=LIMITS, used=st.none() | use())
+def test_a_lower_limit_is_given_exactly_where_it_is_known_to_hold_what_is_in_use(
+    current: int, asked: int, used: Use | None
+) -> None:
+    verdict = request_rules.decide(current, asked, used)
+    if asked >= current:
+        assert verdict.status == "approved"
+    else:
+        assert (verdict.status == "approved") == (used is not None and used.total <= asked)
+    if verdict.status == "denied":
+        unknown = {"reason": "usage_unknown"}
+        assert verdict.details == (
+            unknown if used is None else {"used": used.total, "creating": used.creating, "limit": asked}
+        )
+
+
+@pytest.mark.parametrize(
+    ("asked", "used", "status", "decision"),
+    [
+        (4, Use(5, 2), "denied", "5 in use (2 being created): more than 4"),  # U16
+        (5, Use(5, 2), "approved", "nothing in use is above the new limit"),
+        (2, Use(3, 0), "denied", "3 in use: more than 2"),  # U15
+        (0, Use(0, 0), "approved", "nothing in use is above the new limit"),  # U17
+        (0, None, "denied", "what is in use is not known at the moment"),
+    ],
+)
+def test_a_verdict_says_its_figures(asked: int, used: Use | None, status: str, decision: str) -> None:
+    verdict = request_rules.decide(20, asked, used)
+    assert (verdict.status, verdict.decision) == (status, decision)
+
+
+@given(uses=st.lists(st.none() | use()))
+def test_the_use_of_an_organization_is_known_only_when_that_of_every_tenant_is(uses: list[Use | None]) -> None:
+    together = rules.together(uses)
+    assert (together is None) == (None in uses)
+    if together is not None:
+        assert together.total == sum(one.total for one in uses if one)
+        assert together.creating == sum(one.creating for one in uses if one)
+
+
+# Room
+
+
+@given(limit=LIMITS, used=LIMITS, wanted=st.integers(1, LIMIT_MAX), known=st.booleans())
+def test_a_creation_goes_through_exactly_where_it_stays_within_the_limit(
+    limit: int, used: int, wanted: int, known: bool
+) -> None:
+    if used + wanted <= limit:
+        rules.require_room(VCPU, limit, used, wanted, known=known)
+        return
+    with pytest.raises(Refusal) as refused:
+        rules.require_room(VCPU, limit, used, wanted, known=known)
+    shown = used if known else None
+    assert (refused.value.status_code, refused.value.code) == (403, "QUOTA_EXCEEDED")
+    assert refused.value.body["details"] == {"resourceType": "vcpu", "limit": limit, "used": shown, "wanted": wanted}
+
+
+def test_a_count_that_is_unknown_to_others_is_in_no_word_of_the_refusal() -> None:
+    with pytest.raises(Refusal) as refused:
+        rules.require_room(VCPU, 50, 4711, 1, known=False)
+    assert "4711" not in str(refused.value.body)
+
+
+# What a request may say
+
+
+def test_every_type_but_those_of_images_can_be_requested() -> None:
+    for name in quota_types():
+        if name in ("image", "image_storage"):
+            with pytest.raises(Refusal) as refused:
+                request_rules.requested_type(name)
+            assert (refused.value.status_code, refused.value.code) == (400, "QUOTA_NOT_REQUESTABLE")
+            assert refused.value.body["hint"] == "contact support"
+        else:
+            assert request_rules.requested_type(name).resource_type == name
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("VCPU", ["vcpu"]), ("Ram", ["ram"]), ("instances", ["instance"]), ("vcpu ", ["vcpu"]), ("東京", []), ("", [])],
+)
+def test_another_type_is_refused_with_those_there_are(name: str, near: list[str]) -> None:
+    with pytest.raises(Refusal) as refused:
+        request_rules.requested_type(name)
+    assert (refused.value.status_code, refused.value.code) == (400, "UNKNOWN_RESOURCE_TYPE")
+    details = refused.value.body["details"]
+    assert details["known"] == list(quota_types())
+    assert details["suggestions"][:1] == near
+
+
+@given(limit=st.integers())
+def test_a_limit_is_zero_to_two_to_the_power_of_53(limit: int) -> None:
+    if 0 <= limit <= 2**53:
+        assert request_rules.requested_limit(limit) == limit
+    else:
+        with pytest.raises(Refusal, match="limit must be"):
+            request_rules.requested_limit(limit)
+
+
+@pytest.mark.parametrize("limit", [-1, 2**53 + 1, 10**400])
+def test_the_edges_of_a_limit(limit: int) -> None:
+    with pytest.raises(Refusal) as refused:
+        request_rules.requested_limit(limit)
+    assert refused.value.body["details"] == {"member": "limit", "reason": "range", "min": 0, "max": 2**53}
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t\n", "\u3000", "\u2003\u2003"])
+def test_a_blank_reason_is_none(text: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        request_rules.reason(text)
+    assert refused.value.body["details"] == {"member": "reason", "reason": "blank"}
+
+
+def test_a_reason_has_500_characters_after_trimming_and_composing() -> None:
+    assert request_rules.reason("  " + "e\u0301" * REASON_MAX + " ") == "é" * REASON_MAX
+    with pytest.raises(Refusal) as refused:
+        request_rules.reason("é" * (REASON_MAX + 1))
+    assert refused.value.body["details"] == {"member": "reason", "reason": "too_long", "max": 500}
+
+
+@pytest.mark.parametrize("character", ["\0", "\x1b", "\r", "\u202e", "\u200b", "\ufdd0", "\U000e0001"])
+def test_a_reason_moves_no_terminal(character: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        request_rules.reason(f"launch{character}now")
+    assert refused.value.body["details"] == {"member": "reason", "reason": "character"}
+
+
+@given(text=st.text())
+def test_a_reason_that_is_taken_is_taken_as_it_is_kept(text: str) -> None:
+    try:
+        kept = request_rules.reason(text)
+    except Refusal:
+        return
+    assert request_rules.reason(kept) == kept
+    assert 1 <= len(kept) <= REASON_MAX
+
+
+# What is counted
+
+
+def test_one_word_of_a_kind_says_that_it_is_still_being_made() -> None:
+    """A quota without such a word counts what is made at once."""
+    at_once = {name for name, quota in quota_types().items() if kinds()[quota.kind].creating is None}
+    assert "registry_storage" in at_once
+    assert not at_once & {"instance", "vcpu", "ram", "volume", "load_balancer"}
+
+
+def test_the_compute_service_has_a_name_for_each_of_its_own_types() -> None:
+    assert set(rules.OF_COMPUTE.values()) <= set(quota_types())
+    assert set(rules.OF_COMPUTE.values()) >= rules.IMAGES
+
+
+def test_two_types_never_count_the_same() -> None:
+    counted: list[tuple[str, str | None]] = [_counting(quota) for quota in quota_types().values()]
+    assert len(set(counted)) == len(counted)
+
+
+def _counting(quota: QuotaType) -> tuple[str, str | None]:
+    return quota.kind, quota.attribute
