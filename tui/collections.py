@@ -6,6 +6,7 @@ former tenant has nowhere to appear. Lists looked at lately are kept, so that co
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 KEPT = 60
 """Lists remembered besides those being read."""
+RUNS = "apply runs"
+"""The list of a tenant's last applies of default tags."""
 REST_SECONDS = 0.12
 """How long the cursor rests on a record before what belongs to it is read."""
 
@@ -156,6 +159,25 @@ async def _sessions(client: "Client", _tenant: str, _subject: str) -> AsyncItera
     yield [session.wire() for session in await client.sessions.active()]
 
 
+async def _default_tags(client: "Client", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    found = await client.default_tags.get(tenant)
+    yield [{"id": tenant, "tags": found.tags, "version": found.version}]
+
+
+async def _apply_preview(client: "Client", tenant: str, tags: str) -> AsyncIterator[Sequence[Record]]:
+    """What an apply would do; the subject is a set that is not stored, as JSON, or nothing."""
+    found = await client.default_tags.preview(tenant, json.loads(tags) if tags else None)
+    yield [found.wire()]
+
+
+async def _runs(client: "Client", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [run.wire() for run in await client.default_tags.runs(tenant)]
+
+
+async def _operation(client: "Client", tenant: str, run: str) -> AsyncIterator[Sequence[Record]]:
+    yield [(await client.operations.get(tenant, run)).wire()]
+
+
 def _pair(subject: str) -> tuple[str, str]:
     kind, _, identifier = subject.partition(":")
     return kind, identifier
@@ -176,6 +198,11 @@ READ: Mapping[str, Read] = {
     "own keys": _own_keys,
     "grantable": _grantable,
     "sessions": _sessions,
+    "default tags": _default_tags,
+    "tag versions": lambda client, tenant, _: _paged(client.default_tags.history(tenant)),
+    "apply preview": _apply_preview,
+    RUNS: _runs,
+    "operation": _operation,
 }
 """How each list is read, in pages: client, tenant id and subject."""
 

@@ -1,6 +1,7 @@
 """What the header says of a workspace, in words and signs."""
 
 from client.records import Record
+from tui.apply_words import is_undo
 from tui.contexts import credential_words
 from tui.widgets.header import Facts
 from tui.workspace import Workspace
@@ -12,7 +13,6 @@ def facts(workspace: Workspace) -> Facts:
     credential = (workspace.me or {}).get("credential", {})
     how = credential_words(str(credential["kind"])) if credential else ""
     link = workspace.link
-    running = len(workspace.running)
     words, tone = {
         "opening": ("○ connecting", "$text-muted"),
         "up": (f"● connected {link.latency}".rstrip(), "$text-muted"),
@@ -37,12 +37,24 @@ def facts(workspace: Workspace) -> Facts:
         read_only=bool(workspace.read_only),
         link=words,
         link_tone=tone,
-        running=f"◐ {running} running" if running else "",
+        running=_running(workspace),
     )
 
 
 HINT = "A platform of your own · ? for help"
 """The one line of the first run; it gives way with the next start."""
+
+
+def _running(workspace: Workspace) -> str:
+    """What goes on, wherever one is: how far an apply is, or how many operations there are."""
+    applies = workspace.applies.running
+    number = len(workspace.running) + len(applies)
+    if number != 1 or not applies:
+        return f"◐ {number} running" if number else ""
+    tenant_id, run = applies[0]
+    verb = "undoing" if is_undo(run.operation) else "applying"
+    elsewhere = f" in {workspace.name_of(tenant_id)}" if tenant_id != workspace.tenant_id else ""
+    return f"◐ {verb} {run.operation.get('progress') or 0:.0f}%{elsewhere}"
 
 
 def _source(workspace: Workspace) -> str:

@@ -16,6 +16,10 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 """What makes a coroutine when its turn comes: one that is ended before would be a coroutine nobody ever awaited."""
 
 
+PROGRESS = "operation.progress"
+"""The signal of an operation that moved: who watches that one reads it, and nothing else is another by it."""
+
+
 class Spawn(Protocol):
     """Runs work in the background in place of the one of the same name; None only ends that one."""
 
@@ -51,8 +55,8 @@ class Following:
     async def _follow(self, tenant_id: str) -> None:
         client = await self._client()
         try:
-            async for _ in client.events(tenant_id):
-                if not self._due:
+            async for signal in client.events(tenant_id):
+                if signal.type != PROGRESS and not self._due:
                     self._due = True
                     self._spawn("reload", self._reload)
         except FrostError as error:

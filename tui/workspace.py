@@ -1,9 +1,9 @@
 """The one place that knows where one works: context, tenant, identity, and what is loaded, stale or failing.
 
 The only holder of the client. It has no screen in it: what changes is told by topic (`link`, `identity`,
-`tenants`, `tenant`, `operations`, `context`, `contexts`, `refresh` when everything is to be read anew, and the names of
-the lists in tui/collections.py) to one listener, and what runs in the background is handed to `spawn`, which keeps one
-task for each name and puts failures where they are shown.
+`tenants`, `tenant`, `operations`, `applies`, `context`, `contexts`, `refresh` when everything is to be read anew, and
+the names of the lists in tui/collections.py) to one listener, and what runs in the background is handed to `spawn`,
+which keeps one task for each name and puts failures where they are shown.
 """
 
 import asyncio
@@ -17,8 +17,9 @@ from client import clock
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.records import Record
 from client.waiting import FINAL, REREAD_SECONDS
-from tui import contexts
-from tui.collections import Collections
+from tui import apply_words, contexts
+from tui.applies import Applies
+from tui.collections import RUNS, Collections
 from tui.following import Following, Spawn
 from tui.link import Link
 from tui.state import RECENT, State, remembered
@@ -65,8 +66,12 @@ class Workspace:
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
         self._following = Following(self.client, spawn, self.refresh, self._follow_failed)
-        self.collections = Collections(self._ask_for_list, spawn, changed)
+        self.collections = Collections(self._ask_for_list, spawn, self._list_changed)
         """The lists of the tenants: groups, policies and what belongs to them."""
+        self.applies = Applies(
+            self.client, self.ask, spawn, lambda: changed("applies"), self._apply_ended, self._apply_refused
+        )
+        """The applies of default tags that go on."""
         self._caller: Caller | None = None
         self._first_run = not state.hinted
         state.hinted = True
@@ -75,6 +80,7 @@ class Workspace:
     def _enter(self, connection: "Connection") -> None:
         """Stand in a context: nothing of another one is left, what is remembered of this one is shown."""
         self.collections.drop()
+        self.applies.stop()
         self._stay = object()
         self.connection = connection
         self.context = connection.context.name
@@ -150,6 +156,10 @@ class Workspace:
         """A loaded tenant by its id."""
         return next((tenant for tenant in self.tenants if tenant["id"] == tenant_id), None)
 
+    def name_of(self, tenant_id: str) -> str:
+        """The name of a tenant; its id where it is not among those loaded."""
+        return str((self.find(tenant_id) or {}).get("displayName", tenant_id))
+
     @property
     def running(self) -> list[dict[str, Any]]:
         """Operations that are not over."""
@@ -195,7 +205,8 @@ class Workspace:
             self.link.refused(error.message)
             self._following.stop()
             # Nothing asks by itself any more: each refusal would put the question to sign in again.
-            for name in ("retry", "poll", "load", *(f"watch {tenant}" for tenant in self.operations)):
+            watching = (f"watch {tenant}" for tenant in self.operations)
+            for name in ("retry", "poll", "load", *watching, *self.applies.tasks):
                 self._spawn(name, None)
         elif self.link.state != "up":
             self.link.answered(None)
@@ -267,6 +278,7 @@ class Workspace:
         for tenant in self.operations:
             self._spawn(f"watch {tenant}", None)
         self.collections.drop()
+        self.applies.stop()
         self.operations.clear()
         self.tenants = []
         self._memory.recent.clear()
@@ -287,6 +299,9 @@ class Workspace:
         self._memory.who = self.who
         self._changed("identity")
         self._watch_all()
+        self.applies.again()
+        if self.tenant_id:
+            self.collections.read(RUNS, self.tenant_id, quiet=True)
 
     def _take_tenants(self, tenants: list[dict[str, Any]]) -> None:
         self.tenants, self.tenants_state, self.tenants_error = tenants, "fresh", ""
@@ -316,8 +331,24 @@ class Workspace:
             if tenant.get("status") == "provisioning" and operation_id and not open_already:
                 self._spawn(f"watch {tenant['id']}", partial(self._watch, str(tenant["id"]), str(operation_id)))
 
+    def _list_changed(self, name: str) -> None:
+        """An apply may be among the runs that somebody else began, or that was begun before this program."""
+        if name == RUNS and (rows := self.collections.rows(RUNS, self.tenant_id)).state == "fresh":
+            self.applies.noticed(self.tenant_id, rows.records)
+        self._changed(name)
+
+    def _apply_ended(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
+        words, wrong = apply_words.end_words(operation, self.name_of(tenant_id))
+        self._notice(words, "error" if wrong else "information")
+        self._changed("applies")
+        self.refresh()
+
+    def _apply_refused(self, tenant_id: str, error: FrostError) -> None:
+        why = f"{self.name_of(tenant_id)}: your apply could not begin after the other one: {error.message}"
+        self._notice(f"{why}\n{error.hint}" if error.hint else why, "error")
+
     def _tell_end(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
-        name = (self.find(tenant_id) or {}).get("displayName", tenant_id)
+        name = self.name_of(tenant_id)
         if operation.get("status") == "failed":
             self._notice(f"{name} could not be provisioned: {operation.get('error') or 'no reason given'}", "error")
         else:
