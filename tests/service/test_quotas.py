@@ -1,0 +1,309 @@
+"""What a tenant and an organization may have and what they use of it. checklist Q"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from sqlalchemy import func, select
+
+from service.db.engine import Database
+from service.db.tables import resources
+from service.world.quotas import defaults, quota_types
+from tests.service.access import code
+from tests.service.account import Key
+from tests.service.conftest import KINDS
+from tests.service.quotas import Quotas
+from tests.service.running import (
+    AURORA,
+    BOREALIS,
+    BOREALIS_OWNER,
+    DATA_LAKE,
+    MEMBER,
+    NEWSROOM,
+    NOBODY,
+    OUTSIDER,
+    OWNER,
+    SANDBOX,
+    STAGING,
+    VIEWER,
+    WEB_SHOP,
+    Running,
+)
+
+READS = ("quotas-report", "quotas", "quotas/usage", "quota-requests")
+
+
+def reads(tenant: str) -> list[str]:
+    return [f"/api/v1/tenants/{tenant}/{path}" for path in READS]
+
+
+# Reports of a tenant, on the world as it is
+
+
+def test_every_type_has_its_limit_its_use_and_what_may_be_asked(demo: Running, demo_database: Database) -> None:
+    """Q01, Q02, Q05, Q08; the images come from the compute service's own two reads (platform-facts: Quotas)."""
+    report = Quotas(demo).report()
+    assert list(report) == [name for name in quota_types() if name not in ("image", "image_storage")]
+    with demo_database.read() as connection:
+        here = (resources.c.tenant_id == WEB_SHOP, resources.c.kind == "instance")
+        instances = connection.scalar(select(func.count()).select_from(resources).where(*here))
+        making = connection.scalar(
+            select(func.count()).select_from(resources).where(*here, resources.c.state == "building")
+        )
+    assert report["instance"] == {
+        "resourceType": "instance",
+        "title": "Instances",
+        "used": instances,
+        "creating": making,
+        "limit": 60,
+        "unit": "count",
+        "requestable": 110,
+    }
+    assert {name: entry["unit"] for name, entry in report.items() if entry["unit"] != "count"} == {
+        "ram": "mb",
+        "volume_storage": "gb",
+        "bucket_storage": "gb",
+        "database_storage": "gb",
+        "registry_storage": "gb",
+    }
+
+
+def test_a_use_that_cannot_be_counted_is_null_and_its_limit_is_told(demo: Running) -> None:
+    """Q03"""
+    entry = Quotas(demo).report()["registry_storage"]
+    assert (entry["used"], entry["creating"], entry["limit"]) == (None, None, 200)
+    assert Quotas(demo, tenant=STAGING).report()["registry_storage"]["used"] is not None
+
+
+def test_a_use_above_the_limit_is_told_as_it_is(demo: Running) -> None:
+    """Q17"""
+    entry = Quotas(demo, tenant=DATA_LAKE).report()["bucket_storage"]
+    assert entry["used"] > entry["limit"] == 25_000
+
+
+def test_no_allowance_is_a_limit_of_nothing(demo: Running) -> None:
+    """Q09"""
+    report = Quotas(demo, BOREALIS_OWNER, NEWSROOM, BOREALIS).report()
+    assert (report["kubernetes_cluster"]["limit"], report["gpu"]["limit"]) == (0, 0)
+
+
+def test_the_compute_service_tells_of_images_too(demo: Running) -> None:
+    """Q10"""
+    quotas = Quotas(demo)
+    limits = quotas.get(f"/api/v1/tenants/{WEB_SHOP}/quotas")
+    usage = quotas.get(f"/api/v1/tenants/{WEB_SHOP}/quotas/usage")
+    report = quotas.report()
+    assert set(limits) == set(usage)
+    assert (limits["images"], limits["imageStorageGb"]) == (10, 200)
+    assert (usage["images"], usage["imageStorageGb"]) == (3, 20)
+    for name, resource_type in (("instances", "instance"), ("vcpus", "vcpu"), ("ramMb", "ram"), ("volumes", "volume")):
+        assert (limits[name], usage[name]) == (report[resource_type]["limit"], report[resource_type]["used"])
+
+
+def test_a_tenant_still_being_set_up_has_the_defaults_it_is_about_to_get(demo: Running) -> None:
+    """Q12, T07"""
+    report = Quotas(demo, tenant=SANDBOX).report()
+    assert all(entry["limit"] == defaults()[name] for name, entry in report.items())
+    assert all(entry["used"] == 0 for entry in report.values())
+
+
+# Reports of an organization
+
+
+def test_an_organization_has_allocated_what_its_tenants_may_have_together(demo: Running) -> None:
+    """Q11, Q12"""
+    report = Quotas(demo).organization_report()
+    assert list(report) == list(quota_types())
+    by_tenant = {tenant: Quotas(demo, tenant=tenant).report() for tenant in (WEB_SHOP, DATA_LAKE, STAGING, SANDBOX)}
+    for name, entry in report.items():
+        assert entry["allocated"] == sum(share["limit"] for share in entry["tenants"])
+        if name in ("image", "image_storage"):
+            # Nobody requests these: the organization has what its tenants were given.
+            assert entry["limit"] == entry["allocated"]
+            continue
+        for share in entry["tenants"]:
+            assert share["limit"] == by_tenant[share["tenantId"]][name]["limit"]
+            assert share["used"] == by_tenant[share["tenantId"]][name]["used"]
+        left = max(0, entry["limit"] - entry["allocated"])
+        for tenant in by_tenant.values():
+            assert tenant[name]["requestable"] == tenant[name]["limit"] + left
+    assert {share["tenantId"] for share in report["vcpu"]["tenants"]} == set(by_tenant)
+
+
+def test_what_one_tenant_uses_unknown_makes_the_sum_unknown(demo: Running) -> None:
+    """Q13"""
+    report = Quotas(demo).organization_report()
+    assert {name for name, entry in report.items() if entry["used"] is None} == {"registry_storage"}
+    assert report["instance"]["used"] == sum(share["used"] for share in report["instance"]["tenants"])
+
+
+def test_a_tenant_one_may_not_enter_counts_without_name_and_use(demo: Running) -> None:
+    """Q12: a member who may enter three of four tenants"""
+    owners, members = Quotas(demo).organization_report(), Quotas(demo, MEMBER).organization_report()
+    for name, entry in members.items():
+        assert (entry["allocated"], entry["used"]) == (owners[name]["allocated"], owners[name]["used"])
+        shares = {share["tenantId"]: share for share in entry["tenants"]}
+        hidden = shares.pop(DATA_LAKE)
+        assert (hidden["displayName"], hidden["used"]) == (None, None)
+        assert all(share["displayName"] for share in shares.values())
+        assert "Data Lake" not in str(entry)
+
+
+# Who may read
+
+
+def test_any_key_reads_the_quotas_of_its_tenant_and_of_no_other(demo: Running) -> None:
+    """Q15"""
+    for name in ("tenant-reader", "quota-bot", "viewer-dashboard"):
+        assert {demo.get(path, key=name).status for path in reads(WEB_SHOP)} == {200}, name
+        for other in (STAGING, NEWSROOM, NOBODY):
+            refused = [demo.get(path, key=name) for path in reads(other)]
+            assert {code(answer) for answer in refused} == {(403, "TENANT_ACCESS_DENIED")}, name
+
+
+def test_no_key_reads_those_of_the_organization(demo: Running) -> None:
+    """Q14"""
+    for path in (f"/api/v1/organizations/{AURORA}/quotas-report", f"/api/v1/organizations/{AURORA}/quota-requests"):
+        for name in ("quota-bot", "tenant-writer", "deploy-pipeline"):
+            assert code(demo.get(path, key=name)) == (403, "SESSION_REQUIRED")
+
+
+def test_every_member_reads_and_nobody_else(demo: Running) -> None:
+    organization = [f"/api/v1/organizations/{AURORA}/{name}" for name in ("quotas-report", "quota-requests")]
+    for person in (OWNER, MEMBER, VIEWER):
+        assert {demo.get(path, as_=person).status for path in (*reads(WEB_SHOP), *organization)} == {200}
+    for person in (BOREALIS_OWNER, OUTSIDER):
+        assert {code(demo.get(path, as_=person)) for path in reads(WEB_SHOP)} == {(403, "TENANT_ACCESS_DENIED")}
+        assert {code(demo.get(path, as_=person)) for path in organization} == {(403, "PERMISSION_DENIED")}
+    assert {code(demo.get(path, as_=MEMBER)) for path in reads(DATA_LAKE)} == {(403, "TENANT_ACCESS_DENIED")}
+
+
+def test_the_list_of_a_tenant_and_its_report_count_alike(demo: Running) -> None:
+    """One place counts: what is nearest to its limit in the list is what the report says of it."""
+    listed = demo.get("/api/v1/tenants?include=usage", as_=OWNER).json()["tenants"]
+    for tenant in listed:
+        tightest = tenant["tightestQuota"]
+        if tightest is not None and tightest["resourceType"] not in ("image", "image_storage"):
+            report = Quotas(demo, tenant=tenant["id"], organization=tenant["organizationId"]).report()
+            entry = report[tightest["resourceType"]]
+            assert tightest == {name: entry[name] for name in ("resourceType", "used", "limit", "unit")}
+
+
+# What is made counts at once
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+@pytest.fixture
+def sandbox(platform: Running) -> Quotas:
+    """A tenant without resources, at the platform's defaults."""
+    quotas = Quotas(platform, tenant=SANDBOX)
+    quotas.forget()
+    return quotas
+
+
+def test_what_is_being_created_is_in_use_already(sandbox: Quotas) -> None:
+    sandbox.put("instance", "running", "running", "building", vcpu=3, ram=2048)
+    report = sandbox.report()
+    assert (report["instance"]["used"], report["instance"]["creating"]) == (3, 1)
+    assert (report["vcpu"]["used"], report["vcpu"]["creating"]) == (9, 3)
+    assert (report["ram"]["used"], report["ram"]["creating"]) == (6144, 2048)
+    sandbox.put("public_ip", "allocating", "available")
+    sandbox.put("bucket", "active", sizeGb=7)
+    report = sandbox.report()
+    assert (report["public_ip"]["used"], report["public_ip"]["creating"]) == (2, 1)
+    assert (report["bucket_storage"]["used"], report["bucket_storage"]["creating"]) == (7, 0)
+
+
+def test_a_resource_is_made_as_large_as_it_is_asked_for_and_else_of_a_plain_size(sandbox: Quotas) -> None:
+    assert sandbox.create("instance", vcpu=2, ram=4096).json()["attributes"] == {"vcpu": 2, "ram": 4096, "gpu": 0}
+    assert sandbox.create("instance").json()["attributes"] == {"vcpu": 1, "ram": 1024, "gpu": 0}
+    assert sandbox.create("volume", sizeGb=50).json()["attributes"] == {"sizeGb": 50}
+    assert sandbox.create("security_group").json()["attributes"] == {}
+    report = sandbox.report()
+    used = {name: report[name]["used"] for name in ("instance", "vcpu", "ram", "volume", "volume_storage", "gpu")}
+    assert used == {"instance": 2, "vcpu": 3, "ram": 5120, "volume": 1, "volume_storage": 50, "gpu": 0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "member"),
+    [
+        ("volume", {"vcpu": 1}, "attributes"),
+        ("vpc", {"sizeGb": 1}, "attributes"),
+        ("volume", {"sizeGb": -1}, "attributes.sizeGb"),
+        ("volume", {"sizeGb": 2**53 + 1}, "attributes.sizeGb"),
+        ("volume", {"sizeGb": True}, "attributes.sizeGb"),
+        ("volume", {"sizeGb": 1.0}, "attributes.sizeGb"),
+        ("volume", {"sizeGb": "10"}, "attributes.sizeGb"),
+        ("volume", {"sizeGb": None}, "attributes.sizeGb"),
+    ],
+)
+def test_an_attribute_is_one_that_is_counted_and_a_whole_number(
+    sandbox: Quotas, kind: str, attributes: dict[str, object], member: str
+) -> None:
+    refused = sandbox.create(kind, **attributes)
+    assert code(refused) == (400, "INVALID_INPUT")
+    assert refused.json()["error"]["details"]["member"] == member
+
+
+def test_a_limit_holds_and_the_refusal_says_how_far_one_is(sandbox: Quotas) -> None:
+    sandbox.give("volume_storage", 100)
+    assert sandbox.create("volume", sizeGb=60).status == 201
+    refused = sandbox.create("volume", sizeGb=41)
+    assert code(refused) == (403, "QUOTA_EXCEEDED")
+    wanted = {"resourceType": "volume_storage", "limit": 100, "used": 60, "wanted": 41}
+    assert refused.json()["error"]["details"] == wanted
+    assert sandbox.create("volume", sizeGb=40).status == 201
+    assert code(sandbox.create("volume", sizeGb=2**53)) == (403, "QUOTA_EXCEEDED")
+    assert sandbox.create("volume", sizeGb=0).status == 201
+    assert sandbox.report()["volume_storage"]["used"] == 100
+
+
+def test_nothing_is_made_without_an_allowance(sandbox: Quotas) -> None:
+    """Q09: none of the kind, and nothing with what there is no allowance for"""
+    refused = sandbox.create("image")
+    assert code(refused) == (403, "QUOTA_EXCEEDED")
+    assert refused.json()["error"]["message"] == "this tenant has no allowance for Custom images"
+    assert code(sandbox.create("instance", gpu=1)) == (403, "QUOTA_EXCEEDED")
+    assert sandbox.report()["instance"]["used"] == 0
+
+
+def test_where_the_use_is_unknown_the_limit_holds_and_the_count_stays_unsaid(platform: Running) -> None:
+    """Q04"""
+    web_shop = Quotas(platform)
+    web_shop.give("registry_storage", 1_000)
+    made = web_shop.create("container_registry", sizeGb=100)
+    assert made.status == 201
+    web_shop.give("registry_storage", 100)
+    refused = web_shop.create("container_registry", sizeGb=1)
+    assert code(refused) == (403, "QUOTA_EXCEEDED")
+    hidden = {"resourceType": "registry_storage", "limit": 100, "used": None, "wanted": 1}
+    assert refused.json()["error"]["details"] == hidden
+    assert web_shop.create("container_registry").status == 201
+    assert web_shop.report()["registry_storage"]["used"] is None
+
+
+def test_over_a_limit_nothing_more_is_made_and_what_there_is_can_be_removed(sandbox: Quotas) -> None:
+    """Q17"""
+    made = [sandbox.create("secret").json()["id"] for _ in range(3)]
+    sandbox.give("secret", 1)
+    assert (sandbox.report()["secret"]["used"], sandbox.report()["secret"]["limit"]) == (3, 1)
+    assert code(sandbox.create("secret")) == (403, "QUOTA_EXCEEDED")
+    path = f"/api/v1/tenants/{SANDBOX}/resources/secret"
+    for identifier in made:
+        assert sandbox.platform.ask("DELETE", f"{path}/{identifier}", as_=OWNER).status == 204
+    assert sandbox.create("secret").status == 201
+
+
+def test_who_may_not_create_learns_nothing_of_the_quota(sandbox: Quotas) -> None:
+    sandbox.give("instance", 0)
+    key = Key(sandbox.platform, "compute:read", tenant=SANDBOX)
+    body = {"name": "made-here", "region": "se-sto-1"}
+    path = f"/api/v1/tenants/{SANDBOX}/resources/instance"
+    assert code(key.use("POST", path, body)) == (403, "INSUFFICIENT_SCOPE")
+    refused = sandbox.platform.ask("POST", path, as_=VIEWER, body=body)
+    assert code(refused) == (403, "INSUFFICIENT_PERMISSIONS")
