@@ -1,0 +1,460 @@
+"""Other limits: asked for, decided at once or reviewed, and in force. checklist U"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from service.db.tables import audit_log, memberships, users
+from tests.service.access import Iam, allow, code, deny, details
+from tests.service.account import Key
+from tests.service.conftest import KINDS
+from tests.service.quotas import REVIEWS, Quotas
+from tests.service.running import (
+    ADMIN,
+    BOREALIS,
+    BOREALIS_OWNER,
+    MEMBER,
+    NEWSROOM,
+    NOBODY,
+    OUTSIDER,
+    OWNER,
+    REGIONAL,
+    SANDBOX,
+    STAGING,
+    VIEWER,
+    WEB_SHOP,
+    Running,
+)
+
+ONCE = {"Idempotency_Key": "the-same-request"}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+@pytest.fixture
+def sandbox(platform: Running) -> Quotas:
+    """A tenant without resources at the platform's defaults; nobody has asked for anything yet."""
+    quotas = Quotas(platform, tenant=SANDBOX)
+    quotas.forget()
+    return quotas
+
+
+def entries(quotas: Quotas, target: str) -> list[tuple[str, str, str, dict[str, Any]]]:
+    """What the audit log says of one thing: operation, who, outcome, details."""
+    columns = [audit_log.c[name] for name in ("operation", "actor_id", "outcome", "details")]
+    with quotas.database() as connection:
+        query = select(*columns).where(audit_log.c.target == target).order_by(audit_log.c.id)
+        return [tuple(row) for row in connection.execute(query)]
+
+
+# At once
+
+
+def test_a_raise_within_the_bound_is_in_force_at_once(sandbox: Quotas) -> None:
+    """U01, U03: the number is the new limit"""
+    made = sandbox.decided("vcpu", 81)
+    assert (made["status"], made["from"], made["limit"], made["unit"]) == ("approved", 80, 81, "count")
+    assert (made["scope"], made["tenantId"], made["reason"]) == ("tenant", SANDBOX, "launch")
+    assert (made["decidedBy"], made["decidedAt"]) == ("platform", made["createdAt"])
+    assert made["requestedBy"]["email"] == OWNER
+    assert sandbox.report()["vcpu"]["limit"] == 81
+    assert sandbox.history() == [made]
+
+
+def test_exactly_the_bound_is_given_and_one_more_refused(sandbox: Quotas) -> None:
+    """U09 to U11"""
+    bound = sandbox.report()["instance"]["requestable"]
+    refused = sandbox.ask("instance", bound + 1)
+    assert code(refused) == (409, "QUOTA_BOUND_EXCEEDED")
+    assert details(refused) == {"resourceType": "instance", "limit": bound + 1, "requestable": bound, "current": 20}
+    assert sandbox.history() == []
+    assert sandbox.decided("instance", bound)["status"] == "approved"
+    report = sandbox.report()["instance"]
+    assert (report["limit"], report["requestable"]) == (bound, bound)
+    assert sandbox.organization_report()["instance"]["allocated"] == 200
+
+
+def test_the_bound_moves_with_what_others_were_given(sandbox: Quotas) -> None:
+    """U11: the client's figure may be old"""
+    before = sandbox.report()["vpc"]["requestable"]
+    staging = Quotas(sandbox.platform, tenant=STAGING)
+    staging.give("vpc", 10)
+    try:
+        refused = sandbox.ask("vpc", before)
+        assert code(refused) == (409, "QUOTA_BOUND_EXCEEDED")
+        assert details(refused)["requestable"] == before - 2
+    finally:
+        staging.give("vpc", 8)
+    assert sandbox.decided("vpc", before)["status"] == "approved"
+
+
+def test_where_the_organization_has_nothing_left_a_tenant_keeps_what_it_has(sandbox: Quotas) -> None:
+    entry = sandbox.report()["message_broker"]
+    assert entry["requestable"] == entry["limit"] == 4
+    assert code(sandbox.ask("message_broker", 5)) == (409, "QUOTA_BOUND_EXCEEDED")
+    sandbox.give_organization("message_broker", 3)
+    assert sandbox.report()["message_broker"]["requestable"] == 4
+    assert sandbox.decided("message_broker", 2)["status"] == "approved"
+
+
+def test_lowering_is_in_force_at_once_down_to_what_is_in_use_and_being_created(sandbox: Quotas) -> None:
+    """U13, U15 to U17"""
+    sandbox.put("load_balancer", "active", "active", "active", "creating", "creating")
+    denied = sandbox.decided("load_balancer", 4)
+    assert (denied["status"], denied["details"]) == ("denied", {"used": 5, "creating": 2, "limit": 4})
+    assert denied["decision"] == "5 in use (2 being created): more than 4"
+    assert sandbox.report()["load_balancer"]["limit"] == 10
+    assert sandbox.decided("load_balancer", 5)["status"] == "approved"
+    assert code(sandbox.create("load_balancer")) == (403, "QUOTA_EXCEEDED")
+    assert sandbox.decided("database", 0)["status"] == "approved"
+    assert sandbox.report()["database"]["limit"] == 0
+    assert [one["status"] for one in sandbox.history()] == ["approved", "approved", "denied"]
+
+
+def test_lowering_memory_looks_at_what_is_in_use_of_it(sandbox: Quotas) -> None:
+    sandbox.put("instance", "running", "building", vcpu=1, ram=1000)
+    assert sandbox.decided("ram", 1999)["details"] == {"used": 2000, "creating": 1000, "limit": 1999}
+    assert sandbox.decided("ram", 2000)["status"] == "approved"
+
+
+def test_lowering_is_denied_while_the_use_is_unknown_and_raising_is_not(platform: Running) -> None:
+    """U17"""
+    web_shop = Quotas(platform)
+    denied = web_shop.decided("registry_storage", 150)
+    assert (denied["status"], denied["details"]) == ("denied", {"reason": "usage_unknown"})
+    assert "not known" in denied["decision"]
+    assert web_shop.decided("registry_storage", 300)["status"] == "approved"
+
+
+def test_the_limit_there_is_changes_nothing_and_is_not_kept(sandbox: Quotas) -> None:
+    """U18"""
+    for ask in (sandbox.ask, sandbox.ask_organization):
+        limit = 20 if ask == sandbox.ask else 200
+        answer = ask("instance", limit)
+        assert (answer.status, answer.headers["x-frost-changed"]) == (200, "false")
+        same = answer.json()["request"]
+        assert (same["status"], same["from"], same["limit"], same["id"]) == ("approved", limit, limit, "")
+    assert sandbox.history() == sandbox.organization_history() == []
+
+
+# What may be said
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        (-1, "range"),
+        (2**53 + 1, "range"),
+        (40.0, "int_type"),
+        (40.5, "int_type"),
+        (True, "int_type"),
+        ("40", "int_type"),
+        ("４０", "int_type"),
+        ("٤٠", "int_type"),
+        ("1_000", "int_type"),
+        (None, "int_type"),
+        ([40], "int_type"),
+    ],
+)
+def test_a_limit_is_a_plain_whole_number(sandbox: Quotas, limit: Any, reason: str) -> None:
+    """U06, U07; hostile E14"""
+    for ask in (sandbox.ask, sandbox.ask_organization):
+        refused = ask("vcpu", limit)
+        assert code(refused) == (400, "INVALID_INPUT")
+        assert (details(refused)["member"], details(refused)["reason"]) == ("limit", reason)
+    assert sandbox.report()["vcpu"]["limit"] == 80
+
+
+@pytest.mark.parametrize("number", ["1e3", "0x28", "+40", "1_000", "４０", "٤٠", "040", "40.0", "1" * 5000, "NaN"])
+def test_a_number_on_the_wire_is_written_in_plain_digits(sandbox: Quotas, number: str) -> None:
+    """hostile E04, E14: as JSON has it, byte by byte"""
+    body = f'{{"resourceType":"vcpu","reason":"launch","limit":{number}}}'.encode()
+    answer = Iam(sandbox.platform, tenant=SANDBOX).raw("POST", "/quota-requests", body)
+    assert code(answer) == (400, "INVALID_INPUT")
+
+
+@pytest.mark.parametrize(
+    ("reason", "problem"), [("", "blank"), (" \n", "blank"), ("x" * 501, "too_long"), ("a\x1b[2Jb", "character")]
+)
+def test_a_request_has_a_reason(sandbox: Quotas, reason: str, problem: str) -> None:
+    """U02"""
+    for ask in (sandbox.ask, sandbox.ask_organization):
+        refused = ask("vcpu", 90, reason)
+        assert code(refused) == (400, "INVALID_INPUT")
+        assert details(refused)["reason"] == problem
+    for missing in ({"resourceType": "vcpu", "limit": 90}, {"resourceType": "vcpu", "limit": 90, "reason": None}):
+        assert code(sandbox.send(sandbox.path, missing)) == (400, "INVALID_INPUT")
+    assert sandbox.history() == []
+
+
+def test_a_reason_is_text_and_comes_back_as_it_was_given(sandbox: Quotas) -> None:
+    """hostile B11"""
+    reason = "../../etc'; DROP TABLE quota_requests; -- [/x] {0} %00\nzweite Zeile 東京 🚀"
+    answer = sandbox.ask("vcpu", 90, reason)
+    assert answer.json()["request"]["reason"] == reason
+    assert sandbox.history()[0]["reason"] == reason
+
+
+def test_another_type_is_refused_with_those_there_are(sandbox: Quotas) -> None:
+    """U08: letter case must match"""
+    for ask in (sandbox.ask, sandbox.ask_organization):
+        refused = ask("VCPU", 90)
+        assert code(refused) == (400, "UNKNOWN_RESOURCE_TYPE")
+        assert details(refused)["suggestions"] == ["vcpu"]
+        assert {"instance", "vcpu", "ram", "image"} <= set(details(refused)["known"])
+
+
+@pytest.mark.parametrize("name", ["image", "image_storage"])
+def test_limits_of_images_are_not_requested(sandbox: Quotas, name: str) -> None:
+    """U12"""
+    for ask in (sandbox.ask, sandbox.ask_organization):
+        refused = ask(name, 5)
+        assert code(refused) == (400, "QUOTA_NOT_REQUESTABLE")
+        assert refused.json()["error"]["hint"] == "contact support"
+
+
+def test_a_body_has_three_members_and_no_other(sandbox: Quotas) -> None:
+    """hostile A20"""
+    body = {"resourceType": "vcpu", "limit": 90, "reason": "launch"}
+    for name, value in {
+        "tenantId": WEB_SHOP,
+        "organizationId": BOREALIS,
+        "status": "approved",
+        "role": "owner",
+    }.items():
+        for path in (sandbox.path, sandbox.organization_path):
+            refused = sandbox.send(path, body | {name: value})
+            assert code(refused) == (400, "INVALID_INPUT")
+            assert details(refused)["reason"] == "unknown_member"
+
+
+# Who may ask
+
+
+def test_admins_and_owners_ask_and_nobody_else(sandbox: Quotas) -> None:
+    """U26; hostile B09"""
+    assert sandbox.as_(ADMIN).decided("vcpu", 90)["requestedBy"]["email"] == ADMIN
+    for person in (MEMBER, VIEWER, REGIONAL):
+        assert code(sandbox.as_(person).ask("vcpu", 95)) == (403, "PERMISSION_DENIED")
+        assert code(sandbox.as_(person).ask_organization("vcpu", 900)) == (403, "PERMISSION_DENIED")
+    for person in (BOREALIS_OWNER, OUTSIDER):
+        assert code(sandbox.as_(person).ask("vcpu", 95)) == (403, "TENANT_ACCESS_DENIED")
+        assert code(sandbox.as_(person).ask_organization("vcpu", 900)) == (403, "PERMISSION_DENIED")
+    nobodys = Quotas(sandbox.platform, tenant=NOBODY, organization=NOBODY)
+    assert code(nobodys.ask("vcpu", 95)) == (403, "TENANT_ACCESS_DENIED")
+    assert code(nobodys.ask_organization("vcpu", 900)) == (403, "PERMISSION_DENIED")
+    assert sandbox.report()["vcpu"]["limit"] == 90
+
+
+def test_a_key_asks_with_its_one_scope_for_its_one_tenant(sandbox: Quotas) -> None:
+    """U20, U25"""
+    body = {"resourceType": "vcpu", "limit": 90, "reason": "autoscaling"}
+    for scopes in (["compute:write"], ["compute:*"], ["compute:read", "organizations:write"]):
+        refused = Key(sandbox.platform, *scopes, tenant=SANDBOX).use("POST", sandbox.path, body)
+        assert (code(refused), details(refused)) == ((403, "INSUFFICIENT_SCOPE"), {"scope": "quotas:write"})
+    for scope in ("quotas:write", "quotas:*"):
+        key = Key(sandbox.platform, scope, tenant=SANDBOX)
+        other = Quotas(sandbox.platform, tenant=STAGING)
+        assert code(key.use("POST", other.path, body)) == (403, "TENANT_ACCESS_DENIED")
+        assert code(key.use("POST", sandbox.organization_path, body)) == (403, "SESSION_REQUIRED")
+    made = Key(sandbox.platform, "quotas:write", tenant=SANDBOX).use("POST", sandbox.path, body)
+    assert made.status == 201
+    assert made.json()["request"]["requestedBy"]["email"] == OWNER
+
+
+def test_a_key_never_asks_for_what_its_maker_or_its_policies_do_not_give(sandbox: Quotas) -> None:
+    body = {"resourceType": "vcpu", "limit": 90, "reason": "autoscaling"}
+    admins = Key(sandbox.platform, "quotas:write", person=ADMIN, tenant=SANDBOX)
+    admin = select(users.c.id).where(users.c.email == ADMIN).scalar_subquery()
+    for role in ("member", "admin"):
+        with sandbox.database() as connection:
+            connection.execute(update(memberships).where(memberships.c.user_id == admin).values(role=role))
+        if role == "member":
+            assert code(admins.use("POST", sandbox.path, body)) == (403, "PERMISSION_DENIED")
+    iam = Iam(sandbox.platform, tenant=SANDBOX)
+    key = Key(sandbox.platform, "quotas:write", tenant=SANDBOX)
+    iam.attach(iam.policy("not this", allow("*"), deny("quotas:requests:*")), "api_key", key.id)
+    refused = key.use("POST", sandbox.path, body)
+    assert code(refused) == (403, "INSUFFICIENT_PERMISSIONS")
+    assert refused.json()["error"]["required_permission"] == "quotas:requests:create"
+    assert sandbox.history() == []
+
+
+# For the organization
+
+
+def test_an_organization_waits_for_review_and_then_has_room(sandbox: Quotas) -> None:
+    """U19, U23, U24"""
+    waiting = sandbox.as_(ADMIN).waiting("instance", 300)
+    assert (waiting["status"], waiting["from"], waiting["limit"], waiting["scope"]) == (
+        "pending",
+        200,
+        300,
+        "organization",
+    )
+    assert (waiting["tenantId"], waiting["decision"], waiting["decidedAt"], waiting["decidedBy"]) == (None,) * 4
+    assert sandbox.organization_report()["instance"]["limit"] == 200
+    before = sandbox.report()["instance"]["requestable"]
+    reviewed = sandbox.review(waiting["id"], "approve", note="Enjoy")
+    assert reviewed.status == 200
+    done = reviewed.json()["request"]
+    assert (done["status"], done["decision"], done["decidedBy"]) == ("approved", "Enjoy", "staff")
+    assert done["organizationName"] == "Aurora Labs"
+    assert sandbox.organization_report()["instance"]["limit"] == 300
+    assert sandbox.report()["instance"]["requestable"] == before + 100
+    assert sandbox.organization_history() == [{k: v for k, v in done.items() if k != "organizationName"}]
+    lower = sandbox.waiting("instance", 120)
+    sandbox.review(lower["id"], "approve")
+    entry = sandbox.organization_report()["instance"]
+    assert entry["limit"] < entry["allocated"]
+    assert sandbox.report()["instance"]["requestable"] == sandbox.report()["instance"]["limit"]
+
+
+def test_a_rejected_request_changes_nothing_and_the_next_may_come(sandbox: Quotas) -> None:
+    """U23"""
+    waiting = sandbox.waiting("gpu", 64)
+    rejected = sandbox.review(waiting["id"], "reject", note="None left this year.").json()["request"]
+    assert (rejected["status"], rejected["decision"]) == ("rejected", "None left this year.")
+    assert sandbox.organization_report()["gpu"]["limit"] == 8
+    assert sandbox.waiting("gpu", 16)["status"] == "pending"
+    assert [one["status"] for one in sandbox.organization_history()] == ["pending", "rejected"]
+
+
+def test_one_request_for_each_type_of_an_organization_waits(sandbox: Quotas) -> None:
+    """U21"""
+    waiting = sandbox.waiting("vcpu", 2000)
+    refused = sandbox.as_(ADMIN).ask_organization("vcpu", 3000)
+    assert code(refused) == (409, "QUOTA_REQUEST_PENDING")
+    assert details(refused) == {"requestId": waiting["id"], "limit": 2000}
+    assert sandbox.waiting("ram", 4_000_000)["status"] == "pending"
+    borealis = Quotas(sandbox.platform, BOREALIS_OWNER, NEWSROOM, BOREALIS)
+    assert borealis.waiting("vcpu", 2000)["status"] == "pending"
+    assert code(sandbox.ask("vcpu", 10**6)) == (409, "QUOTA_BOUND_EXCEEDED")
+    assert sandbox.decided("vcpu", 90)["status"] == "approved"
+
+
+def test_a_review_decides_once(sandbox: Quotas) -> None:
+    waiting = sandbox.waiting("vcpu", 2000)
+    assert sandbox.review(waiting["id"], "reject").json()["request"]["decision"] == "rejected"
+    again = sandbox.review(waiting["id"], "approve")
+    assert code(again) == (409, "QUOTA_REQUEST_DECIDED")
+    assert details(again) == {"status": "rejected", "decision": "rejected"}
+    assert sandbox.organization_report()["vcpu"]["limit"] == 800
+
+
+def test_a_review_needs_a_request_of_an_organization_and_one_of_two_words(sandbox: Quotas) -> None:
+    of_tenant = sandbox.decided("vcpu", 90)
+    for identifier in (NOBODY, "x", of_tenant["id"].upper(), of_tenant["id"]):
+        assert code(sandbox.review(identifier, "approve")) == (404, "NOT_FOUND")
+    waiting = sandbox.waiting("vcpu", 2000)
+    for body in ({"decision": "deny"}, {}, {"decision": "approve", "limit": 1}, {"decision": "approve", "note": " "}):
+        path = f"{REVIEWS}/{waiting['id']}/review"
+        assert code(sandbox.platform.ask("POST", path, body=body)) == (400, "INVALID_INPUT")
+    assert sandbox.organization_history()[0]["status"] == "pending"
+
+
+def test_the_staff_see_what_waits_of_every_organization(sandbox: Quotas) -> None:
+    borealis = Quotas(sandbox.platform, BOREALIS_OWNER, NEWSROOM, BOREALIS)
+    first, second = sandbox.waiting("vcpu", 2000), borealis.waiting("vcpu", 900)
+    sandbox.decided("vcpu", 90)
+
+    def listed(query: str = "") -> list[tuple[str, str]]:
+        answer = sandbox.platform.get(REVIEWS + query)
+        assert answer.status == 200, answer
+        return [(one["id"], one["organizationName"]) for one in answer.json()["requests"]]
+
+    both = [(second["id"], "Borealis Media"), (first["id"], "Aurora Labs")]
+    assert listed() == listed("?status=pending") == both
+    sandbox.review(first["id"], "approve")
+    assert (listed("?status=pending"), listed("?status=approved"), listed("?status=rejected")) == (
+        [both[0]],
+        [both[1]],
+        [],
+    )
+    assert code(sandbox.platform.get(REVIEWS + "?status=denied")) == (400, "INVALID_INPUT")
+
+
+# What is kept
+
+
+def test_the_history_is_newest_first_page_by_page_and_shows_people_what_waits(sandbox: Quotas) -> None:
+    numbers = list(range(81, 88))
+    for number in numbers:
+        sandbox.decided("vcpu", number)
+    waiting = sandbox.waiting("vcpu", 2000)
+    found, cursor = [], ""
+    while True:
+        page = sandbox.get(f"{sandbox.path}?limit=3{'&cursor=' + cursor if cursor else ''}")
+        found += [one["limit"] for one in page["requests"]]
+        cursor = page["nextCursor"]
+        if not cursor:
+            break
+        assert len(page["requests"]) == 3
+        elsewhere = Quotas(sandbox.platform, tenant=STAGING)
+        assert code(sandbox.platform.get(f"{elsewhere.path}?cursor={cursor}", as_=OWNER)) == (400, "INVALID_CURSOR")
+    assert found == [2000, *reversed(numbers)]
+    key = Key(sandbox.platform, "quotas:write", tenant=SANDBOX)
+    assert [one["limit"] for one in key.use("GET", sandbox.path).json()["requests"]] == list(reversed(numbers))
+    sandbox.review(waiting["id"], "approve")
+    assert [one["limit"] for one in sandbox.history()] == list(reversed(numbers))
+    assert Quotas(sandbox.platform, tenant=STAGING).history() == []
+
+
+def test_the_same_request_again_is_answered_with_the_first(sandbox: Quotas) -> None:
+    """hostile J05"""
+    first = sandbox.ask("vcpu", 90, **ONCE)
+    assert sandbox.decided("vcpu", 85)["status"] == "approved"
+    again = sandbox.ask("vcpu", 90, **ONCE)
+    assert (again.status, again.json()) == (first.status, first.json())
+    assert sandbox.report()["vcpu"]["limit"] == 85
+    assert len(sandbox.history()) == 2
+    refused = sandbox.ask("vcpu", 91, **ONCE)
+    assert code(refused) == (409, "IDEMPOTENCY_KEY_REUSED")
+    assert details(refused)["id"] == first.json()["request"]["id"]
+    waiting = sandbox.ask_organization("vcpu", 2000, **ONCE)
+    assert sandbox.ask_organization("vcpu", 2000, **ONCE).json() == waiting.json()
+    assert code(Quotas(sandbox.platform, tenant=STAGING).ask("vcpu", 90, **ONCE)) == (409, "IDEMPOTENCY_KEY_REUSED")
+
+
+def test_a_request_that_changed_nothing_under_a_key_may_change_something_when_it_comes_again(sandbox: Quotas) -> None:
+    again = {"Idempotency_Key": "nothing-to-change"}
+    assert sandbox.ask("vcpu", 80, **again).status == 200
+    sandbox.give("vcpu", 70)
+    assert sandbox.ask("vcpu", 80, **again).status == 201
+    assert sandbox.report()["vcpu"]["limit"] == 80
+
+
+def test_every_decision_is_in_the_audit_log_beside_it(sandbox: Quotas) -> None:
+    """hostile I02"""
+    sandbox.put("secret", "active", "active")
+    me = sandbox.get("/api/v1/me")["id"]
+    approved, denied = sandbox.decided("vcpu", 90), sandbox.decided("secret", 1)
+    waiting = sandbox.waiting("vcpu", 2000)
+    sandbox.review(waiting["id"], "approve")
+    change = {"resourceType": "vcpu", "from": 80, "to": 90, "status": "approved"}
+    assert entries(sandbox, f"quota_request:{approved['id']}") == [("quota_request.create", me, "done", change)]
+    kept = {"resourceType": "secret", "from": 200, "to": 1, "status": "denied"}
+    assert entries(sandbox, f"quota_request:{denied['id']}") == [("quota_request.create", me, "refused", kept)]
+    asked = {"resourceType": "vcpu", "from": 800, "to": 2000, "status": "pending"}
+    asking, review = entries(sandbox, f"quota_request:{waiting['id']}")
+    assert asking == ("quota_request.create_organization", me, "done", asked)
+    assert (review[0], review[2], review[3]) == ("quota_request.review", "done", asked | {"status": "approved"})
+    assert review[1].startswith("uid:")
+
+
+def test_a_refused_request_is_in_the_audit_log_too(sandbox: Quotas) -> None:
+    before = entries(sandbox, f"{sandbox.path}")
+    sandbox.as_(MEMBER).ask("vcpu", 95)
+    sandbox.ask("vcpu", 10**9)
+    found = entries(sandbox, f"{sandbox.path}")[len(before) :]
+    assert [(operation, outcome, why["code"]) for operation, _, outcome, why in found] == [
+        ("quota_request.create", "refused", "PERMISSION_DENIED"),
+        ("quota_request.create", "refused", "QUOTA_BOUND_EXCEEDED"),
+    ]
