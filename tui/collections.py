@@ -178,6 +178,24 @@ async def _operation(client: "Client", tenant: str, run: str) -> AsyncIterator[S
     yield [(await client.operations.get(tenant, run)).wire()]
 
 
+async def _quotas(client: "Client", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [quota.wire() for quota in await client.quotas.of_tenant(tenant)]
+
+
+async def _organization_quotas(client: "Client", _tenant: str, organization: str) -> AsyncIterator[Sequence[Record]]:
+    yield [quota.wire() for quota in await client.quotas.of_organization(organization)]
+
+
+async def _quota_requests(client: "Client", tenant: str, organization: str) -> AsyncIterator[Sequence[Record]]:
+    """A tenant's requests and, for people, all of its organization's, newest first."""
+    found = {one.id: one.wire() async for page in client.quotas.requests(tenant) for one in page}
+    if organization:
+        found |= {
+            one.id: one.wire() async for page in client.quotas.organization_requests(organization) for one in page
+        }
+    yield sorted(found.values(), key=lambda one: str(one.get("createdAt", "")), reverse=True)
+
+
 def _pair(subject: str) -> tuple[str, str]:
     kind, _, identifier = subject.partition(":")
     return kind, identifier
