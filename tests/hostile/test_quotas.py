@@ -1,0 +1,325 @@
+"""Limits raced for, flooded and asked for where they are not one's own. hostile B07, B09, D07, J07; checklist U22
+
+Every race is run on both databases; those of two processes on one PostgreSQL database.
+"""
+
+import http.client
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Barrier
+from typing import Any
+
+import pytest
+from sqlalchemy import func, insert, select
+
+from service.db.engine import Database
+from service.db.tables import quota_requests, resources
+from service.iam.principal_store import lock_tenant
+from service.quotas import store
+from service.tenants.store import lock_organization
+from tests.homes import Answer
+from tests.service.access import code
+from tests.service.account import Key
+from tests.service.conftest import KINDS
+from tests.service.quotas import Quotas, row
+from tests.service.running import (
+    ADMIN,
+    AURORA,
+    BOREALIS_OWNER,
+    NEWSROOM,
+    NOBODY,
+    OWNER,
+    SANDBOX,
+    STAGING,
+    WEB_SHOP,
+    Running,
+)
+from tests.service.test_account_races import MEANWHILE_SECONDS, NOW
+from tests.service.test_daemon import tcp_address
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        for person in (OWNER, ADMIN):
+            running.token(person)
+        yield running
+
+
+@pytest.fixture
+def sandbox(platform: Running) -> Quotas:
+    """A tenant without resources at the platform's defaults; nobody has asked for anything yet."""
+    quotas = Quotas(platform, tenant=SANDBOX)
+    quotas.forget()
+    return quotas
+
+
+def at_once(asks: Sequence[Callable[[], Answer]]) -> list[Answer]:
+    """All of them begun at the same instant."""
+    start = Barrier(len(asks))
+
+    def begin(ask: Callable[[], Answer]) -> Answer:
+        start.wait()
+        return ask()
+
+    with ThreadPoolExecutor(len(asks)) as threads:
+        return list(threads.map(begin, asks))
+
+
+def outcomes(answers: Iterable[Answer]) -> Counter[str]:
+    """How often each answer came: `201`, or the code of the refusal."""
+    return Counter(str(answer.status) if answer.status < 300 else code(answer)[1] for answer in answers)
+
+
+# Creations
+
+
+def test_of_twenty_creations_at_once_exactly_those_that_fit_go_through(sandbox: Quotas) -> None:
+    sandbox.give("secret", 10)
+    sandbox.put("secret", *["active"] * 7)
+    answers = at_once([lambda: sandbox.create("secret")] * 20)
+    assert outcomes(answers) == {"201": 3, "QUOTA_EXCEEDED": 17}
+    assert sandbox.report()["secret"]["used"] == 10
+
+
+def test_creations_at_once_share_what_is_left_of_a_sum(sandbox: Quotas) -> None:
+    sandbox.give("vcpu", 7)
+    answers = at_once([lambda: sandbox.create("instance", vcpu=2)] * 12)
+    assert outcomes(answers) == {"201": 3, "QUOTA_EXCEEDED": 9}
+    assert (sandbox.report()["vcpu"]["used"], sandbox.report()["instance"]["used"]) == (6, 3)
+
+
+def test_two_processes_count_together(cluster_pair: tuple[Running, Running]) -> None:
+    both = [Quotas(running, tenant=SANDBOX) for running in cluster_pair]
+    both[0].give("secret", 3)
+    for quotas in both:
+        quotas.platform.token(OWNER)
+    answers = at_once([partial(quotas.create, "secret") for quotas in both * 10])
+    assert outcomes(answers) == {"201": 3, "QUOTA_EXCEEDED": 17}
+
+
+def test_a_creation_waits_for_one_that_is_under_way_and_counts_it(sandbox: Quotas) -> None:
+    """One side is a transaction of this test, open until the other has had time to begin."""
+    sandbox.give("secret", 1)
+    with ThreadPoolExecutor(1) as thread:
+        with sandbox.database() as connection:
+            lock_tenant(connection, SANDBOX)
+            connection.execute(insert(resources).values(row(SANDBOX, "secret", "active", {}, NOW)))
+            late = thread.submit(sandbox.create, "secret")
+            time.sleep(MEANWHILE_SECONDS)
+        assert code(late.result()) == (403, "QUOTA_EXCEEDED")
+    assert sandbox.report()["secret"]["used"] == 1
+
+
+# Lowering
+
+
+def test_a_lowering_waits_for_a_creation_and_counts_it(sandbox: Quotas) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        with sandbox.database() as connection:
+            lock_tenant(connection, SANDBOX)
+            connection.execute(insert(resources).values(row(SANDBOX, "secret", "active", {}, NOW)))
+            late = thread.submit(sandbox.decided, "secret", 0)
+            time.sleep(MEANWHILE_SECONDS)
+        assert late.result()["details"] == {"used": 1, "creating": 0, "limit": 0}
+    assert sandbox.report()["secret"]["limit"] == 200
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_a_lowering_that_races_with_creations_never_ends_below_what_is_in_use(sandbox: Quotas, attempt: int) -> None:
+    """J07"""
+    sandbox.give("secret", 12)
+    sandbox.put("secret", *["active"] * 8)
+    creations: list[Callable[[], Answer]] = [lambda: sandbox.create("secret")] * 8
+    at_once([*creations[:attempt], lambda: sandbox.ask("secret", 9), *creations[attempt:]])
+    entry = sandbox.report()["secret"]
+    assert entry["used"] <= entry["limit"]
+    assert (entry["limit"], entry["used"]) in {(9, 9), (12, 12)}
+
+
+# Raises
+
+
+def allocated(quotas: Quotas, resource_type: str) -> tuple[int, int]:
+    """What an organization's tenants have together, and what it may have; from outside the process."""
+    opened = Database(quotas.platform.database_url)
+    with opened.read() as connection:
+        together = store.allocated(connection, AURORA)[resource_type]
+        limit = store.organization_limits(connection, AURORA)[resource_type]
+    opened.close()
+    assert limit is not None
+    return together, limit
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_raises_of_two_tenants_at_once_never_take_the_organization_over_its_limit(
+    sandbox: Quotas, attempt: int
+) -> None:
+    """J07: each fits alone"""
+    staging = Quotas(sandbox.platform, ADMIN, STAGING)
+    with_room, limit = allocated(sandbox, "dns_zone")
+    room = limit - with_room
+    both = [staging, sandbox] if attempt % 2 else [sandbox, staging]
+    try:
+        answers = at_once([partial(one.ask, "dns_zone", 20 + room) for one in both])
+        assert outcomes(answers) == {"201": 1, "QUOTA_BOUND_EXCEEDED": 1}
+        assert allocated(sandbox, "dns_zone") == (limit, limit)
+    finally:
+        staging.give("dns_zone", 20)
+
+
+def test_ten_raises_at_once_end_at_one_that_was_asked_for_and_within_the_bound(sandbox: Quotas) -> None:
+    """J07"""
+    bound = sandbox.report()["vcpu"]["requestable"]
+    asked = [bound - 5 + step for step in range(10)]
+    answers = at_once([partial(sandbox.ask, "vcpu", limit) for limit in asked])
+    given = [answer.json()["request"]["limit"] for answer in answers if answer.status == 201]
+    assert set(given) == {limit for limit in asked if limit <= bound}
+    assert sandbox.report()["vcpu"]["limit"] in given
+    together, limit = allocated(sandbox, "vcpu")
+    assert together <= limit
+
+
+def test_a_raise_waits_for_one_of_another_tenant_and_counts_it(sandbox: Quotas) -> None:
+    together, limit = allocated(sandbox, "dns_zone")
+    with ThreadPoolExecutor(1) as thread:
+        with sandbox.database() as connection:
+            lock_organization(connection, AURORA)
+            store.set_limit(connection, STAGING, "dns_zone", 20 + limit - together)
+            late = thread.submit(sandbox.ask, "dns_zone", 21)
+            time.sleep(MEANWHILE_SECONDS)
+        assert code(late.result()) == (409, "QUOTA_BOUND_EXCEEDED")
+    Quotas(sandbox.platform, tenant=STAGING).give("dns_zone", 20)
+
+
+# Requests of an organization
+
+
+def test_of_a_hundred_requests_at_once_one_waits_for_review(sandbox: Quotas) -> None:
+    """D07, U22"""
+    asks = [partial(sandbox.as_(person).ask_organization, "vcpu", 5000) for person in (OWNER, ADMIN) * 50]
+    answers = at_once(asks)
+    assert outcomes(answers) == {"201": 1, "QUOTA_REQUEST_PENDING": 99}
+    waiting = next(answer.json()["request"]["id"] for answer in answers if answer.status == 201)
+    named = {answer.json()["error"]["details"]["requestId"] for answer in answers if answer.status == 409}
+    assert named == {waiting}
+    with sandbox.database() as connection:
+        assert connection.scalar(select(func.count()).select_from(quota_requests)) == 1
+
+
+def test_two_processes_let_one_request_wait(cluster_pair: tuple[Running, Running]) -> None:
+    """U22"""
+    both = [Quotas(running) for running in cluster_pair]
+    for quotas in both:
+        quotas.platform.token(OWNER)
+    for resource_type in ("vcpu", "ram", "instance", "volume"):
+        answers = at_once([partial(quotas.ask_organization, resource_type, 9**9) for quotas in both])
+        assert outcomes(answers) == {"201": 1, "QUOTA_REQUEST_PENDING": 1}
+
+
+def test_the_database_itself_keeps_a_second_one_out(sandbox: Quotas) -> None:
+    """U22: whatever the program does"""
+    waiting = sandbox.waiting("vcpu", 5000)
+    with sandbox.database() as connection:
+        first = connection.execute(select(quota_requests).where(quota_requests.c.id == waiting["id"])).one()
+        again = insert(quota_requests).values(first._asdict() | {"id": NOBODY})
+        with pytest.raises(Exception, match=r"(?i)unique"), connection.begin_nested():
+            connection.execute(again)
+        decided = {"status": "rejected"}
+        connection.execute(insert(quota_requests).values(first._asdict() | {"id": NOBODY} | decided))
+
+
+def test_opposite_reviews_at_once_decide_once(sandbox: Quotas) -> None:
+    waiting = sandbox.waiting("vcpu", 5000)
+    words = ["approve", "reject"] * 5
+    answers = at_once([partial(sandbox.review, waiting["id"], word) for word in words])
+    assert outcomes(answers) == {"200": 1, "QUOTA_REQUEST_DECIDED": 9}
+    decided = sandbox.organization_history()[0]["status"]
+    assert sandbox.organization_report()["vcpu"]["limit"] == (5000 if decided == "approved" else 800)
+
+
+def test_the_same_request_ten_times_at_once_is_made_once(sandbox: Quotas) -> None:
+    """J05"""
+    answers = at_once([lambda: sandbox.ask("vcpu", 90, Idempotency_Key="ten-times-at-once")] * 10)
+    assert {answer.status for answer in answers} == {201}
+    assert len({answer.body for answer in answers}) == 1
+    assert len(sandbox.history()) == 1
+
+
+# Floods and wrong places
+
+
+def test_endless_requests_end_and_the_others_go_on(sandbox: Quotas) -> None:
+    """D07: of one tenant a hundred an hour are taken, denied or not"""
+    sandbox.put("secret", *["active"] * 5)
+    answers = [sandbox.ask("secret", 1) for _ in range(101)]
+    assert outcomes(answers) == {"201": 100, "QUOTA_REQUESTS_LIMITED": 1}
+    refused = answers[-1].json()["error"]
+    assert refused["details"]["cap"] == 100
+    assert 0 < refused["details"]["retryAfterSeconds"] <= 3600
+    assert answers[-1].headers["retry-after"] == str(refused["details"]["retryAfterSeconds"])
+    assert code(sandbox.ask("vcpu", 90)) == (429, "QUOTA_REQUESTS_LIMITED")
+    staging = Quotas(sandbox.platform, tenant=STAGING)
+    assert staging.decided("secret", 199)["status"] == "approved"
+    staging.give("secret", 200)
+    assert len(sandbox.history()) == 50
+
+
+def test_an_hour_later_there_is_room_for_requests_again(sandbox: Quotas) -> None:
+    sandbox.put("secret", "active")
+    for _ in range(100):
+        sandbox.ask("secret", 0)
+    with sandbox.database() as connection:
+        hour = 3_600_000_000
+        connection.exec_driver_sql(f"UPDATE quota_requests SET created_at = created_at - {hour}")
+    assert sandbox.decided("secret", 0)["status"] == "denied"
+
+
+def test_a_stranger_learns_nothing_by_asking(platform: Running) -> None:
+    """B09: a tenant of another organization, and one there is not, in the same words"""
+    stranger = Quotas(platform, BOREALIS_OWNER, WEB_SHOP, AURORA)
+    nobodys = Quotas(platform, BOREALIS_OWNER, NOBODY, NOBODY)
+    bodies: list[Any] = [{"resourceType": "vcpu", "limit": 1, "reason": "x"}, {"resourceType": "image"}, [], {"x": 1}]
+    for body in bodies:
+        for path, same in ((stranger.path, nobodys.path), (stranger.organization_path, nobodys.organization_path)):
+            one, other = stranger.send(path, body), stranger.send(same, body)
+            assert (one.status, one.body) == (other.status, other.body)
+            assert one.status == 403
+    assert Quotas(platform).report()["vcpu"]["limit"] == 200
+
+
+def test_path_header_and_body_that_disagree_are_refused(platform: Running) -> None:
+    """B07"""
+    key = Key(platform, "quotas:write")
+    body: dict[str, Any] = {"resourceType": "vcpu", "limit": 201, "reason": "x"}
+    here, there = Quotas(platform).path, Quotas(platform, tenant=STAGING).path
+    for path, header in ((there, None), (there, STAGING), (there, WEB_SHOP), (here, STAGING), (here, NEWSROOM)):
+        headers = {} if header is None else {"X-Tenant-Id": header}
+        assert code(key.use("POST", path, body, **headers)) == (403, "TENANT_ACCESS_DENIED")
+    assert code(key.use("POST", here, body | {"tenantId": STAGING})) == (400, "INVALID_INPUT")
+    assert Quotas(platform).report()["vcpu"]["limit"] == 200
+
+
+def test_the_review_of_staff_is_nowhere_on_the_network() -> None:
+    """Over TCP it does not exist, with any credential, though the same process answers on its socket"""
+    with Running(None, "demo", "--listen", "127.0.0.1:0") as platform:
+        waiting = Quotas(platform).waiting("vcpu", 5000)
+        host, port = tcp_address(platform)
+        person, key = {"Authorization": f"Bearer {platform.token(OWNER)}"}, {"X-API-Key": platform.key("quota-bot")}
+        nobody: dict[str, str] = {}
+        for headers in (nobody, person, key):
+            connection = http.client.HTTPConnection(host, port, timeout=10)
+            for method, path, content in (
+                ("GET", "/api/v1/platform/quota-requests", None),
+                ("POST", f"/api/v1/platform/quota-requests/{waiting['id']}/review", b'{"decision":"approve"}'),
+            ):
+                connection.request(method, path, content, {"Content-Type": "application/json", **headers})
+                answer = connection.getresponse()
+                assert (answer.status, json.loads(answer.read())["error"]["code"]) == (404, "PATH_NOT_ROUTED")
+            connection.close()
+        assert Quotas(platform).organization_history()[0]["status"] == "pending"
