@@ -89,8 +89,8 @@ def refusal(reply: Reply, path: str) -> FrostError:
         request_id=reply.request_id,
         details=details if isinstance(details, dict) else None,
         status=reply.status,
-        operation_id=_text(envelope.get("operationId")),
-        run_id=_text(envelope.get("runId")),
+        operation_id=_text(envelope.get("operationId") or body.get("operationId")),
+        run_id=_text(envelope.get("runId") or body.get("runId")),
         gone=reply.status == 404 and flat and bool(_text(body.get("code"))),
     )
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from client.core import Call, Request, path
+from client.pages import MOST, query
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from client.http import Http
     from client.models.operations import Operation
     from client.models.platform import PlatformStatus
@@ -35,10 +38,11 @@ def restore_account(email: str) -> Call:
     return Call(request, model="platform.RestoredAccount", needs=("id", "email"))
 
 
-def quota_requests(status: str | None = "pending") -> Call:
-    """Requests of organizations for other limits: those of one status, or all of them (None)."""
-    query = () if status is None else (("status", status),)
-    request = Request("GET", "/v1/platform/quota-requests", query, authenticated=False)
+def quota_request_page(status: str = "", *, limit: int | None = None, cursor: str = "") -> Call:
+    """A page of the organizations' requests for other limits, newest first; of one status, or all of them ("")."""
+    chosen = (("status", status),) if status else ()
+    asked = query(limit, cursor, *chosen)
+    request = Request("GET", "/v1/platform/quota-requests", asked, authenticated=False)
     return Call(request, "requests", "quotas.QuotaRequest")
 
 
@@ -64,9 +68,9 @@ class Platform:
         found: list[Operation] = await self._http.records(operations())
         return found
 
-    async def quota_requests(self, status: str | None = "pending") -> list[QuotaRequest]:
-        found: list[QuotaRequest] = await self._http.records(quota_requests(status))
-        return found
+    def quota_requests(self, status: str = "") -> AsyncIterator[list[QuotaRequest]]:
+        """The organizations' requests, of one status or all of them, newest first, page by page."""
+        return self._http.pages(lambda cursor: quota_request_page(status, limit=MOST, cursor=cursor))
 
     async def review_quota(self, request_id: str, *, approve: bool, note: str | None = None) -> QuotaRequest:
         found: QuotaRequest = (await self._http.record(review_quota(request_id, approve=approve, note=note))).request

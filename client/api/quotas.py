@@ -97,9 +97,10 @@ def request_organization(organization_id: str, resource_type: str, limit: int, r
     return _request(path("/v1/organizations/{}/quota-requests", organization_id), resource_type, limit, reason)
 
 
-def organization_requests(organization_id: str) -> Call:
-    """An organization's requests, newest first."""
-    return Call(Request("GET", path("/v1/organizations/{}/quota-requests", organization_id)), "requests", REQUEST)
+def organization_request_page(organization_id: str, *, limit: int | None = None, cursor: str = "") -> Call:
+    """A page of an organization's requests, newest first; for people only."""
+    route = path("/v1/organizations/{}/quota-requests", organization_id)
+    return Call(Request("GET", route, query(limit, cursor)), "requests", REQUEST)
 
 
 def _request(route: str, resource_type: str, limit: int, reason: str) -> Call:
@@ -146,6 +147,6 @@ class Quotas:
         found: QuotaRequest = (await self._http.record(call)).request
         return found
 
-    async def organization_requests(self, organization_id: str) -> builtins.list[QuotaRequest]:
-        found: builtins.list[QuotaRequest] = await self._http.records(organization_requests(organization_id))
-        return found
+    def organization_requests(self, organization_id: str) -> AsyncIterator[builtins.list[QuotaRequest]]:
+        """An organization's requests, newest first, page by page."""
+        return self._http.pages(lambda cursor: organization_request_page(organization_id, limit=MOST, cursor=cursor))

@@ -150,6 +150,7 @@ class Group(_Framed, click.Group):
 
     def __init__(self, name: str, lazy: Mapping[str, Lazy] | None = None, **kwargs: Any) -> None:
         super().__init__(name, invoke_without_command=True, callback=_command_needed, **kwargs)
+        self.does_something = False
         self.lazy = dict(lazy or {})
         self.aliases = {name: entry.aliases for name, entry in self.lazy.items()}
 
@@ -171,6 +172,28 @@ class Group(_Framed, click.Group):
             self.add_command(command)
             self.aliases[name] = aliases
             return command
+
+        return add
+
+    def alone(self, *params: click.Parameter, examples: Sequence[str] = ()) -> Callable[[Callable[..., None]], None]:
+        """Make a function what this word does when no command follows. Its docstring is the word's help.
+
+        Its flags are for the word alone: before a command they would be given to nobody, and are refused.
+        """
+
+        def add(function: Callable[..., None]) -> None:
+            def begin(**given: Any) -> None:
+                ctx = click.get_current_context()
+                if ctx.invoked_subcommand is None:
+                    function(ctx.obj, **given)
+                    return
+                for param in params:
+                    if given.get(param.name or "") not in (None, False):
+                        raise usage.refused(ctx, f"{param.opts[0]} stands behind {ctx.invoked_subcommand}")
+
+            self.callback, self.does_something = begin, True
+            self.params += params
+            self.help, self.examples = _text(function.__doc__ or ""), examples
 
         return add
 
@@ -213,7 +236,7 @@ class Group(_Framed, click.Group):
             formatter.write_text(f"{_OURS}: {_OURS_MEANS[0].lower()}{_OURS_MEANS[1:]}")
 
     def _usage(self, ctx: click.Context) -> list[str]:
-        return ["COMMAND", "[flags]"]
+        return ["[COMMAND]" if self.does_something else "COMMAND", "[flags]"]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

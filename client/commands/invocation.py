@@ -12,7 +12,7 @@ from client.text import safe
 if TYPE_CHECKING:
     from client.config import Config, Context, Selected
     from client.connection import Connection
-    from client.core import Call, Change, Exchanged, Link
+    from client.core import Call, Change, Exchanged, Link, OnReply, Versioned
     from client.errors import FrostError
     from client.oneshot import OneShot
     from client.tenancy import Selection
@@ -111,7 +111,12 @@ class Invocation:
             _load_http_without_ssl()
         from client.oneshot import OneShot
 
-        return OneShot(connection, on_reply=self._tell if self.flags.debug else None)
+        return OneShot(connection, on_reply=self.on_reply)
+
+    @property
+    def on_reply(self) -> "OnReply | None":
+        """What is to be called after every exchange: nothing without `--debug`."""
+        return self._tell if self.flags.debug else None
 
     def call(self, call: "Call") -> Any:
         """Send a request of the context in use; the answer's JSON document."""
@@ -148,6 +153,10 @@ class Invocation:
     def change_for_tenant(self, calls: Callable[[str], "Call"]) -> "Change":
         """Send a write about the selected tenant."""
         return self._about_tenant(lambda tenant_id: self.change(calls(tenant_id)))
+
+    def versioned_for_tenant(self, calls: Callable[[str], "Call"]) -> "Versioned":
+        """Ask for a record of the selected tenant, and for the version that a write is made from."""
+        return self._about_tenant(lambda tenant_id: self._driven(lambda driver: driver.versioned(calls(tenant_id))))
 
     def _about_tenant(self, ask: Callable[[str], Answer]) -> Answer:
         """When the tenant is out of reach, the hint says what chose it: it is never exchanged silently (checklist

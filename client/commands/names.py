@@ -104,6 +104,65 @@ def scope_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return _items(pairs, incomplete)
 
 
+def tag_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """The default tags there are, as `key=value`, also behind a comma."""
+    from client.api import default_tags
+
+    found = _asked(ctx, default_tags.get(_tenant(ctx)))["tags"]
+    before, comma, _ = incomplete.rpartition(",")
+    pairs = ((f"{before}{comma}{key}={value}", "as it is now") for key, value in sorted(found.items()))
+    return _items(pairs, incomplete)
+
+
+def apply_run_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Ids of the runs of an apply that can be taken back, with what they added."""
+    from client.api import default_tags
+    from client.records import time_text
+    from client.records_tags import tags_text
+
+    found = [one for one in _asked(ctx, default_tags.runs(_tenant(ctx)))["runs"] if one.get("undoable")]
+    pairs = ((one["runId"], f"{time_text(one.get('startedAt'))} {tags_text(one.get('appliedTags'))}") for one in found)
+    return _items(pairs, incomplete)
+
+
+def resource_types(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """The resource types whose limit can be requested, with use and limit."""
+    return _items(_types(ctx), incomplete)
+
+
+def planned_types(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """The same as the beginnings of `TYPE=N`."""
+    return _items(((f"{name}=", about) for name, about in _types(ctx)), incomplete)
+
+
+def review_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Ids of the quota requests that wait for the platform's staff."""
+    from client import local
+    from client.api import platform
+    from client.connection import Staff
+    from client.pages import MOST
+    from client.records_quotas import amount_text
+
+    run: Invocation = ctx.obj
+    staff = Staff(os.environ)
+    if not local.is_running(staff.endpoint):
+        return []
+    found = run.driver(staff).call(platform.quota_request_page("pending", limit=MOST))["requests"]
+    pairs = ((one["id"], f"{one['resourceType']} {amount_text(one['limit'], one.get('unit'))}") for one in found)
+    return _items(pairs, incomplete)
+
+
+def _types(ctx: click.Context) -> list[tuple[str, str]]:
+    from client.api import quotas
+    from client.records import quantity
+
+    found = quotas.quotas_of(_asked(ctx, quotas.report(_tenant(ctx))))
+    return [
+        (one["resourceType"], f"{quantity(one['used'], one['unit'])} of {quantity(one['limit'], one['unit'])}")
+        for one in found
+    ]
+
+
 def _ids_of(ctx: click.Context, kind: str, incomplete: str) -> "list[CompletionItem[str]]":
     return _items(ids_and_names(lambda call: _asked(ctx, call), lambda: _tenant(ctx), kind), incomplete)
 

@@ -19,6 +19,7 @@ from client.text import safe
 _ACCENT = "\x1b[36m"
 OUTPUT_FAILED = "OUTPUT_FAILED"
 _PLAIN = "\x1b[39m"
+_ECHO = 4
 _EXPLAINED = {
     "AMBIGUOUS_NAME": "client.tenancy:ambiguous_lines",
     "INVALID_POLICY_DOCUMENT": "client.commands.refusals:problem_lines",
@@ -44,6 +45,7 @@ class Output:
     def __init__(self, format: str = "table", *, quiet: bool = False, no_color: bool = False) -> None:
         self.format = format
         self.quiet = quiet
+        self._progress_cells = 0
         self._no_color = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
     @property
@@ -149,6 +151,18 @@ class Output:
         """A hint, progress or a done sentence."""
         if not self.quiet:
             _write(sys.stderr, safe(sentence))
+
+    def progress(self, line: str) -> None:
+        """How far something is, in a line that the next one replaces; "" takes it away. Only a person is told so."""
+        if self.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+            return
+        from client.text import cut, width
+
+        text = cut(safe(line), (_columns(sys.stderr) or 80) - 1)
+        # What a key typed meanwhile has echoed behind the line (`^C`) goes with it.
+        rest = max(self._progress_cells - width(text), 0)
+        _write(sys.stderr, f"\r{text}{' ' * rest}" + ("" if text else "\r"), end="")
+        self._progress_cells = width(text) + _ECHO if text else 0
 
     def warn(self, sentence: str) -> None:
         """Something to know that is no failure; said under `--quiet` too."""

@@ -1,6 +1,6 @@
 """`--limit`, `--cursor`, `--all`: one way for every list in pages (contract: Paged commands; checklist P)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -33,9 +33,16 @@ FLAGS: tuple[click.Option, ...] = (
 
 
 def listed(
-    run: Invocation, kind: Kind, page: PageOf, *, limit: int | None, cursor: str | None, everything: bool
+    run: Invocation,
+    kind: Kind,
+    page: PageOf,
+    *,
+    limit: int | None,
+    cursor: str | None,
+    everything: bool,
+    beside: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print a page, or all of them from the cursor on, as one list.
+    """Print a page, or all of them from the cursor on, as one list; in a document with what belongs `beside` it.
 
     Raises:
         FrostError: An empty cursor (exit 2), or one that is not of this list.
@@ -55,7 +62,7 @@ def listed(
             at = trail.send(following) if everything else None
         except StopIteration:
             at = None
-    run.output.records(kind, items, beside={"nextCursor": following})
+    run.output.records(kind, items, beside={"nextCursor": following, **(beside or {})})
     if following and not run.output.structured:
         run.output.note(f"more: {next_command(run.words, following)}")
 

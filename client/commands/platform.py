@@ -17,7 +17,12 @@ WORLDS = ("demo", "empty", "large")
 
 platform = Group(
     "platform",
-    {"account": Lazy("client.commands.platform_account:account", "Accounts of the local platform.", ours=True)},
+    {
+        "account": Lazy("client.commands.platform_account:account", "Accounts of the local platform.", ours=True),
+        "review": Lazy(
+            "client.commands.platform_review:review", "Quota requests of organizations, for review.", ours=True
+        ),
+    },
     help="The local platform: its process and its data.",
     ours=True,
 )

@@ -34,7 +34,7 @@ root = Group(
     {
         "iam": Lazy("client.commands.iam:iam", "Access policies, groups, and who may do what."),
         "account": Lazy("client.commands.account:account", "Your profile, API keys and sessions."),
-        "tenant": Lazy("client.commands.tenant:tenant", "Create, list, rename and choose tenants.", ("tenants",)),
+        "tenant": Lazy("client.commands.tenant:tenant", "Tenants, their default tags and quotas.", ("tenants",)),
         "config": Lazy("client.commands.config:config", "The config file: credentials, endpoint, contexts."),
         "login": Lazy("client.commands.login:login", "Sign in, in the browser or with a code.", ours=True),
         "logout": Lazy("client.commands.login:logout", "End this session.", ours=True),
@@ -100,7 +100,10 @@ def _run(words: list[str], run: Invocation) -> int:
         from client.commands.names import name_the_id
 
         name_the_id(run, failure)
-    run.error_output().error(failure)
+    try:
+        run.error_output().error(failure)
+    except FrostError:  # the terminal is gone: what happened still tells the exit code
+        failure.code = OUTPUT_FAILED
     if failure.code == OUTPUT_FAILED:
         _let_go()
     return int(failure.exit_code)

@@ -1,4 +1,7 @@
-"""`frost tenant`: create, current, list, rename, use (contract: tenant; checklist T, G20 to G35)."""
+"""`frost tenant`: create, current, list, rename, use (contract: tenant; checklist T, G20 to G35).
+
+Default tags and quotas are in tenant_tags.py and tenant_quota.py.
+"""
 
 import os
 from collections.abc import Sequence
@@ -8,26 +11,36 @@ import click
 
 from client import records, tenancy
 from client.api import account, tenants
-from client.commands.frame import Group
+from client.commands.frame import Group, Lazy
 from client.commands.invocation import Invocation
-from client.commands.names import organization_ids, tenant_ids, tenant_words
+from client.commands.names import tenant_ids, tenant_words
+from client.commands.tenant_input import BESIDE, check_within, organization_flag, within
 from client.errors import Exit, FrostError, usage
 
-tenant = Group("tenant", help="Create, list, rename and choose tenants.")
-
-
-def _organization(help: str) -> click.Option:
-    return click.Option(["--organization"], metavar="ID", help=help, shell_complete=organization_ids)
-
+tenant = Group(
+    "tenant",
+    {
+        "default-tags": Lazy(
+            "client.commands.tenant_tags:default_tags",
+            "The tags that resources of a tenant get.",
+            ("default-tag",),
+        ),
+        "quota": Lazy(
+            "client.commands.tenant_quota:quota",
+            "Show what a tenant uses of what it may, and ask for more.",
+            ("quotas",),
+        ),
+    },
+    help="Tenants, their default tags and quotas.",
+)
 
 OF_ONE = "The organization, by id; default: the only one you belong to."
-BESIDE = "Refuse a tenant that is not of this organization, by id."
 
 
 @tenant.leaf(
     "create",
     click.Option(["--name"], required=True, metavar="NAME", help="Display name, 1 to 128 characters."),
-    _organization(OF_ONE),
+    organization_flag(OF_ONE),
     examples=('frost tenant create --name "Web Shop"',),
 )
 def create(run: Invocation, name: str, organization: str | None) -> None:
@@ -44,24 +57,21 @@ def create(run: Invocation, name: str, organization: str | None) -> None:
         run.output.note(f"provisioning in the background; see frost tenant list --organization {organization_id}")
 
 
-@tenant.leaf("current", _organization(BESIDE), examples=("frost tenant current", "frost tenant current -o json"))
+@tenant.leaf("current", BESIDE, examples=("frost tenant current", "frost tenant current -o json"))
 def current(run: Invocation, organization: str | None) -> None:
     """Show the tenant that the next command would use, and why.
 
     The order is: --tenant, FROST_TENANT, the tenant chosen with `tenant use`, your default tenant.
     """
-    organization_id = None if organization is None else tenancy.check_organization_id(organization)
-    selection = run.tenant
-    if organization_id is not None:
-        _within(run, selection.tenant_id, organization_id)
+    check_within(run, organization)
     found = run.call_for_tenant(tenants.get)
-    run.output.record(records.TENANT, found, source=selection.source)
+    run.output.record(records.TENANT, found, source=run.tenant.source)
 
 
 @tenant.leaf(
     "list",
     click.Option(["--all", "everywhere"], is_flag=True, help="The tenants of every organization you belong to."),
-    _organization("Only of this organization, by id; default: that of the active tenant."),
+    organization_flag("Only of this organization, by id; default: that of the active tenant."),
     examples=("frost tenant list", "frost tenant list --all -o wide"),
 )
 def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
@@ -90,7 +100,7 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
     "rename",
     click.Argument(["tenant_id"], metavar="TENANT_ID", shell_complete=tenant_ids),
     click.Option(["--name"], required=True, metavar="NAME", help="The new display name, 1 to 128 characters."),
-    _organization(BESIDE),
+    BESIDE,
     examples=('frost tenant rename 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --name "Web Shop EU"',),
 )
 def rename(run: Invocation, tenant_id: str, name: str, organization: str | None) -> None:
@@ -101,14 +111,14 @@ def rename(run: Invocation, tenant_id: str, name: str, organization: str | None)
     name = tenancy.check_display_name(name)
     tenant_id = tenancy.check_id(tenant_id, "TENANT_ID")
     if organization is not None:
-        _within(run, tenant_id, tenancy.check_organization_id(organization))
+        within(run, tenant_id, tenancy.check_organization_id(organization))
     run.output.record(records.TENANT, run.call(tenants.rename(tenant_id, name)))
 
 
 @tenant.leaf(
     "use",
     click.Argument(["name"], metavar="TENANT", help="Id, display name or slug.", shell_complete=tenant_words),
-    _organization("Look only among this organization's tenants, by id: tells equal names apart."),
+    organization_flag("Look only among this organization's tenants, by id: tells equal names apart."),
     examples=('frost tenant use "web shop"', "frost tenant use newsroom"),
 )
 def use(run: Invocation, name: str, organization: str | None) -> None:
@@ -192,18 +202,6 @@ def _active(run: Invocation, answer: dict[str, Any]) -> str:
         if error.code == "NO_TENANT":
             return ""
         raise
-
-
-def _within(run: Invocation, tenant_id: str, organization: str) -> None:
-    """Refuse a tenant that is not of the organization named beside it."""
-    of_it = run.call(tenants.list_of(organization))["tenants"]
-    if not any(one["id"] == tenant_id for one in of_it):
-        raise FrostError(
-            f"tenant {tenant_id} is not one of yours in organization {organization}",
-            code="NOT_FOUND",
-            hint=f"frost tenant list --organization {organization}",
-            exit_code=Exit.NOT_FOUND,
-        )
 
 
 def _given(flag: str, value: str) -> str:

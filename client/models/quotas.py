@@ -54,6 +54,7 @@ class OrganizationQuota(Wire):
     resource_type: str
     title: str = ""
     used: int | None = None
+    creating: int | None = None
     limit: int
     unit: str = "count"
     allocated: int = 0
@@ -63,6 +64,7 @@ class OrganizationQuota(Wire):
 class QuotaRequest(Wire):
     """A wish for another limit, and what was decided: `status` is approved, denied, pending or rejected.
 
+    `id` is empty where nothing was stored: that was the limit already. The organization's name comes to staff only.
     `limit_before` (`from` on the wire) was the limit when it was asked, `limit` is the one that is asked for.
     """
 
@@ -70,6 +72,7 @@ class QuotaRequest(Wire):
     scope: str = "tenant"
     tenant_id: str | None = None
     organization_id: str = ""
+    organization_name: str = ""
     resource_type: str
     unit: str = "count"
     limit_before: int | None = Field(default=None, alias="from")

@@ -61,6 +61,16 @@ tenant current: --organization
 tenant list: --all --organization
 tenant rename: --name --organization
 tenant use: --organization
+tenant default-tags get: --organization
+tenant default-tags set: --dry-run --merge --organization --tag
+tenant default-tags clear: --organization --yes
+tenant default-tags apply: --no-wait --organization --preview --yes
+tenant default-tags history: --all --cursor --limit --organization
+tenant default-tags undo: --no-wait --organization --preview --version --yes
+tenant quota: --org --organization
+tenant quota requests: --all --cursor --limit --org --organization
+tenant quota request: --org --organization --reason --yes
+tenant quota what-if: --organization
 config init:
 config set:
 config show:
@@ -75,6 +85,9 @@ platform stop:
 platform reset: --world --yes
 platform operations:
 platform account restore:
+platform review list: --status
+platform review approve: --note
+platform review reject: --note
 completion:
 """.strip().splitlines()
 
@@ -98,11 +111,11 @@ def walked(group: click.Group, words: str = "") -> list[str]:
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
         assert command is not None
-        if isinstance(command, click.Group):
-            found += walked(command, f"{words}{name} ")
-        else:
+        if not isinstance(command, click.Group) or getattr(command, "does_something", False):
             flags = sorted(param.opts[-1] for param in command.params if isinstance(param, click.Option))
             found.append(f"{words}{name}: {' '.join(flags)}".rstrip())
+        if isinstance(command, click.Group):
+            found += walked(command, f"{words}{name} ")
     return found
 
 
@@ -174,7 +187,7 @@ DOCUMENTS = {"document", "iam_input", "refusals"}
 @pytest.mark.parametrize(
     ("words", "own"),
     [
-        (["tenant", "list", "--all"], {"tenant", "names"}),
+        (["tenant", "list", "--all"], {"tenant", "tenant_input", "names"}),
         (["account", "profile"], {"account"}),
         (["account", "session", "list"], {"account", "account_session"}),
         (["account", "api-key", "list"], {"account", "account_key", "iam_input", "names"}),

@@ -60,7 +60,7 @@ def asked(home: Home, *words: str) -> list[str]:
     ("words", "offered"),
     [
         (["ten"], ["tenant"]),
-        (["tenant", ""], ["create", "current", "list", "rename", "use"]),
+        (["tenant", ""], ["create", "current", "list", "rename", "use", "default-tags", "quota"]),
         (["tenants", "use", "W"], ["Web Shop"]),
         (["iam", ""], ["catalog", "group", "policy", "simulate", "access", "who"]),
         (["iam", "simulate", "--operation", "dns:zones:d"], ["dns:zones:delete"]),

@@ -10,7 +10,7 @@ import pytest
 from client.api.client import Client
 from client.api.policies import create, require_json, update
 from client.commands.paging import next_command
-from client.core import Call, Request
+from client.core import Call, Change, Request
 from client.errors import Exit, FrostError
 from client.oneshot import OneShot
 from client.pages import cursors, query
@@ -71,7 +71,7 @@ def test_whether_a_write_changed_anything_is_told_by_the_answer(told: str, chang
     headers = {"X_Frost_Changed": told} if told else {}
     call = Call(Request("POST", "/v1/x", body={}))
     with Service(answer(204, **headers)) as service:
-        assert OneShot(Context(service.endpoint)).change(call) == (None, changed)
+        assert OneShot(Context(service.endpoint)).change(call) == Change(None, changed)
 
         async def add() -> bool:
             async with Client(Context(service.endpoint)) as client:

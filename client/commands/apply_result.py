@@ -1,0 +1,89 @@
+"""What an apply or an undo did, or would do, as tables and sentences.
+
+contract: tenant default-tags apply 4; checklist L09, L16 to L19, L36
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from client import records_tags
+from client.commands.apply_run import count
+from client.commands.invocation import Invocation
+from client.records import Kind
+from client.text import safe
+
+MOST_LISTED = 200
+"""Failed, and skipped resources that are listed at most; the counts are the true ones."""
+_WORDS = {"apply": "updated", "undo": "lost the tags the run added"}
+
+
+def shown(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> None:
+    """Print a result: its counts by type, and the resources that failed or were skipped.
+
+    Args:
+        run: The command.
+        result: As it travels.
+        would: The head of the first count when this is a preview: `Would change`.
+    """
+    summary = _summary(result)
+    kind = records_tags.COUNTS
+    if would:
+        first, second, *others = kind.columns
+        kind = kind._replace(columns=(first, second._replace(title=would), *others))
+    run.output.records(kind, [*records_tags.by_type(result), {"resourceType": "total", **summary}])
+    _listed(run, records_tags.FAILED, result, "failures", "failed", summary)
+    _listed(run, records_tags.SKIPPED, result, "skipped", "skipped", summary)
+
+
+def _listed(
+    run: Invocation, kind: Kind, result: Mapping[str, Any], member: str, word: str, summary: Mapping[str, Any]
+) -> None:
+    items = _items(result, member)
+    if not items:
+        return
+    cut = bool(result.get(f"{member}Truncated")) or len(items) > MOST_LISTED
+    items = items[:MOST_LISTED]
+    head = f"{word}, the first {len(items)} of {count(summary.get(word))}:" if cut else f"{word}:"
+    run.output.lines(["", head])
+    run.output.records(kind, items)
+
+
+def sentence(result: Mapping[str, Any], what: str = "apply") -> str:
+    """`120 of 3,011 resources updated; 4 failed, run it again once they are ready`."""
+    summary = _summary(result)
+    line = f"{count(summary.get('updated'))} of {count(summary.get('examined'))} resources {_WORDS[what]}"
+    if summary.get("failed"):
+        line += f"; {count(summary['failed'])} failed: running it again tries those again"
+    return line
+
+
+def preview_lines(result: Mapping[str, Any], would: str = "would change") -> list[str]:
+    """What would happen, a line for each type that has something to say: how many would change, skips with reasons."""
+    reasons: dict[str, Counter[str]] = {}
+    for one in (*_items(result, "skipped"), *_items(result, "failures")):
+        reasons.setdefault(str(one.get("resourceType")), Counter())[str(one.get("reason"))] += 1
+    lines = []
+    for one in records_tags.by_type(result):
+        parts = [f"{count(one.get('updated'))} {would}"] if one.get("updated") else []
+        parts += [f"{count(one[word])} {word}" for word in ("skipped", "failed") if one.get(word)]
+        if parts:
+            why = ", ".join(safe(reason, 60) for reason in reasons.get(str(one["resourceType"]), ()))
+            lines.append(f"  {safe(one['resourceType'], 60)}: {', '.join(parts)}{f' ({why})' if why else ''}")
+    return lines
+
+
+def would_change(result: Mapping[str, Any]) -> str:
+    """`120 of 3,011 resources`."""
+    summary = _summary(result)
+    return f"{count(summary.get('updated'))} of {count(summary.get('examined'))} resources"
+
+
+def _summary(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = result.get("summary")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _items(result: Mapping[str, Any], member: str) -> Sequence[Mapping[str, Any]]:
+    found = result.get(member)
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []

@@ -1,0 +1,81 @@
+"""What the commands of quotas take alike: resource types, numbers, and the organization of `--org` (checklist U)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from client import tenancy
+from client.api import quotas, tenants
+from client.commands.invocation import Invocation
+from client.errors import usage
+from client.text import safe
+
+MOST = 2**53
+"""A number above it is not the same in every reader of JSON (checklist U07)."""
+REASON_CHARACTERS = 500
+
+
+def number(text: str, name: str) -> int:
+    """A whole number in plain digits, 0 to 2^53 (checklist U06, U07). Raises FrostError (exit 2)."""
+    if re.fullmatch("[0-9]+", text, re.ASCII) is None:
+        raise usage(f"{name} takes a whole number in plain digits, not {safe(text, 60)!r}", "in the counter's own unit")
+    found = int(text) if len(text.lstrip("0")) <= 16 else MOST + 1
+    if found > MOST:
+        raise usage(f"{name} is at most {MOST}, not {safe(text, 60)}")
+    return found
+
+
+def reason(text: str) -> str:
+    """A reason as it is stored. Raises FrostError (exit 2) for none, and for more than 500 characters."""
+    from unicodedata import normalize
+
+    kept = normalize("NFC", text).strip()
+    if not kept:
+        raise usage("--reason is blank (frost tenant quota request)", "say in a few words what it is for")
+    if len(kept) > REASON_CHARACTERS:
+        raise usage(f"--reason has at most {REASON_CHARACTERS} characters, not {len(kept)}")
+    return kept
+
+
+def check_requestable(resource_type: str) -> None:
+    """Refuse what only support changes (checklist U12). Raises FrostError (exit 2)."""
+    if resource_type in quotas.UNREQUESTABLE:
+        raise usage(
+            f"the limit of {resource_type} cannot be requested", "contact support", code="QUOTA_NOT_REQUESTABLE"
+        )
+
+
+def the_quota(found: Sequence[Mapping[str, Any]], resource_type: str) -> Mapping[str, Any]:
+    """The quota of a type, letter for letter. Raises FrostError (exit 2) that lists the types (checklist U08)."""
+    for one in found:
+        if one["resourceType"] == resource_type:
+            return one
+    known = list(dict.fromkeys((*(str(one["resourceType"]) for one in found), *(name for name, *_ in quotas.IMAGES))))
+    near = _nearest(resource_type, known)
+    hint = f"did you mean {near}? " if near else ""
+    error = usage(
+        f"there is no quota of resource type {safe(resource_type, 60)!r}",
+        f"{hint}the types are: {safe(', '.join(known), 2000)}",
+        code="UNKNOWN_RESOURCE_TYPE",
+    )
+    error.details = {"known": known}
+    raise error
+
+
+def _nearest(given: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(given.casefold(), known, 1)), "")
+
+
+def of_tenant(run: Invocation) -> list[dict[str, Any]]:
+    """Every quota of the tenant in use, images too (facts 2.11)."""
+    report, limits, usage_ = (run.call_for_tenant(call) for call in (quotas.report, quotas.limits, quotas.usage))
+    return quotas.complete(report, limits, usage_)
+
+
+def organization_id(run: Invocation, given: str | None) -> str:
+    """The organization of `--org`: the one that owns the tenant in use, unless one is named."""
+    if given is not None:
+        return tenancy.check_organization_id(given)
+    return str(run.call_for_tenant(tenants.get)["organizationId"])

@@ -1,0 +1,120 @@
+"""`frost tenant default-tags apply` (contract: tenant default-tags apply; checklist L)."""
+
+from typing import Any
+
+import click
+
+from client import records_tags
+from client.api import default_tags as calls
+from client.commands import apply_result, apply_run, asking
+from client.commands.frame import leaf
+from client.commands.invocation import Invocation
+from client.commands.tenant_input import BESIDE, check_within
+from client.commands.tenant_tags import counted, tenant_name
+from client.errors import FrostError
+
+YES = click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal.")
+NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return once it has started, with its operation id.")
+
+
+@leaf(
+    "apply",
+    YES,
+    NO_WAIT,
+    click.Option(["--preview"], is_flag=True, help="Say what it would do, and do nothing (frost)."),
+    BESIDE,
+    examples=(
+        "frost tenant default-tags apply --preview",
+        "frost tenant default-tags apply --yes",
+        "frost tenant default-tags apply --yes --no-wait",
+    ),
+)
+def apply(run: Invocation, yes: bool, no_wait: bool, preview: bool, organization: str | None) -> None:
+    """Add the default tags to the resources that exist.
+
+    Every key a resource lacks is added; a key it has keeps its value, and no tag is ever removed. It runs in the
+    background: Ctrl-C stops the waiting, not the apply. Resources that fail are listed and do not make the command
+    fail; running it again tries them again. One apply runs in a tenant at a time: another one is waited for first.
+    It needs the role admin or owner.
+    """
+    if not yes and not preview:
+        asking.needs_terminal("this adds tags to existing resources", "--yes does it without a question")
+    check_within(run, organization)
+    tags = _tags(run)
+    if tags == {}:
+        _nothing(run)
+        return
+    if preview:
+        _previewed(run)
+        return
+    if not yes:
+        _confirm(run, tags or {})
+    try:
+        if no_wait:
+            reported(run, apply_run.begin(run, calls.apply), "apply")
+        else:
+            ended(run, apply_run.finish(run, calls.apply, "apply"), "apply")
+    except FrostError as error:
+        if error.code != calls.NOTHING_TO_APPLY:
+            raise
+        _nothing(run)
+
+
+def reported(run: Invocation, started: dict[str, Any], what: str) -> None:
+    """Print a run that was only started, or the one that goes on already (checklist L23, L25, L28)."""
+    if run.output.structured:
+        run.output.document(started)
+    else:
+        run.output.lines([str(started.get("operationId") or started.get("runId"))])
+    if started["started"]:
+        run.output.note(f"{what} started; frost tenant default-tags history shows how it ends")
+    else:
+        run.output.note(f"a run goes on already; no {what} was started")
+
+
+def ended(run: Invocation, operation: dict[str, Any], what: str) -> None:
+    """Print a run that is over (checklist L16 to L19, L24)."""
+    if run.output.structured:
+        run.output.document(operation)
+    else:
+        apply_result.shown(run, operation["result"])
+    run.output.note(apply_result.sentence(operation["result"], what))
+
+
+def _tags(run: Invocation) -> dict[str, str] | None:
+    """The set that would be applied; None when it may be applied and not be read."""
+    try:
+        found: dict[str, str] = run.call_for_tenant(calls.get)["tags"]
+    except FrostError as error:
+        if error.code != "INSUFFICIENT_SCOPE":
+            raise
+        return None
+    return found
+
+
+def _nothing(run: Invocation) -> None:
+    run.output.done("nothing to apply: the tenant has no default tags", {"status": "nothing_to_apply"})
+
+
+def _previewed(run: Invocation) -> None:
+    result = run.call_for_tenant(calls.preview)
+    if run.output.structured:
+        run.output.document({"preview": True, **result})
+    else:
+        apply_result.shown(run, result, would="Would change")
+    run.output.note("nothing was changed: this is a preview")
+
+
+def _confirm(run: Invocation, tags: dict[str, str]) -> None:
+    """Show what would change, found by the code of the apply itself, and ask (checklist L31, L36)."""
+    where = f'tenant "{tenant_name(run)}"'
+    run.talk.say(f"{counted(len(tags))} of {where}: {records_tags.tags_text(tags)}")
+    try:
+        result = run.call_for_tenant(calls.preview)
+    except FrostError as error:
+        run.talk.say(f"what would change is not shown: {error.message}")
+        asking.confirm(run.talk, f"Add them to the existing resources of {where}?", refused="", hint="")
+        return
+    for line in apply_result.preview_lines(result):
+        run.talk.more(line)
+    asking.confirm(run.talk, f"Add what is missing to {apply_result.would_change(result)}?", refused="", hint="")

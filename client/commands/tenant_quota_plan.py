@@ -1,0 +1,88 @@
+"""`frost tenant quota what-if` (ours): which limit a plan would break first, and what may be asked for at once."""
+
+from collections.abc import Sequence
+
+import click
+
+from client import quota_plan, records_quotas
+from client.commands import quota_input
+from client.commands.frame import leaf
+from client.commands.invocation import Invocation
+from client.commands.names import planned_types
+from client.commands.tenant_input import BESIDE, check_within
+from client.errors import usage
+from client.records import quantity
+from client.text import safe
+
+_ANSWERS = {
+    quota_plan.FITS: "fits",
+    quota_plan.AT_ONCE: "request it",
+    quota_plan.REVIEW: "needs review (--org)",
+    quota_plan.SUPPORT: "contact support",
+    quota_plan.UNKNOWN: "use unknown",
+}
+
+
+@leaf(
+    "what-if",
+    click.Argument(
+        ["plan"],
+        metavar="TYPE=N…",
+        nargs=-1,
+        required=True,
+        help="How many more of a resource type, in its own unit (MB for ram, GB for storage).",
+        shell_complete=planned_types,
+    ),
+    BESIDE,
+    ours=True,
+    examples=("frost tenant quota what-if instance=4 vcpu=16 ram=65536",),
+)
+def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) -> None:
+    """Say which limit a plan would break first.
+
+    It tells for each type whether the plan fits, and if not, whether the limit may be raised at once, needs the
+    organization's review, or is changed by support only. Nothing is requested.
+    """
+    wanted = _wanted(plan)
+    check_within(run, organization)
+    found = quota_input.of_tenant(run)
+    for resource_type in wanted:
+        quota_input.the_quota(found, resource_type)
+    answer = quota_plan.what_if(found, wanted)
+    if run.output.structured:
+        run.output.document(answer.document())
+    else:
+        rows = [{**need.document(), "answer": _ANSWERS[need.answer]} for need in answer.needs]
+        run.output.records(records_quotas.NEED, rows)
+    for line in _lines(answer):
+        run.output.note(line)
+
+
+def _wanted(plan: Sequence[str]) -> dict[str, int]:
+    """The plan by type. Raises FrostError (exit 2) for what is no `TYPE=N`, and for a type given twice."""
+    found: dict[str, int] = {}
+    for pair in plan:
+        resource_type, equals, amount = pair.partition("=")
+        if not equals or not resource_type:
+            raise usage(f"a plan is TYPE=N, not {safe(pair, 60)!r}", "like instance=4 (frost tenant quota what-if)")
+        if resource_type in found:
+            raise usage(f"{safe(resource_type, 60)} is given twice (frost tenant quota what-if)")
+        found[resource_type] = quota_input.number(amount, resource_type)
+    return found
+
+
+def _lines(plan: quota_plan.Plan) -> list[str]:
+    lines = []
+    if plan.fits:
+        lines.append(f"it fits, {plan.times:,} times over" if plan.times else "it fits")
+    elif plan.fits is None:
+        lines.append("it fits as far as is known; a limit applies also where the use is unknown")
+    else:
+        lines.append("it does not fit")
+    if plan.first is not None:
+        lines.append(f"the first limit to break is that of {plan.first}")
+    for need in plan.needs:
+        if need.answer == quota_plan.AT_ONCE and need.after is not None:
+            asked = f"frost tenant quota request {need.resource_type} {need.after} --reason TEXT"
+            lines.append(f"{quantity(need.short, need.unit)} of {need.resource_type} short; at once: {asked}")
+    return lines

@@ -1,0 +1,181 @@
+"""`frost tenant default-tags history|undo` (ours; design: Durable operations).
+
+A change of the set is undone by writing the former set, when nobody else has changed it since; an apply by taking away
+what that run added and nobody has changed since.
+"""
+
+from typing import Any
+
+import click
+
+from client import records_tags
+from client.api import default_tags as calls
+from client.commands import apply_result, apply_run, asking, paging
+from client.commands.frame import leaf
+from client.commands.iam_input import an_id
+from client.commands.invocation import Invocation
+from client.commands.names import apply_run_ids
+from client.commands.tenant_apply import NO_WAIT, YES, ended, reported
+from client.commands.tenant_input import BESIDE, check_within
+from client.commands.tenant_tags import tenant_name, told
+from client.errors import Exit, FrostError, usage
+from client.records import time_text
+from client.tag_changes import difference
+from client.text import safe
+
+
+@leaf(
+    "history",
+    *paging.FLAGS,
+    BESIDE,
+    ours=True,
+    examples=("frost tenant default-tags history", "frost tenant default-tags history -o wide"),
+)
+def history(run: Invocation, limit: int | None, cursor: str | None, everything: bool, organization: str | None) -> None:
+    """List what the default tags were, newest first, and the last ten applies.
+
+    Each version says who wrote the set and when, each run how it ended; both can be taken back with `frost tenant
+    default-tags undo`.
+    """
+    check_within(run, organization)
+    runs = run.call_for_tenant(calls.runs)["runs"]
+    paging.listed(
+        run,
+        records_tags.TAG_VERSION,
+        lambda tenant, limit, cursor: calls.history_page(tenant, limit=limit, cursor=cursor),
+        limit=limit,
+        cursor=cursor,
+        everything=everything,
+        beside={"runs": runs},
+    )
+    if not run.output.structured and runs and not cursor:
+        run.output.lines([""])
+        run.output.records(records_tags.RUN, runs)
+
+
+@leaf(
+    "undo",
+    click.Argument(
+        ["run_id"],
+        metavar="RUN_ID",
+        required=False,
+        callback=an_id,
+        help="The apply to take back; without it, the last change of the set.",
+        shell_complete=apply_run_ids,
+    ),
+    click.Option(
+        ["--version", "number"],
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Put this version of the set back, whoever wrote the ones after it.",
+    ),
+    click.Option(["--preview"], is_flag=True, help="Say what it would do, and do nothing."),
+    YES,
+    NO_WAIT,
+    BESIDE,
+    ours=True,
+    examples=(
+        "frost tenant default-tags undo",
+        "frost tenant default-tags undo --version 3",
+        "frost tenant default-tags undo 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --preview",
+    ),
+)
+def undo(
+    run: Invocation,
+    run_id: str | None,
+    number: int | None,
+    preview: bool,
+    yes: bool,
+    no_wait: bool,
+    organization: str | None,
+) -> None:
+    """Take your last change of the default tags back, or what an apply added.
+
+    The former set is put back if the newest one is yours; nothing is lost by it, so there is no question. Of an apply,
+    by its run id, the tags are taken away that the run added and that nobody changed since; it asks, and it runs in
+    the background as an apply does.
+    """
+    if run_id is None:
+        if no_wait:
+            raise usage("--no-wait is for taking an apply back (frost tenant default-tags undo)", "name its RUN_ID")
+        check_within(run, organization)
+        _put_back(run, number, preview)
+        return
+    if number is not None:
+        raise usage("RUN_ID and --version exclude each other (frost tenant default-tags undo)", "give one of them")
+    if not yes and not preview:
+        asking.needs_terminal("this takes tags away from resources", "--yes does it without a question")
+    check_within(run, organization)
+    if preview:
+        _previewed(run, run_id)
+        return
+    if not yes:
+        _confirm(run, run_id)
+    if no_wait:
+        reported(run, apply_run.begin(run, lambda tenant: calls.undo(tenant, run_id)), "undo")
+    else:
+        ended(run, apply_run.finish(run, lambda tenant: calls.undo(tenant, run_id), "undo"), "undo")
+
+
+# --- the set ---------------------------------------------------------------------------------------------------------
+
+
+def _put_back(run: Invocation, number: int | None, preview: bool) -> None:
+    """Write a former set over the newest one, if that is still the newest then."""
+    versions = run.call_for_tenant(lambda tenant: calls.history_page(tenant, limit=200))["versions"]
+    if len(versions) < 2 and number is None:
+        raise FrostError("the default tags were never changed; there is nothing to undo", code="NOTHING_TO_UNDO")
+    newest = versions[0]
+    if number is None:
+        _check_own(run, newest, versions[1])
+        former = versions[1]
+    else:
+        former = next((one for one in versions if one["version"] == number), None)
+        if former is None:
+            raise FrostError(
+                f"the default tags have no version {number}",
+                code="NOT_FOUND",
+                hint="frost tenant default-tags history",
+                exit_code=Exit.NOT_FOUND,
+            )
+    before, after = newest["tags"], former["tags"]
+    if preview:
+        told(run, after, difference(before, after), dry_run=True)
+        return
+    made = run.change_for_tenant(lambda tenant: calls.put(tenant, after, newest["version"]))
+    told(run, made.record["tags"], difference(before, made.record["tags"]))
+
+
+def _check_own(run: Invocation, newest: dict[str, Any], former: dict[str, Any]) -> None:
+    """Refuse to take back what another one changed: it would be a change of theirs, not of yours."""
+    who = newest.get("changedBy")
+    if isinstance(who, dict) and who.get("id") == run.me.get("id"):
+        return
+    name = safe(records_tags.person_text(who) or "somebody unknown", 80)
+    raise FrostError(
+        f"the newest set was written by {name}, {time_text(newest.get('changedAt'))}; nothing was changed",
+        code="CHANGED_SINCE",
+        hint=f"frost tenant default-tags undo --version {former['version']} puts the one before it back all the same",
+        exit_code=Exit.CONFLICT,
+    )
+
+
+# --- an apply --------------------------------------------------------------------------------------------------------
+
+
+def _previewed(run: Invocation, run_id: str) -> None:
+    result = run.call_for_tenant(lambda tenant: calls.undo_preview(tenant, run_id))
+    if run.output.structured:
+        run.output.document({"preview": True, **result})
+    else:
+        apply_result.shown(run, result, would="Would lose tags")
+    run.output.note("nothing was changed: this is a preview")
+
+
+def _confirm(run: Invocation, run_id: str) -> None:
+    result = run.call_for_tenant(lambda tenant: calls.undo_preview(tenant, run_id))
+    tags = records_tags.tags_text(result.get("appliedTags"))
+    run.talk.say(f'tags that run {safe(run_id, 60)} added in tenant "{tenant_name(run)}": {tags}')
+    for line in apply_result.preview_lines(result, "would lose tags"):
+        run.talk.more(line)
+    asking.confirm(run.talk, f"Take them away from {apply_result.would_change(result)}?", refused="", hint="")
