@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from tui.account_actions import ACCOUNT_ACTIONS
 from tui.action import ANYWHERE, LIST, Action, Command, Situation, line
 from tui.policy_actions import POLICY_ACTIONS
+from tui.quota_actions import QUOTA_ACTIONS
 
 __all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "Situation", "line", "of_scope")
 
@@ -248,6 +249,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     *POLICY_ACTIONS,
     *ACCOUNT_ACTIONS,
+    *QUOTA_ACTIONS,
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}

@@ -5,10 +5,10 @@
 suggestion.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import pairwise
 
 from tui import actions
 
@@ -80,12 +80,7 @@ def parse(text: str, places: Sequence[str]) -> Go | Run | Mistake | None:
     name = ONE_OF_MANY.get(word.casefold(), word.casefold())
     if name == "tenant" and rest:
         # The commands of that name mean here what they mean in a shell; they are no filter.
-        command, _, argument = rest.partition(" ")
-        if command == "list":
-            return Go("tenants")
-        if command == "use":
-            return _unquoted(Run("tenants.use", argument.strip()))
-        return Mistake(f"tenant {command} is not known here; there is: tenant use NAME, tenant list")
+        return _tenant(rest)
     if name == "iam" and rest:
         return _iam(rest)
     if name == "account" and rest:
@@ -98,6 +93,35 @@ def parse(text: str, places: Sequence[str]) -> Go | Run | Mistake | None:
     if rest and action not in TAKES:
         return Mistake(f"{word} takes no argument")
     return _unquoted(Run(action, rest))
+
+
+def _tenant(rest: str) -> Go | Run | Mistake:
+    """What a command of `frost tenant` means here."""
+    command, _, argument = rest.partition(" ")
+    match command:
+        case "list":
+            return Go("tenants")
+        case "use":
+            return _unquoted(Run("tenants.use", argument.strip()))
+        case "quota" | "quotas":
+            return _quota(argument.split())
+    return Mistake(f"tenant {command} is not known here; there is: tenant use NAME, tenant list, tenant quota")
+
+
+def _quota(typed: Sequence[str]) -> Go | Run | Mistake:
+    """The flags of a request are asked for in its form."""
+    of_organization = "--org" in typed
+    match [word for word in typed if word != "--org"]:
+        case []:
+            return Run("quotas.organization") if of_organization else Go("quotas")
+        case ["requests"]:
+            return Run("quotas.requests")
+        case ["request", *words]:
+            named = " ".join(itertools.takewhile(lambda word: not word.startswith("-"), words))
+            return Run("quotas.request_organization" if of_organization else "quotas.request", named)
+        case ["what-if", *plan]:
+            return Run("quotas.what_if", " ".join(plan))
+    return Mistake("tenant quota knows here: tenant quota --org, requests, request TYPE LIMIT, what-if TYPE=N")
 
 
 # Commands about one record, and the action that shows the same; the record is the first word behind them.
@@ -119,7 +143,7 @@ def _iam(rest: str) -> Go | Run | Mistake:
         typed = shlex.split(rest)
     except ValueError:
         return Mistake("a quote is not closed")
-    flags = dict(pairwise(typed))
+    flags = dict(itertools.pairwise(typed))
     if typed[0] == "catalog":
         return Go("catalogue", flags.get("--filter", ""))
     if typed[:2] in (["group", "list"], ["policy", "list"]):
@@ -154,7 +178,7 @@ def _account(rest: str) -> Go | Run | Mistake:
         case ["api-key" | "api-keys", "get" | "rotate" | "revoke" | "delete", key, *_]:
             return Go("api-keys", f"id:{key}")
         case ["api-key" | "api-keys", "create", *flags]:
-            return Run("api-keys.create", dict(pairwise(flags)).get("--name", ""))
+            return Run("api-keys.create", dict(itertools.pairwise(flags)).get("--name", ""))
     known = "account profile, account delete, account session list, account api-key list, account api-key create"
     return Mistake(f"account {rest} is not known here; there is: {known}")
 

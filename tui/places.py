@@ -96,6 +96,24 @@ def _account(workspace: "Workspace") -> "Place":
     return Account(workspace)
 
 
+def _quotas(workspace: "Workspace") -> "Place":
+    from tui.screens.quotas import Quotas
+
+    return Quotas(workspace)
+
+
+def _organization_quotas(workspace: "Workspace") -> "Place":
+    from tui.screens.organization_quotas import OrganizationQuotas
+
+    return OrganizationQuotas(workspace)
+
+
+def _quota_requests(workspace: "Workspace") -> "Place":
+    from tui.screens.quota_requests import QuotaRequests
+
+    return QuotaRequests(workspace)
+
+
 DOORS = (
     Door("tenants", "Tenants", _tenants),
     Door("policies", "Policies", _policies),
@@ -105,6 +123,7 @@ DOORS = (
     Door("api-keys", "API keys", _api_keys),
     Door("sessions", "Sessions", _sessions),
     Door("account", "Account", _account),
+    Door("quotas", "Quotas", _quotas),
 )
 """The places of the navigation."""
 INNER = (
@@ -113,6 +132,8 @@ INNER = (
     Door("members", "Members", _members, "groups"),
     Door("access", "Access", _access, "groups"),
     Door("who", "Who may", _who, "catalogue"),
+    Door("organization-quotas", "Organization's quotas", _organization_quotas, "quotas"),
+    Door("requests", "Requests", _quota_requests, "quotas"),
 )
 """Places that show the inside of a record of another place."""
 NAMES = tuple(door.name for door in DOORS)

@@ -14,8 +14,11 @@ from tui.screens.contexts import Contexts
 from tui.screens.frame import FrameScreen
 from tui.screens.groups import Groups
 from tui.screens.members import Members
+from tui.screens.organization_quotas import OrganizationQuotas
 from tui.screens.place import Place
 from tui.screens.policies import Policies
+from tui.screens.quota_requests import QuotaRequests
+from tui.screens.quotas import Quotas
 from tui.screens.sessions import Sessions
 from tui.screens.tenants import Tenants
 from tui.screens.versions import Versions
@@ -24,6 +27,7 @@ from tui.screens.who import Who
 PLACES = (
     *(Tenants, Policies, Attachments, Versions, Groups, Members, Access, Catalogue, Who, Contexts),
     *(ApiKeys, Sessions, Account),
+    *(Quotas, OrganizationQuotas, QuotaRequests),
 )
 DOERS = {"app": FrameScreen, "list": Place, **{place.NAME: place for place in PLACES}}
 TENANT = {
@@ -45,6 +49,8 @@ CONTEXT = {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credentia
 KEY = {"id": "k-1", "name": "ci; reboot", "status": "active", "tenantId": "t-1", "tenantName": "Web Shop"}
 SESSION = {"id": "s-1", "device": "vm", "current": True}
 ORGANIZATION = {"id": "o-1", "name": "Aurora Labs", "role": "owner"}
+QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
+REQUEST = {"id": "r-1", "resourceType": "ram", "limit": 2048, "reason": "it's $(reboot)", "scope": "organization"}
 RECORDS = {
     "tenants": TENANT,
     "policies": POLICY,
@@ -59,6 +65,9 @@ RECORDS = {
     "api-keys": KEY,
     "sessions": SESSION,
     "account": ORGANIZATION,
+    "quotas": QUOTA,
+    "organization-quotas": QUOTA,
+    "requests": REQUEST,
 }
 
 
@@ -108,6 +117,7 @@ def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_s
         ),
         *("api-keys.create", "api-keys.edit", "api-keys.rotate", "api-keys.revoke", "api-keys.delete"),
         *("sessions.end_all", "account.delete"),
+        *("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"),
     }
     for action in writing:
         record = RECORDS[action.scope]

@@ -24,6 +24,8 @@ def _names(workspace: "Workspace", scope: str) -> list[str]:
         return [str(row["name"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
     if scope == "api-keys":
         return [str(row["name"]) for row in workspace.collections.rows("own keys", "").records]
+    if scope == "quotas":
+        return [str(row["resourceType"]) for row in workspace.collections.rows(scope, workspace.tenant_id).records]
     return [str(tenant["displayName"]) for tenant in workspace.tenants]
 
 

@@ -1,6 +1,6 @@
 """The lines of a list as they are painted: its head, and a record with its tones and what the filter found."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.segment import Segment
@@ -12,8 +12,10 @@ from client.text import cut, safe, width
 from tui.record_view import RecordView
 from tui.widgets.column_widths import GAP
 
-Tones = Mapping[str, Callable[[Record], str | None]]
-"""By column key: the tone of a cell (good, warning, bad, dim) or None. The text must say it as well."""
+Tone = str | None
+"""good, warning, bad, dim, mark, or none at all. The text must say it as well."""
+Tones = Mapping[str, Callable[[Record], Tone | Sequence[tuple[int, Tone]]]]
+"""By column key: the tone of a cell, or the tones of its parts, each with the cells it covers."""
 
 GUTTER = 2  # the mark and a blank, before the first column
 
@@ -44,8 +46,10 @@ class Brush(NamedTuple):
         segments = [Segment("● " if marked else " " * GUTTER, base + _foreground(self.style("mark")))]
         for column, cells in self.columns:
             tone = self.tones[column.key](record) if column.key in self.tones else None
-            style = base if tone is None else base + _foreground(self.style(tone))
-            segments += self._cell(_aligned(safe(column.text(record)), cells, column.align), style, words)
+            text = _aligned(safe(column.text(record)), cells, column.align)
+            for part, name in _parts(text, tone):
+                style = base if name is None else base + _foreground(self.style(name))
+                segments += self._cell(part, style, words)
             segments.append(Segment(" " * GAP, base))
         return Strip(segments).adjust_cell_length(self.cells, base)
 
@@ -68,6 +72,17 @@ class Brush(NamedTuple):
             segments += [Segment(text[done:start], style), Segment(text[start : start + length], style + match)]
             done = start + length
         return [*segments, Segment(text[done:], style)]
+
+
+def _parts(text: str, tone: Tone | Sequence[tuple[int, Tone]]) -> Iterator[tuple[str, Tone]]:
+    """A cell in the parts that have a tone of their own; what is left over has none."""
+    if tone is None or isinstance(tone, str):
+        yield text, tone
+        return
+    for cells, name in tone:
+        yield text[:cells], name
+        text = text[cells:]
+    yield text, None
 
 
 def _foreground(style: Style) -> Style:

@@ -1,0 +1,167 @@
+"""Asking for another limit: of a tenant, decided at once; of its organization, which waits for review."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from client import quota_request
+from client.errors import FrostError
+from client.quota_request import Foreseen
+from client.records import Record
+from client.records_quotas import amount_text
+from tui import quota_news
+from tui.messages import Lasting
+from tui.quota_actions import ORGANIZATION_NEEDS_A_PERSON
+from tui.quota_table import name_text
+from tui.screens.collected import sentence
+from tui.widgets.confirm import Confirm
+from tui.widgets.quota_form import QuotaForm, Wish
+
+if TYPE_CHECKING:
+    from tui.screens.collected import Collected
+
+UNITS = {"mb": "MB", "gb": "GB"}
+"""What the number of a limit counts, where it is not plain."""
+Fill = Callable[[QuotaForm], Awaitable[Any]]
+
+
+async def request(place: "Collected", quota: Record, fill: Fill, *, limit: int | None = None, reason: str = "") -> None:
+    """Ask for another limit of the tenant; above what needs no review, for one of the organization instead."""
+    tenant_id, resource_type = place.tenant_id, str(quota["resourceType"])
+    tenant = _tenant(place)
+
+    def newest() -> Record:
+        known = place.workspace.collections.rows("quotas", tenant_id).records
+        return next((one for one in known if one["resourceType"] == resource_type), quota)
+
+    async def send(wish: Wish) -> Record | Wish | None:
+        if wish.outcome == quota_request.REVIEW:
+            if place.workspace.keyed:
+                raise FrostError(sentence(ORGANIZATION_NEEDS_A_PERSON).removesuffix("."), code="SESSION_REQUIRED")
+            return wish
+        if wish.outcome == quota_request.LOWER and not await _lowers(place, newest(), tenant, wish.limit):
+            return None
+        try:
+            made: Record = (
+                await place.workspace.ask(
+                    lambda client: client.quotas.request(tenant_id, resource_type, wish.limit, wish.reason)
+                )
+            ).wire()
+        finally:
+            place.workspace.refresh()  # what it was said to come to rested on figures that may be others by now
+        if made.get("status") == "denied":
+            raise FrostError(f"denied: {made.get('decision')}", code="DENIED")
+        return made
+
+    form = QuotaForm(
+        f"{name_text(quota)} of {tenant}",
+        lambda: _facts(newest()),
+        lambda number: quota_request.foreseen(newest(), number),
+        send,
+        unit=UNITS.get(str(quota.get("unit")), ""),
+        limit=limit,
+        reason=reason,
+    )
+    answer = await fill(form)
+    if isinstance(answer, Wish):
+        await request_of_organization(place, newest(), fill, wanted=answer.limit, reason=answer.reason)
+    elif answer is not None:
+        _told(place, answer, name_text(quota))
+
+
+async def request_of_organization(
+    place: "Collected",
+    quota: Record,
+    fill: Fill,
+    *,
+    wanted: int | None = None,
+    limit: int | None = None,
+    reason: str = "",
+) -> None:
+    """Ask for another limit of the organization.
+
+    Args:
+        quota: The tenant's or the organization's own, whichever is at hand.
+        wanted: What the tenant is to have: the number begins with what that needs of the organization.
+        limit: The number to begin with otherwise.
+        reason: The reason to begin with.
+    """
+    resource_type, tenant = str(quota["resourceType"]), place.workspace.tenant or {}
+    organization_id, name = str(tenant.get("organizationId", "")), str(tenant.get("organizationName", ""))
+    found = await place.workspace.ask(lambda client: client.quotas.of_organization(organization_id))
+    own: Record = next(one.wire() for one in found if one.resource_type == resource_type)
+    facts = [
+        ("In use", _amount(own, "used")),
+        ("Limit", _amount(own, "limit")),
+        ("Allocated", f"{_amount(own, 'allocated')} to its tenants together"),
+    ]
+    if wanted is not None:
+        limit = quota_request.needed_of_organization(quota, own, wanted)
+        unit = own.get("unit")
+        facts.append(
+            ("For this", f"{amount_text(limit, unit)}, so that {_tenant(place)} may have {amount_text(wanted, unit)}")
+        )
+
+    def foresee(number: int) -> Foreseen:
+        requests = place.workspace.collections.rows("quota requests", place.tenant_id, organization_id).records
+        return quota_request.foreseen_of_organization(own, number, quota_news.waiting(requests).get(resource_type))
+
+    async def send(wish: Wish) -> Record:
+        try:
+            made = await place.workspace.ask(
+                lambda client: client.quotas.request_organization(
+                    organization_id, resource_type, wish.limit, wish.reason
+                )
+            )
+        finally:
+            place.workspace.refresh()
+        answered: Record = made.wire()
+        return answered
+
+    form = QuotaForm(
+        f"{name_text(own)} of the organization {name}",
+        lambda: facts,
+        foresee,
+        send,
+        unit=UNITS.get(str(own.get("unit")), ""),
+        limit=limit,
+        reason=reason,
+    )
+    answer = await fill(form)
+    if answer is not None:
+        _told(place, answer, name_text(own))
+
+
+async def _lowers(place: "Collected", quota: Record, tenant: str, limit: int) -> bool:
+    """Ask before a lower limit (contract: lowering); No is the first answer."""
+    facts = [
+        ("Quota", f"{name_text(quota)}  {quota['resourceType']}"),
+        ("Tenant", tenant),
+        ("Limit", f"{_amount(quota, 'limit')} → {amount_text(limit, quota.get('unit'))}"),
+        ("In use", _amount(quota, "used")),
+        ("Effect", "in force at once; nothing is created above it, what is there stays"),
+    ]
+    return await place.app.push_screen_wait(Confirm("Lower the limit?", facts, yes="Lower"))
+
+
+def _told(place: "Collected", made: Record, title: str) -> None:
+    """Say what became of it."""
+    words = quota_news.outcome_words(made, {str(made["resourceType"]): title})
+    place.frame.toast(f"{words}{', waits for review' if made.get('status') == 'pending' else ''}")
+    place.post_message(Lasting("requesting a limit"))
+
+
+def _facts(quota: Record) -> Sequence[tuple[str, str]]:
+    creating = f", {_amount(quota, 'creating')} of it being created" if quota.get("creating") else ""
+    return [
+        ("In use", f"{_amount(quota, 'used')}{creating}"),
+        ("Limit", _amount(quota, "limit")),
+        ("At once", f"up to {_amount(quota, 'requestable')} without review"),
+    ]
+
+
+def _amount(quota: Record, member: str) -> str:
+    return amount_text(quota.get(member), quota.get("unit"))
+
+
+def _tenant(place: "Collected") -> str:
+    return str((place.workspace.find(place.tenant_id) or {}).get("displayName", place.tenant_id))
