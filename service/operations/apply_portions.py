@@ -4,6 +4,7 @@
 was decided, in the transaction of the look.
 """
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -83,11 +84,16 @@ def change(connection: Connection, job: Job, run_id: str, portion: Portion, at: 
 def _to_add(
     connection: Connection, job: Job, kind: Kind, after: str, size: int, lock: bool
 ) -> Sequence[tuple[str, str, Outcome]]:
-    rows = store.portion(connection, job.tenant_id, kind.name, after, size, lock=lock)
-    return [
-        (resource_id, name, adding(kind, state, tags, relations, job.tags))
-        for resource_id, name, state, tags, relations in rows
-    ]
+    # Many resources of a kind are alike in what counts, and then it is decided once.
+    known: dict[tuple[str, str, str], Outcome] = {}
+    decided = []
+    for resource_id, name, *facts in store.portion(connection, job.tenant_id, kind.name, after, size, lock=lock):
+        state, tags, relations = alike = tuple(facts)
+        outcome = known.get(alike)
+        if outcome is None:
+            outcome = known[alike] = adding(kind, state, json.loads(tags), json.loads(relations), job.tags)
+        decided.append((resource_id, name, outcome))
+    return decided
 
 
 def _to_remove(
@@ -101,7 +107,7 @@ def _to_remove(
         if row is None:
             decided.append((resource_id, "", GONE))
         else:
-            outcome = removing(kind, row.state, row.tags, row.relations, keys, job.tags)
+            outcome = removing(kind, row.state, json.loads(row.tags), json.loads(row.relations), keys, job.tags)
             decided.append((resource_id, row.name, outcome))
     return decided
 

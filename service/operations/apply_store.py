@@ -32,7 +32,14 @@ PORTION = 2_000
 # The runs of a tenant whose additions are remembered, so that they can be undone.
 REMEMBERED_RUNS = 10
 
-_LOOKED_AT = select(resources.c.id, resources.c.name, resources.c.state, resources.c.tags, resources.c.relations)
+# Tags and relations as text: many are alike, and each is read once.
+_LOOKED_AT = select(
+    resources.c.id,
+    resources.c.name,
+    resources.c.state,
+    cast(resources.c.tags, Text).label("tags"),
+    cast(resources.c.relations, Text).label("relations"),
+)
 _ADDED = {
     "sqlite": text(
         "INSERT INTO applied_tags (run_id, kind, resource_id, tenant_id, keys) "
@@ -58,7 +65,8 @@ def totals(connection: Connection, tenant_id: str) -> dict[str, int]:
 def portion(
     connection: Connection, tenant_id: str, kind: str, after: str, size: int, *, lock: bool = False
 ) -> Sequence[Record]:
-    """Resources of a kind behind an id, in the order of their ids: `id`, `name`, `state`, `tags`, `relations`.
+    """Resources of a kind behind an id, in the order of their ids: `id`, `name`, `state`, and as text
+    `tags` and `relations`.
 
     `lock` holds them against other writers until the transaction ends, so that nobody's change of tags is lost.
     """
@@ -105,7 +113,14 @@ def add_tags(
     )
     connection.execute(
         update(resources)
-        .where(resources.c.tenant_id == tenant_id, resources.c.id.in_(remembered))
+        .where(
+            resources.c.tenant_id == tenant_id,
+            resources.c.kind == kind,
+            # Said again, because SQLite would go through everything the tenant has.
+            resources.c.id > after,
+            resources.c.id <= last,
+            resources.c.id.in_(remembered),
+        )
         .values(tags=merged, updated_at=at)
     )
 
