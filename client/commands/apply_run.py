@@ -4,8 +4,9 @@ contract: tenant default-tags apply; checklist L15, L21 to L29, L35
 """
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from client.api.default_tags import IN_PROGRESS
 from client.commands import interruption
@@ -14,27 +15,43 @@ from client.core import Call
 from client.errors import Exit, FrostError
 from client.text import safe
 
+Calls = Callable[[str], Call]
+"""Makes the request of a tenant that starts a run."""
+
 _BETWEEN = 0.2
 """Seconds before starting again behind a run that has just ended: nobody gains by being told of it once more."""
 
 
-def begin(run: Invocation, call: Callable[[str], Call]) -> dict[str, Any]:
+class Going(NamedTuple):
+    """A run that goes on, whoever waits for it, and what has become of the command's own."""
+
+    operation_id: str
+    run_id: str
+    own: str
+
+    @property
+    def named(self) -> str:
+        """`operation apply-default-tags-…, run 0192…`, safe for a terminal."""
+        run_id = f", run {safe(self.run_id, 60)}" if self.run_id else ""
+        return f"operation {safe(self.operation_id, 120)}{run_id}"
+
+
+def begin(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
     """Start a run, or be told of the one that goes on: its `started` is then False.
 
     Raises:
         FrostError: It cannot be started, or the run in the way has no name.
     """
-    with interruption.ends_waiting():
+    with _interruptible() as going:
         try:
-            return {**_started(run, call), "started": True}
+            return {**_started(run, call, what, going), "started": True}
         except FrostError as error:
-            if not _in_the_way(error):
-                raise
-            names = {"operationId": error.operation_id, "runId": error.run_id}
+            there = _in_the_way(error, what)
+            names = {"operationId": there.operation_id, "runId": there.run_id}
             return {**{name: value for name, value in names.items() if value}, "status": "running", "started": False}
 
 
-def finish(run: Invocation, call: Callable[[str], Call], what: str) -> dict[str, Any]:
+def finish(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
     """Start a run behind any that goes on, and wait until it is over; the completed operation as it travels.
 
     Args:
@@ -45,42 +62,62 @@ def finish(run: Invocation, call: Callable[[str], Call], what: str) -> dict[str,
     Raises:
         FrostError: It could not run as a whole, or somebody does not want to wait (exit 130): then it goes on.
     """
-    with interruption.ends_waiting():
+    with _interruptible() as going:
         while True:
             try:
-                started = _started(run, call)
+                _started(run, call, what, going)
                 break
             except FrostError as error:
-                if not _in_the_way(error):
-                    raise
-                named = safe(error.operation_id, 120)
-                run.output.note(f"a run goes on already (operation {named}); waiting for it, then this {what} starts")
-                _waited(run, error.operation_id, error.run_id, f"the {what} was not started")
+                going[:] = [_in_the_way(error, what)]
+                named = going[0].named
+                run.output.note(f"a run goes on already ({named}); waiting for it, then this {what} starts")
+                _waited(run, going[0])
                 time.sleep(_BETWEEN)
-        operation_id, run_id = str(started["operationId"]), str(started.get("runId") or "")
-        run.output.note(f"{what} started (operation {safe(operation_id, 120)})")
-        return _succeeded(_waited(run, operation_id, run_id, f"the {what} goes on"), what)
+        run.output.note(f"{what} started ({going[0].named})")
+        return _succeeded(_waited(run, going[0]), what)
 
 
-def _started(run: Invocation, call: Callable[[str], Call]) -> dict[str, Any]:
-    """The answer to a start. When Ctrl-C comes on the way, what it was answered with is told before it ends."""
-    started: dict[str, Any] = {}
-    try:
-        with interruption.held():
-            started = run.call_for_tenant(call)
-    except KeyboardInterrupt:
-        if started:
-            raise _interrupted(str(started["operationId"]), str(started.get("runId") or ""), "it goes on") from None
-        raise
+@contextmanager
+def _interruptible() -> Iterator[list[Going]]:
+    """What an interruption means: nothing is cancelled, and the run that goes on is named (checklist L21, L22)."""
+    going: list[Going] = []
+    with interruption.ends_waiting():
+        try:
+            yield going
+        except KeyboardInterrupt:
+            interruption.from_now_on_ignored()
+            if not going:
+                raise
+            raise FrostError(
+                f"not waiting any longer; {going[0].own} ({going[0].named})",
+                code="INTERRUPTED",
+                hint="frost tenant default-tags history shows how it ends",
+                exit_code=Exit.INTERRUPTED,
+                details={"operationId": going[0].operation_id, "runId": going[0].run_id},
+            ) from None
+
+
+def _started(run: Invocation, call: Calls, what: str, going: list[Going]) -> dict[str, Any]:
+    """The answer to a start, noted in `going` before anything can interrupt.
+
+    Until it has come the run may have been started or not; its operation id is known (facts 2.8).
+    """
+    operation_id = f"{what}-default-tags-{run.tenant.tenant_id}"
+    with interruption.held():
+        going[:] = [Going(operation_id, "", f"the {what} may have started")]
+        started: dict[str, Any] = run.call_for_tenant(call)
+        going[:] = [Going(str(started["operationId"]), str(started.get("runId") or ""), f"the {what} goes on")]
     return started
 
 
-def _in_the_way(error: FrostError) -> bool:
-    """Whether another run is in the way that can be waited for."""
-    return error.code == IN_PROGRESS and bool(error.operation_id or error.run_id)
+def _in_the_way(error: FrostError, what: str) -> Going:
+    """The other run that a start was refused for. Raises the error when it is another one, or names no run."""
+    if error.code != IN_PROGRESS or not (error.operation_id or error.run_id):
+        raise error
+    return Going(error.operation_id, error.run_id, f"the {what} was not started, the running one goes on")
 
 
-def _waited(run: Invocation, operation_id: str, run_id: str, then: str) -> dict[str, Any]:
+def _waited(run: Invocation, going: Going) -> dict[str, Any]:
     """The operation when it is over, with progress on the terminal until then."""
     from client import waiting
 
@@ -89,31 +126,17 @@ def _waited(run: Invocation, operation_id: str, run_id: str, then: str) -> dict[
         return waiting.wait(
             run.connection,
             run.tenant.tenant_id,
-            run_id or operation_id,
+            going.run_id or going.operation_id,
             told.reading,
             lost=told.lost,
             on_reply=run.on_reply,
         )
-    except KeyboardInterrupt:
-        raise _interrupted(operation_id, run_id, then) from None
     except FrostError as error:
-        error.hint = error.hint or f"operation {safe(operation_id, 120)} goes on; see frost platform operations"
+        error.hint = error.hint or f"{going.named} goes on; see frost tenant default-tags history"
         raise
     finally:
         run.output.progress("")
         run.tell_notices(run.connection)
-
-
-def _interrupted(operation_id: str, run_id: str, then: str) -> FrostError:
-    interruption.from_now_on_ignored()
-    named = safe(operation_id, 120) + (f", run {safe(run_id, 60)}" if run_id else "")
-    return FrostError(
-        f"not waiting any longer; {then} (operation {named})",
-        code="INTERRUPTED",
-        hint="frost tenant default-tags history shows how it ends",
-        exit_code=Exit.INTERRUPTED,
-        details={"operationId": operation_id, "runId": run_id},
-    )
 
 
 def _succeeded(operation: dict[str, Any], what: str) -> dict[str, Any]:

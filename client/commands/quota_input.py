@@ -1,6 +1,5 @@
 """What the commands of quotas take alike: resource types, numbers, and the organization of `--org` (checklist U)."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,33 +7,26 @@ from client import tenancy
 from client.api import quotas, tenants
 from client.commands.invocation import Invocation
 from client.errors import usage
+from client.quota_request import LARGEST, kept_reason, whole_number
 from client.text import safe
-
-MOST = 2**53
-"""A number above it is not the same in every reader of JSON (checklist U07)."""
-REASON_CHARACTERS = 500
 
 
 def number(text: str, name: str) -> int:
     """A whole number in plain digits, 0 to 2^53 (checklist U06, U07). Raises FrostError (exit 2)."""
-    if re.fullmatch("[0-9]+", text, re.ASCII) is None:
-        raise usage(f"{name} takes a whole number in plain digits, not {safe(text, 60)!r}", "in the counter's own unit")
-    found = int(text) if len(text.lstrip("0")) <= 16 else MOST + 1
-    if found > MOST:
-        raise usage(f"{name} is at most {MOST}, not {safe(text, 60)}")
-    return found
+    try:
+        return whole_number(text)
+    except ValueError as error:
+        raise usage(
+            f"{name} takes a whole number in plain digits, at most {LARGEST}, not {safe(text, 60)!r}"
+        ) from error
 
 
 def reason(text: str) -> str:
-    """A reason as it is stored. Raises FrostError (exit 2) for none, and for more than 500 characters."""
-    from unicodedata import normalize
-
-    kept = normalize("NFC", text).strip()
-    if not kept:
-        raise usage("--reason is blank (frost tenant quota request)", "say in a few words what it is for")
-    if len(kept) > REASON_CHARACTERS:
-        raise usage(f"--reason has at most {REASON_CHARACTERS} characters, not {len(kept)}")
-    return kept
+    """A reason as it is stored. Raises FrostError (exit 2) for none, and for more than 500 characters (U02)."""
+    try:
+        return kept_reason(text)
+    except ValueError as error:
+        raise usage(f"--reason: {error} (frost tenant quota request)") from error
 
 
 def check_requestable(resource_type: str) -> None:

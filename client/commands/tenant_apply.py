@@ -51,7 +51,7 @@ def apply(run: Invocation, yes: bool, no_wait: bool, preview: bool, organization
         _confirm(run, tags or {})
     try:
         if no_wait:
-            reported(run, apply_run.begin(run, calls.apply), "apply")
+            reported(run, apply_run.begin(run, calls.apply, "apply"), "apply")
         else:
             ended(run, apply_run.finish(run, calls.apply, "apply"), "apply")
     except FrostError as error:

@@ -112,7 +112,7 @@ def undo(
     if not yes:
         _confirm(run, run_id)
     if no_wait:
-        reported(run, apply_run.begin(run, lambda tenant: calls.undo(tenant, run_id)), "undo")
+        reported(run, apply_run.begin(run, lambda tenant: calls.undo(tenant, run_id), "undo"), "undo")
     else:
         ended(run, apply_run.finish(run, lambda tenant: calls.undo(tenant, run_id), "undo"), "undo")
 
