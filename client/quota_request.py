@@ -51,10 +51,10 @@ def whole_number(text: str) -> int:
     """
     if re.fullmatch("[0-9]+", text, re.ASCII) is None:
         raise ValueError("a whole number in plain digits: the new limit, not how much more")
-    found = int(text) if len(text.lstrip("0")) <= len(str(LARGEST)) else LARGEST + 1
-    if found > LARGEST:
+    digits = text.lstrip("0") or "0"
+    if len(digits) > len(str(LARGEST)) or int(digits) > LARGEST:
         raise ValueError(f"a limit is at most {LARGEST}")
-    return found
+    return int(digits)
 
 
 def kept_reason(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from client import clock
 from client.quota_request import requestable
-from client.records import Record, time_text
+from client.records import Record, age
 from client.records_quotas import amount_text
 from tui import quota_bars
 from tui.key_table import exact
@@ -111,8 +111,9 @@ def _asked(quota: Record, requests: Iterable[Record]) -> Section:
     found = [one for one in requests if one.get("resourceType") == quota["resourceType"]]
     lines = []
     for one in found[:MOST_REQUESTS]:
-        whose = ", organization" if one.get("scope") == "organization" else ""
-        lines.append(("", f"{status_text(one)}  {change_text(one)}{whose}  {time_text(one.get('createdAt'))}"))
+        whose = " organization" if one.get("scope") == "organization" else ""
+        ago = age(one.get("createdAt"), clock.now())
+        lines.append(("", f"{status_text(one)}{whose}  {change_text(one)}  {ago}"))
     if len(found) > MOST_REQUESTS:
         lines.append(("", f"{len(found) - MOST_REQUESTS} more: t shows them"))
     return "Requests", lines or [("", "none")]

@@ -27,7 +27,8 @@ SIGNS = {
     quota_request.SAME: ("=", "$text-muted"),
 }
 REFUSED = ("×", "$text-error")
-BUTTONS = {quota_request.LOWER: "Lower …", quota_request.REVIEW: "Ask for the organization …"}
+BUTTONS = {quota_request.LOWER: "Lower …", quota_request.REVIEW: "For the organization …"}
+OFFER = "; Enter asks for the organization's limit instead"
 SENDS = "Request"
 LABEL = 14  # cells of the labels; the style sheet says it again
 
@@ -142,7 +143,9 @@ class QuotaForm(Dialog[Any]):
         """Under the number what it comes to, on the button what Enter does, under the reason its length."""
         words, outcome = self._limit_words()
         self.query_one(".quota--words", Static).update(words)
-        self.query_one("#save", Button).label = BUTTONS.get(outcome, SENDS)
+        button = self.query_one("#save", Button)
+        button.label = BUTTONS.get(outcome, SENDS)
+        button.refresh(layout=True)  # another label, another width
         length = len(self._entry("reason").value.strip())
         count = self.query_one(".quota--count", Static)
         count.set_class(length > LONGEST_REASON, "-problem")
@@ -155,7 +158,8 @@ class QuotaForm(Dialog[Any]):
         except ValueError as problem:
             return Content.styled(str(problem), "$text-error" if typed else "$text-muted"), ""
         sign, tone = SIGNS.get(found.outcome, REFUSED)
-        return Content.assemble((f"{sign} ", tone), safe(found.words)), found.outcome
+        offer = OFFER if found.outcome == quota_request.REVIEW else ""
+        return Content.assemble((f"{sign} ", tone), safe(found.words), offer), found.outcome
 
     def _problem(self, words: str, field: str = "") -> None:
         self.query_one(".quota--problem", Static).update(Content(safe(words)))

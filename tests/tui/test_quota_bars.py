@@ -1,0 +1,279 @@
+"""Quotas as lines of cells and as words: read without any colour, honest at both ends, exact where figures are told."""
+
+from typing import Any
+
+import pytest
+
+from client import quota_plan
+from client.quota_request import (
+    AT_ONCE,
+    DENIED,
+    LARGEST,
+    LOWER,
+    PENDING,
+    REVIEW,
+    SAME,
+    SUPPORT,
+    WAITS,
+    foreseen,
+    foreseen_of_organization,
+    kept_reason,
+    needed_of_organization,
+    whole_number,
+)
+from tui import quota_bars, quota_details, quota_news, quota_table
+from tui.widgets.what_if import Mistaken, verdict, wanted
+
+OWN, OTHER, THIRD = "t-1", "t-2", "t-3"
+
+
+def quota(**members: Any) -> dict[str, Any]:
+    made = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "creating": 0, "limit": 20, "unit": "count"}
+    return {**made, "requestable": 40, **members}
+
+
+def shared(**members: Any) -> dict[str, Any]:
+    tenants = [
+        {"tenantId": OTHER, "displayName": "Staging", "limit": 20, "used": 3},
+        {"tenantId": OWN, "displayName": "Web Shop", "limit": 60, "used": 51},
+        {"tenantId": THIRD, "displayName": None, "limit": 40, "used": None},
+    ]
+    made = {"resourceType": "vcpu", "used": 60, "limit": 240, "unit": "count", "allocated": 120, "tenants": tenants}
+    return {**made, **members}
+
+
+def drawn(one: dict[str, Any]) -> str:
+    return "".join(piece.text for piece in quota_bars.bar(one, 8))
+
+
+def stacked(one: dict[str, Any], cells: int = 12) -> str:
+    return "".join(piece.text for piece in quota_bars.stack(one, OWN, cells))
+
+
+@pytest.mark.parametrize(
+    ("members", "line"),
+    [
+        ({"used": 0}, "········┃─  "),
+        ({"used": 1, "limit": 1000, "requestable": 1000}, "╸·······┃   "),
+        ({"used": 10}, "━━━━····┃─  "),
+        ({"used": 999, "limit": 1000, "requestable": 1500}, "━━━━━━━╸┃╴  "),
+        ({"used": 20}, "━━━━━━━━┃─  "),
+        ({"used": 30}, "━━━━━━━━┃╸  "),
+        ({"used": 30, "requestable": 60}, "━━━━━━━━┃╸─ "),
+        ({"used": 200}, "━━━━━━━━┃━━›"),
+        ({"requestable": 200}, "━╸······┃──›"),
+        ({"requestable": None}, "━╸······┃   "),
+        ({"used": None}, "╱╱╱╱╱╱╱╱┃─  "),
+        ({"used": 0, "limit": 0}, "no allowance"),
+        ({"used": 3, "limit": 0}, "no allowance"),
+    ],
+)
+def test_Q03_Q09_Q17_a_bar_says_use_limit_and_what_may_be_asked_without_colour(
+    members: dict[str, Any], line: str
+) -> None:
+    assert drawn(quota(**members)) == line
+    assert len(line) == 8 + 1 + quota_bars.PAST
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "text", "tone"),
+    [
+        (0, 20, "0%", None),
+        (15, 20, "75%", None),
+        (16, 20, "80%", "warning"),
+        (1999, 2000, "99%", "warning"),
+        (20, 20, "100%", "bad"),
+        (2001, 2000, "101%", "bad"),
+        (29, 100, "29%", None),
+        (10**9, 1, "999%", "bad"),
+        (1, 0, "999%", "bad"),
+        (0, 0, "—", None),
+        (None, 20, "—", None),
+    ],
+)
+def test_a_share_is_100_only_when_it_is_all(used: int | None, limit: int, text: str, tone: str | None) -> None:
+    one = quota(used=used, limit=limit)
+    assert (quota_bars.share_text(one), quota_bars.tone(one)) == (text, tone)
+
+
+def test_Q17_over_the_limit_has_a_sign_and_unknown_stands_last_when_the_tightest_come_first() -> None:
+    shown = quota_table.Shown(lambda: 61)
+    columns = {column.key: column for column in quota_table.columns(shown)}
+    assert columns["share"].text(quota(used=25)).startswith("125% ! ")
+    assert columns["share"].text(quota(used=20)).startswith("100%   ")
+    assert columns["share"].sort_value(quota(used=None)) is None
+    assert columns["share"].sort_value(quota(used=1, limit=0)) > columns["share"].sort_value(quota(used=99))
+
+
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        ({}, "4 of 20"),
+        ({"used": 65536, "limit": 131072, "unit": "mb"}, "64 of 128 GB"),
+        ({"used": 512, "limit": 1536, "unit": "mb"}, "0.5 of 1.5 GB"),
+        ({"used": 1000, "limit": 1600, "unit": "mb"}, "1.0 of 1.6 GB"),
+        ({"used": 7, "limit": 500, "unit": "gb"}, "7 of 500 GB"),
+        ({"used": None, "limit": 500, "unit": "gb"}, "— of 500 GB"),
+        ({"used": 3, "limit": 9, "unit": "shards"}, "3 of 9"),
+    ],
+)
+def test_Q05_Q06_Q07_Q08_figures_stand_in_the_unit_people_read(members: dict[str, Any], text: str) -> None:
+    assert quota_table.figures_text(quota(**members)) == text
+
+
+def test_Q16_a_type_that_is_not_known_here_is_called_as_the_service_calls_it() -> None:
+    assert quota_table.name_text({"resourceType": "warp_core", "limit": 1}) == "warp_core"
+    assert quota_table.name_text({"resourceType": "warp_core", "title": "Warp cores", "limit": 1}) == "Warp cores"
+
+
+def test_Q11_Q12_an_organizations_limit_stands_in_the_parts_its_tenants_have() -> None:
+    assert stacked(shared()) == "►━━a b━······".replace(" ", "")
+    assert stacked(shared(limit=120)) == "►━━━━━a━b━━━"
+    assert stacked(shared(limit=60, allocated=120)) == "►━━━━━a━b━━━"  # given more than there is
+    assert stacked(shared(limit=0, allocated=0, tenants=[])) == "no allowance"
+    none = [{**one, "limit": 0} for one in shared()["tenants"]]
+    assert stacked(shared(allocated=0, tenants=none)) == "·" * 12
+    pieces = quota_bars.stack(shared(), OWN, 12)
+    assert [piece.tone for piece in pieces] == ["mark", None, None, "dim"]
+
+
+def test_more_tenants_than_letters_are_one_part_and_the_line_keeps_its_length() -> None:
+    many = [{"tenantId": f"t-{number}", "displayName": None, "limit": 1, "used": None} for number in range(2000)]
+    line = stacked(shared(limit=4000, allocated=2000, tenants=many), 40)
+    assert len(line) == 40
+    assert line == "+" + "━" * 19 + "·" * 20
+    told = dict(quota_details.of_organization(shared(allocated=2000, tenants=many), OWN, ()))
+    assert told["Allocated to 2,000 tenants"][-1] == ("", "1,960 more  1960")
+
+
+def test_a_tenant_that_is_not_yours_to_enter_has_no_name_and_no_use_in_the_legend() -> None:
+    told = dict(quota_details.of_organization(shared(), OWN, ()))["Allocated to 3 tenants"]
+    assert told == [("►", "Web Shop  60, 51 in use"), ("b", "not yours to enter  40"), ("a", "Staging  20, 3 in use")]
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["40.5", "-1", "+40", "1e3", "0x28", "1_000", "４０", "٤٠", "", " 4", "²", "forty"])
+def test_U06_a_limit_is_a_whole_number_in_plain_digits(text: str) -> None:
+    with pytest.raises(ValueError, match="whole number in plain digits"):
+        whole_number(text)
+
+
+def test_U07_a_limit_is_at_most_two_to_the_53rd() -> None:
+    assert whole_number(str(LARGEST)) == LARGEST
+    assert whole_number("0" * 5000 + "7") == 7
+    for text in (str(LARGEST + 1), "9" * 6000):
+        with pytest.raises(ValueError, match="at most"):
+            whole_number(text)
+
+
+def test_U02_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
+    assert kept_reason("  e\u0301 \n") == "é"
+    assert len(kept_reason("x" * 500)) == 500
+    for text in ("", " \n\t", "x" * 501):
+        with pytest.raises(ValueError, match="a reason"):
+            kept_reason(text)
+
+
+@pytest.mark.parametrize(
+    ("members", "limit", "outcome", "words"),
+    [
+        ({}, 25, AT_ONCE, "25: at once"),
+        ({}, 40, AT_ONCE, "up to 40"),
+        ({}, 41, REVIEW, "above 40"),
+        ({}, 20, SAME, "already 20"),
+        ({}, 4, LOWER, "lower"),
+        ({"used": 5, "creating": 2}, 4, DENIED, "5 is in use, 2 of it being created"),
+        ({"used": 5, "creating": 2}, 5, LOWER, "lower"),
+        ({"used": 0}, 0, LOWER, "lower"),
+        ({"used": None}, 19, DENIED, "not known"),
+        ({"used": None}, 21, AT_ONCE, "at once"),
+        ({"used": 30}, 20, SAME, "already"),
+        ({"used": 30}, 25, AT_ONCE, "at once"),
+        ({"resourceType": "image", "requestable": None}, 21, SUPPORT, "contact support"),
+        ({"requestable": None}, 21, SUPPORT, "contact support"),
+        ({"unit": "mb", "limit": 1024, "requestable": 262144}, 131072, AT_ONCE, "131072 MB (128 GB)"),
+    ],
+)
+def test_U03_U04_U09_to_U18_what_a_request_comes_to_is_said_before_it_is_sent(
+    members: dict[str, Any], limit: int, outcome: str, words: str
+) -> None:
+    found = foreseen(quota(**members), limit)
+    assert found.outcome == outcome
+    assert words in found.words
+
+
+def test_U21_U24_of_an_organization_higher_and_lower_wait_and_one_request_at_a_time() -> None:
+    assert foreseen_of_organization(shared(), 300, None).outcome == WAITS
+    lower = foreseen_of_organization(shared(), 100, None)
+    assert lower.outcome == WAITS
+    assert "its tenants have 120 already" in lower.words
+    assert foreseen_of_organization(shared(), 240, None).outcome == SAME
+    pending = foreseen_of_organization(shared(), 300, {"limit": 250})
+    assert pending.outcome == PENDING
+    assert "250" in pending.words
+    assert foreseen_of_organization(shared(resourceType="image"), 300, None).outcome == SUPPORT
+
+
+@pytest.mark.parametrize(("limit", "allocated", "wanted", "needed"), [(240, 120, 200, 300), (100, 120, 30, 130)])
+def test_what_an_organization_needs_is_just_what_lets_the_tenant_be_raised(
+    limit: int, allocated: int, wanted: int, needed: int
+) -> None:
+    one, of = quota(limit=20), shared(limit=limit, allocated=allocated)
+    assert needed_of_organization(one, of, wanted) == needed
+    bound = one["limit"] + max(0, needed - allocated)
+    assert bound == wanted
+
+
+def test_U23_a_request_that_waited_and_does_no_more_is_news() -> None:
+    before = [{"id": "a", "status": "pending"}, {"id": "b", "status": "pending"}, {"id": "c", "status": "approved"}]
+    now = [{"id": "a", "status": "rejected"}, {"id": "b", "status": "pending"}, {"id": "d", "status": "approved"}]
+    assert [one["id"] for one in quota_news.decided(before, now)] == ["a"]
+    made = {"resourceType": "ram", "scope": "organization", "from": 1024, "limit": 2048, "unit": "mb"}
+    words = quota_news.outcome_words({**made, "status": "rejected", "decision": "too much"}, {"ram": "Memory"})
+    assert words == "Memory of the organization: 1024 MB (1 GB) → 2048 MB (2 GB) rejected: too much"
+
+
+# --- plans -----------------------------------------------------------------------------------------------------------
+
+TYPES = ("instance", "vcpu", "ram")
+
+
+def test_a_plan_is_types_with_numbers() -> None:
+    assert wanted(" instance=3, vcpu=40  ram=65536 ", TYPES) == {"instance": 3, "vcpu": 40, "ram": 65536}
+    assert wanted("", TYPES) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("vpcu=4", "did you mean vcpu"),
+        ("VCPU=4", "did you mean vcpu"),
+        ("vcpu", "vcpu=N"),
+        ("vcpu=", "vcpu=N"),
+        ("vcpu=4 vcpu=5", "twice"),
+        ("vcpu=４", "plain digits"),
+        ("vcpu=-1", "plain digits"),
+        ("[/x]=1", "no type is called"),
+    ],
+)
+def test_what_is_no_plan_says_why(line: str, words: str) -> None:
+    with pytest.raises(Mistaken) as caught:
+        wanted(line, TYPES)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("members", "more", "words"),
+    [
+        ({}, 4, "It fits 4 times over; vcpu would be the first"),
+        ({}, 16, "It fits once"),
+        ({}, 17, "vcpu needs 21, which may be asked for at once"),
+        ({}, 40, "vcpu needs 44, more than the 40 that need no review"),
+        ({"requestable": None}, 17, "only support"),
+        ({"used": None}, 4, "the use of vcpu is unknown"),
+    ],
+)
+def test_what_a_plan_comes_to_is_a_sentence(members: dict[str, Any], more: int, words: str) -> None:
+    assert words in verdict(quota_plan.what_if([quota(**members)], {"vcpu": more}))
