@@ -1,0 +1,156 @@
+"""Waiting for an operation (facts 2.9, 2.10): signals, reading now and then, a platform out of reach."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+import pytest
+
+from client import events, waiting
+from client.errors import Exit, FrostError
+from client.events import Listening, Signal
+from tests.client.wire import Answer, Context, Heard, Service, answer
+
+RUNNING = {"operationId": "apply-default-tags-t", "runId": "r", "status": "running", "progress": 10}
+COMPLETED = {**RUNNING, "status": "completed", "progress": 100, "result": {"summary": {}}}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "COALESCE_SECONDS", 0.01)
+    monkeypatch.setattr(events, "REOPEN_SECONDS", 0.02)
+
+
+def reader(*found: dict[str, Any]) -> tuple[waiting.Read, list[float]]:
+    """Reads one after the other, the last one for ever; and when each was read."""
+    answers, times = list(found), []
+
+    async def read() -> dict[str, Any]:
+        times.append(time.monotonic())
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    return read, times
+
+
+def signalling(*pauses: float, opened: bool = True) -> waiting.Signals:
+    """A stream that is open and gives a signal after each pause, then none any more."""
+
+    async def signals(listening: Listening) -> AsyncIterator[Signal]:
+        listening(opened)
+        for pause in pauses:
+            await asyncio.sleep(pause)
+            yield Signal("resource")
+        await asyncio.sleep(60)
+
+    return signals
+
+
+async def all_of(read: waiting.Read, signals: waiting.Signals) -> list[str]:
+    return [operation["status"] async for operation in waiting.readings(read, signals)]
+
+
+async def test_each_signal_causes_a_reading_until_it_is_over() -> None:
+    read, _ = reader(RUNNING, RUNNING, COMPLETED)
+    begun = time.monotonic()
+    assert await all_of(read, signalling(0.05, 0.05)) == ["running", "running", "completed"]
+    assert time.monotonic() - begun < 1
+
+
+async def test_signals_that_come_together_cause_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "COALESCE_SECONDS", 0.1)
+    monkeypatch.setattr(waiting, "REREAD_SECONDS", 0.4)
+    read, times = reader(RUNNING, RUNNING, COMPLETED)
+    assert await all_of(read, signalling(*[0.005] * 10)) == ["running", "running", "completed"]
+    assert times[2] - times[1] > 0.3
+
+
+async def test_without_a_stream_it_is_read_soon_again_and_with_a_silent_one_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(waiting, "REREAD_SECONDS", 0.5)
+    for opened, least, most in ((False, 0.0, 0.3), (True, 0.45, 3.0)):
+        # The first pause is decided before the stream has had a chance to open.
+        read, times = reader(RUNNING, RUNNING, COMPLETED)
+        await all_of(read, signalling(opened=opened))
+        assert least <= times[2] - times[1] <= most
+
+
+async def test_a_stream_that_is_refused_for_good_leaves_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.02)
+
+    async def refused(listening: Listening) -> AsyncIterator[Signal]:
+        raise FrostError("no", code="X", exit_code=Exit.NOT_ALLOWED)
+        yield
+
+    read, _ = reader(RUNNING, RUNNING, COMPLETED)
+    assert await all_of(read, refused) == ["running", "running", "completed"]
+
+
+async def test_leaving_ends_the_listening() -> None:
+    ended = asyncio.Event()
+
+    async def signals(listening: Listening) -> AsyncIterator[Signal]:
+        try:
+            await asyncio.sleep(60)
+            yield Signal("resync")
+        finally:
+            ended.set()
+
+    read, _ = reader(RUNNING)
+    task = asyncio.create_task(all_of(read, signals))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+
+
+# --- the blocking wait, over a socket --------------------------------------------------------------------------------
+
+
+def served(*operations: Answer) -> Callable[[Heard], Iterable[bytes]]:
+    """Streams are refused; the operation is the next of these, the last one for ever."""
+    left = list(operations)
+
+    def answering(heard: Heard) -> Iterable[bytes]:
+        if heard.target.endswith("/events"):
+            yield answer(404, {"error": {"code": "PATH_NOT_ROUTED", "message": "no route"}})
+            return
+        found = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(found, bytes):
+            yield found
+
+    return answering
+
+
+def test_a_command_waits_through_a_platform_that_is_away_and_says_so_once_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr("client.core.BACKOFF", (0.0,))
+    away = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "starting"}})
+    told: list[str] = []
+    lost: list[FrostError] = []
+    with Service(served(answer(200, RUNNING), away, away, away, away, answer(200, COMPLETED))) as service:
+        done = waiting.wait(
+            Context(service.endpoint), "t", "r", lambda one: told.append(one["status"]), lost=lost.append
+        )
+    assert done == COMPLETED
+    assert (told[0], told[-1]) == ("running", "completed")
+    assert lost
+    assert {error.exit_code for error in lost} == {Exit.UNREACHABLE}
+    assert all("/operations/r" in heard.target or heard.target.endswith("/events") for heard in service.heard)
+
+
+def test_what_stays_away_is_given_up_and_what_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(waiting, "LOST_SECONDS", 0.1)
+    monkeypatch.setattr("client.core.BACKOFF", (0.0,))
+    away = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "starting"}})
+    gone = answer(404, {"error": {"code": "NOT_FOUND", "message": "operation not found"}})
+    for refusal, code in ((away, Exit.UNREACHABLE), (gone, Exit.NOT_FOUND)):
+        with Service(served(refusal)) as service, pytest.raises(FrostError) as caught:
+            waiting.wait(Context(service.endpoint), "t", "r", lambda one: None)
+        assert caught.value.exit_code == code
