@@ -115,7 +115,7 @@ _COUNTS = (
     number_column("unchanged", "Unchanged"),
     number_column("skipped", "Skipped"),
     number_column("failed", "Failed"),
-    number_column("examined", "Examined", wide=True),
+    number_column("examined", "Examined"),
 )
 
 COUNTS = Kind("type", "types", "resourceType", _COUNTS, fields(_COUNTS, type="resourceType"), "resourceType")

@@ -9,6 +9,7 @@ import pytest
 import client.http
 import client.oneshot
 from tests.client.certificates import Authority
+from tests.client.scripted import Scripted
 from tests.client.wire import DRIVERS, Quick
 
 
@@ -49,3 +50,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """A certificate authority that only these tests know."""
     folder: Path = tmp_path_factory.mktemp("authority")
     return Authority(folder)
+
+
+@pytest.fixture
+def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Scripted:
+    """Commands against answers that the test writes down."""
+    return Scripted(tmp_path, monkeypatch, capsys)

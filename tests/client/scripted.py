@@ -1,0 +1,79 @@
+"""A command run in this process against a platform whose answers a test writes down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from client.commands.root import main
+from tests.client.wire import KEY, Answer, Heard, Service, answer
+
+TENANT = "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5"
+BASE = f"/api/v1/tenants/{TENANT}"
+
+
+class Ended(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Scripted:
+    """Answers by method and path; a list is given one after the other, its last one for ever.
+
+    What is not written down is answered with 404, as by a platform that does not have it.
+    """
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.answers: dict[str, list[bytes]] = {}
+        self._tmp_path, self._capsys = tmp_path, capsys
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("FROST_CREDENTIAL_STORE", "file")
+        monkeypatch.setenv("FROST_TENANT", TENANT)
+        monkeypatch.delenv("FROST_CONTEXT", raising=False)
+        self.heard: list[Heard] = []
+
+    def on(self, request: str, *answers: bytes | Mapping[str, Any]) -> None:
+        """What `GET /default-tags`, below the tenant, is answered with; a mapping is the document of a 200."""
+        self.answers[request] = [one if isinstance(one, bytes) else answer(200, one) for one in answers]
+
+    def run(self, *words: str) -> Ended:
+        with Service(self._answer) as service:
+            config = self._tmp_path / "config.yaml"
+            config.write_text(f"api_endpoint: {service.endpoint}\napi_key: {KEY.secret}\n")
+            config.chmod(0o600)
+            code = main(["--config", str(config), *words])
+            self.heard = service.heard
+        found = self._capsys.readouterr()
+        return Ended(code, found.out, found.err)
+
+    def document(self, *words: str) -> Any:
+        """The JSON of a command that must succeed."""
+        ended = self.run(*words, "-o", "json")
+        assert ended.code == 0, ended
+        return json.loads(ended.out)
+
+    def sent(self) -> list[str]:
+        """`GET /default-tags` for each request the last command made."""
+        return [f"{heard.method} {heard.target.removeprefix(BASE).partition('?')[0]}" for heard in self.heard]
+
+    def _answer(self, heard: Heard) -> Iterable[bytes]:
+        left = self.answers.get(f"{heard.method} {heard.target.removeprefix(BASE).partition('?')[0]}")
+        if not left:
+            yield answer(404, {"error": {"code": "PATH_NOT_ROUTED", "message": "no route"}})
+        else:
+            yield left.pop(0) if len(left) > 1 else left[0]
+
+
+def refused(status: int, code: str, message: str = "no", **more: Any) -> bytes:
+    """The nested envelope."""
+    return answer(status, {"error": {"code": code, "message": message, **more}})
+
+
+__all__ = ["BASE", "TENANT", "Answer", "Ended", "Scripted", "refused"]

@@ -1,0 +1,223 @@
+"""`frost tenant quota` against answers written down: what is shown, and what is never sent."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.client.scripted import Scripted, refused
+from tests.client.wire import answer
+
+REQUEST = ("tenant", "quota", "request")
+REPORT = "/quotas-report"
+REQUESTS = "/quota-requests"
+
+
+def quota(resource_type: str, used: int | None, limit: int, unit: str = "count", **more: Any) -> dict[str, Any]:
+    return {"resourceType": resource_type, "title": "", "used": used, "limit": limit, "unit": unit, **more}
+
+
+QUOTAS = [
+    quota("instance", 7, 20, requestable=50, creating=2),
+    quota("vcpu", None, 20, requestable=100),
+    quota("ram", 1536, 65536, "mb", requestable=131072),
+    quota("disk", 600, 500, "gb", requestable=500),
+    quota("gpu", 0, 0, requestable=4),
+    quota("qubit", 3, 9, "entanglements"),
+]
+
+
+@pytest.fixture
+def quotas(platform: Scripted) -> Scripted:
+    platform.on(f"GET {REPORT}", {"report": {"scope": "tenant", "quotas": QUOTAS}})
+    platform.on("GET /quotas", {"instances": 20, "images": 0, "imageStorageGb": 100})
+    platform.on("GET /quotas/usage", {"instances": 7, "images": 0, "imageStorageGb": None})
+    return platform
+
+
+def rows(table: str) -> dict[str, list[str]]:
+    """The lines of a table by their first word."""
+    return {line.split()[0]: line.split()[1:] for line in table.splitlines()[1:]}
+
+
+def made(status: str, limit: int, before: int, resource_type: str = "instance", **more: Any) -> bytes:
+    record = {"id": "q1", "scope": "tenant", "resourceType": resource_type, "unit": "count", "from": before}
+    return answer(201, {"request": {**record, "limit": limit, "status": status, "decision": None, **more}})
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def test_Q01_Q03_Q05_to_Q09_Q16_Q17_the_table_shows_figures_in_their_units(quotas: Scripted) -> None:
+    ended = quotas.run("tenant", "quota")
+    found = rows(ended.out)
+    assert found["instance"][:2] == ["7", "20"]
+    assert found["vcpu"] == ["—", "20"]
+    assert found["ram"] == ["1.5", "GB", "64", "GB"]
+    assert found["disk"] == ["600", "GB", "500", "GB", "100", "GB", "over", "the", "limit"]
+    assert found["gpu"] == ["0", "0", "no", "allowance"]
+    assert found["qubit"] == ["3", "9"]
+    assert "over the limit: disk" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "shown"),
+    [(65536, "64"), (1536, "1.5"), (512, "0.5"), (1024, "1"), (1000, "1.0"), (1600, "1.6"), (0, "0")],
+)
+def test_Q06_Q07_memory_is_shown_in_gigabytes(quotas: Scripted, megabytes: int, shown: str) -> None:
+    quotas.on(f"GET {REPORT}", {"report": {"quotas": [quota("ram", megabytes, 2**20, "mb")]}})
+    assert rows(quotas.run("tenant", "quota").out)["ram"][:2] == [shown, "GB"]
+    assert quotas.document("tenant", "quota")["items"][0]["used"] == megabytes
+
+
+def test_Q02_Q03_Q10_the_document_has_every_type_unknown_as_null_and_images_always(quotas: Scripted) -> None:
+    found = {one["resourceType"]: one for one in quotas.document("tenant", "quotas")["items"]}
+    assert found["vcpu"]["used"] is None
+    assert found["image"] == quota("image", 0, 0) | {"title": "Custom images"}
+    assert found["image_storage"]["used"] is None
+    table, wide = (rows(quotas.run("tenant", "quota", "-o", form).out) for form in ("table", "wide"))
+    assert set(wide) - set(table) == {"image"}
+    assert table["image_storage"] == ["—", "100", "GB"]
+
+
+def test_an_answer_that_is_no_report_is_not_believed(quotas: Scripted) -> None:
+    for report in ({}, {"quotas": [{"resourceType": "x"}]}, {"quotas": [quota("x", True, 5)]}, {"quotas": 7}):
+        quotas.on(f"GET {REPORT}", {"report": report})
+        ended = quotas.run("tenant", "quota")
+        assert (ended.code, ended.out) == (1, "")
+        assert "no quota report" in ended.err
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "number", ["40.5", "-1", "+40", "1e3", "0x28", "1_000", "４０", "٤٠", "", " 40", "40\n", "²", "9007199254740993"]
+)
+def test_U06_U07_only_plain_digits_up_to_two_to_the_53rd_are_a_number(quotas: Scripted, number: str) -> None:
+    for org in ([], ["--org"]):
+        ended = quotas.run(*REQUEST, "instance", "--reason", "launch", *org, "--", number)
+        assert (ended.code, ended.out, quotas.sent()) == (2, "", [])
+        assert "whole number in plain digits" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["instance", "30"], "--reason"),
+        (["instance", "30", "--reason", ""], "reason"),
+        (["instance", "30", "--reason", " \t"], "reason"),
+        (["instance", "30", "--reason", "x" * 501], "500"),
+        (["instance", "--reason", "x"], "NEW_LIMIT"),
+        (["image", "5", "--reason", "x"], "contact support"),
+        (["image_storage", "5", "--reason", "x", "--org"], "contact support"),
+    ],
+)
+def test_U02_U12_what_cannot_be_requested_ends_before_anything_is_sent(
+    quotas: Scripted, words: list[str], says: str
+) -> None:
+    ended = quotas.run(*REQUEST, *words)
+    assert (ended.code, ended.out, quotas.sent()) == (2, "", [])
+    assert says in ended.err.casefold() or says in ended.err
+
+
+def test_U08_an_unknown_type_is_refused_with_those_there_are(quotas: Scripted) -> None:
+    for unknown in ("Instance", "instances", "nothing"):
+        ended = quotas.run(*REQUEST, unknown, "30", "--reason", "x", "-o", "json")
+        assert (ended.code, quotas.sent()) == (2, [f"GET {REPORT}"])
+        known = json.loads(ended.err)["error"]["details"]["known"]
+        assert known == [one["resourceType"] for one in quotas.document("tenant", "quota")["items"]]
+    assert "did you mean instance?" in quotas.run(*REQUEST, "Instance", "30", "--reason", "x").err.casefold()
+
+
+def test_U09_U11_above_the_bound_the_refusal_is_the_same_before_and_after_sending(quotas: Scripted) -> None:
+    before = quotas.run(*REQUEST, "ram", "131073", "--reason", "x", "-o", "json")
+    assert quotas.sent() == [f"GET {REPORT}"]
+    details = {"resourceType": "ram", "limit": 131073, "requestable": 131072, "current": 65536}
+    # The bound was higher when the command read it.
+    quotas.on(f"GET {REPORT}", {"report": {"quotas": [quota("ram", 0, 65536, "mb", requestable=2**30)]}})
+    quotas.on(f"POST {REQUESTS}", refused(409, "QUOTA_BOUND_EXCEEDED", "without review…", details=details))
+    after = quotas.run(*REQUEST, "ram", "131073", "--reason", "x", "-o", "json")
+    assert f"POST {REQUESTS}" in quotas.sent()
+    assert (before.code, after.code) == (1, 1)
+    first, second = json.loads(before.err)["error"], json.loads(after.err)["error"]
+    assert {**first, "requestId": ""} == {**second, "requestId": ""}
+    assert "131072 MB (128 GB)" in first["message"]
+    assert "--org" in first["hint"]
+
+
+def test_U10_U03_U05_exactly_at_the_bound_it_is_sent_as_the_new_limit(quotas: Scripted) -> None:
+    quotas.on(f"POST {REQUESTS}", made("approved", 131072, 65536, "ram", unit="mb"))
+    ended = quotas.run(*REQUEST, "ram", "131072", "--reason", " launch ")
+    assert ended.code == 0
+    assert json.loads(quotas.heard[-1].body) == {"resourceType": "ram", "limit": 131072, "reason": "launch"}
+    assert quotas.heard[-1].headers["idempotency-key"]
+    assert "131072 MB (128 GB)" in ended.out  # U04
+    assert "131072 MB (128 GB)" in ended.err
+
+
+def test_U14_lowering_without_yes_prints_the_command_to_repeat_and_sends_nothing(quotas: Scripted) -> None:
+    ended = quotas.run(*REQUEST, "ram", "1024", "--reason", "less is enough")
+    assert (ended.code, ended.out, quotas.sent()) == (2, "", [f"GET {REPORT}"])
+    assert "tenant quota request ram 1024 --reason 'less is enough' --yes" in ended.err
+    assert "65536 MB (64 GB)" in ended.err
+    assert "1024 MB (1 GB)" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("decision", "details", "says"),
+    [
+        ("2048 in use", {"used": 2048, "creating": 512, "limit": 1024}, "2048 MB (2 GB) in use, 512 MB (0.5 GB) of it"),
+        ("what is in use is not known", {"reason": "usage_unknown"}, "what is in use is not known"),
+        (None, None, "no reason was given"),
+    ],
+)
+def test_U15_to_U17_a_denied_request_is_a_refusal_with_its_reason(
+    quotas: Scripted, decision: str | None, details: Any, says: str
+) -> None:
+    quotas.on(f"POST {REQUESTS}", made("denied", 1024, 65536, "ram", decision=decision, details=details))
+    ended = quotas.run(*REQUEST, "ram", "1024", "--reason", "x", "--yes")
+    assert (ended.code, ended.out) == (1, "")
+    assert says in ended.err
+
+
+def test_U18_the_limit_there_is_already_is_nothing_to_send(quotas: Scripted) -> None:
+    for yes in ([], ["--yes"]):
+        ended = quotas.run(*REQUEST, "instance", "20", "--reason", "x", *yes)
+        assert (ended.code, quotas.sent()) == (0, [f"GET {REPORT}"])
+        assert "already 20" in ended.err
+
+
+def test_a_plan_is_told_in_the_units_of_its_types(quotas: Scripted) -> None:
+    ended = quotas.run("tenant", "quota", "what-if", "instance=4", "ram=65536", "vcpu=2", "image=1")
+    assert ended.code == 0
+    found = rows(ended.out)
+    assert found["instance"] == ["7", "4", "11", "20", "0", "50", "fits"]
+    assert found["ram"] == [
+        "1.5",
+        "GB",
+        "64",
+        "GB",
+        "65.5",
+        "GB",
+        "64",
+        "GB",
+        "1.5",
+        "GB",
+        "128",
+        "GB",
+        "request",
+        "it",
+    ]
+    assert found["vcpu"] == ["—", "2", "—", "20", "—", "100", "use", "unknown"]
+    assert found["image"][-2:] == ["contact", "support"]
+    assert "frost tenant quota request ram 67072 --reason" in ended.err
+    assert not [one for one in quotas.sent() if not one.startswith("GET ")]
+    for wrong in (["instance"], ["=4"], ["instance=x"], ["instance=1", "instance=2"], ["nothing=1"], []):
+        assert quotas.run("tenant", "quota", "what-if", *wrong).code == 2
+
+
+def test_flags_of_the_list_are_not_dropped_in_front_of_a_command(quotas: Scripted) -> None:
+    ended = quotas.run("tenant", "quota", "--org", "request", "instance", "30", "--reason", "x")
+    assert (ended.code, quotas.sent()) == (2, [])
+    assert "--org" in ended.err

@@ -1,0 +1,286 @@
+"""`frost tenant default-tags` against answers written down: what is sent, what is believed, what is printed."""
+
+import json
+from typing import Any
+
+import pytest
+
+from client import waiting
+from tests.client.scripted import Scripted, refused
+from tests.client.wire import answer
+
+TAGS = "/default-tags"
+RUN = "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
+STARTED = {"operationId": "apply-default-tags-t", "runId": RUN, "status": "pending"}
+COUNTS = {"examined": 3, "updated": 1, "unchanged": 0, "skipped": 1, "failed": 1}
+RESULT: dict[str, Any] = {
+    "appliedTags": {"env": "prod"},
+    "summary": COUNTS,
+    "byType": {"volume": COUNTS, "bucket": dict.fromkeys(COUNTS, 0)},
+    "failures": [
+        {"resourceType": "volume", "resourceId": "v1", "reason": "moon_phase\x1b[31m", "message": "wait"},
+        {"resourceType": "secret", "resourceId": "", "reason": "backend_unavailable", "message": "later"},
+    ],
+    "failuresTruncated": False,
+    "skipped": [{"resourceType": "volume", "resourceId": "v2", "resourceName": "root", "reason": "boot_volume"}],
+    "skippedTruncated": False,
+}
+COMPLETED = {**STARTED, "status": "completed", "result": RESULT}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(waiting, "COALESCE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def applying(platform: Scripted) -> Scripted:
+    """A platform with one default tag on which an apply completes."""
+    platform.on(f"GET {TAGS}", {"tags": {"env": "prod"}})
+    platform.on(f"POST {TAGS}/apply", answer(202, STARTED))
+    platform.on(f"GET /operations/{RUN}", {**STARTED, "status": "running"}, COMPLETED)
+    return platform
+
+
+# --- the set ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["set"], "clear"),
+        (["set", "--merge"], "--tag"),
+        (["set", "--tag", "a"], "key=value"),
+        (["set", "--tag", "a=1,b"], "key=value"),
+        (["set", "--tag", ""], "key=value"),
+        (["set", "--tag", "=v"], "1 to 64 bytes"),
+        (["set", "--tag", "a=1", "--tag", "a=2"], "twice"),
+        (["set", "--tag", ",".join(f"k{number}=v" for number in range(11))], "at most 10"),
+        (["set", "--tag", "OS_Type=x", "--merge"], "reserved"),
+        (["set", "--tag", "ACL=x"], "reserved"),
+        (["set", "--tag", "good=1,my key=2"], "letters a-z"),
+        (["set", "--tag", "k=ünï"], "letters a-z"),
+        (["set", "--tag", f"k={'v' * 256}"], "255 bytes"),
+        (["clear"], "--yes"),
+        (["apply"], "--yes"),
+        (["apply", "--no-wait"], "--yes"),
+        (["undo", RUN], "--yes"),
+        (["undo", RUN, "--version", "2"], "exclude"),
+        (["undo", "--no-wait"], "RUN_ID"),
+    ],
+)
+def test_D06_D08_to_D19_D22_D24_L32_what_is_wrong_ends_before_anything_is_sent(
+    platform: Scripted, words: list[str], says: str
+) -> None:
+    ended = platform.run("tenant", "default-tags", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert says in ended.err
+    assert platform.sent() == []
+
+
+def test_D21_the_refusal_is_in_the_words_and_with_the_details_of_the_platform(platform: Scripted) -> None:
+    ended = platform.run("tenant", "default-tags", "set", "--tag", "my key=x", "-o", "json")
+    error = json.loads(ended.err)["error"]
+    assert error["code"] == "INVALID_INPUT"
+    assert error["details"] == {"member": "tags", "key": "my key", "reason": "key_charset", "index": 2}
+
+
+def test_D07_D09_a_value_may_hold_an_equals_sign_and_a_tag_may_be_given_twice_alike(platform: Scripted) -> None:
+    platform.on(f"GET {TAGS}", {"tags": {}})
+    platform.on(f"PUT {TAGS}", {"tags": {"eq": "x=y+z"}})
+    platform.run("tenant", "default-tags", "set", "--tag", "eq=x=y+z,eq=x=y+z")
+    assert json.loads(platform.heard[-1].body) == {"tags": {"eq": "x=y+z"}}
+
+
+def test_D30_a_merge_that_somebody_was_before_is_made_anew_from_what_there_is_then(platform: Scripted) -> None:
+    platform.on(
+        f"GET {TAGS}",
+        answer(200, {"tags": {"b": "2"}}, ETag='"4"'),
+        answer(200, {"tags": {"b": "2", "c": "3"}}, ETag='"5"'),
+    )
+    platform.on(f"PUT {TAGS}", refused(412, "STALE_VERSION"), answer(200, {"tags": {"a": "1", "b": "2", "c": "3"}}))
+    ended = platform.run("tenant", "default-tags", "set", "--tag", "a=1", "--merge")
+    assert (ended.code, ended.out) == (0, "+ a=1\n")
+    first, second = (heard for heard in platform.heard if heard.method == "PUT")
+    assert (first.headers["if-match"], second.headers["if-match"]) == ('"4"', '"5"')
+    assert json.loads(second.body) == {"tags": {"a": "1", "b": "2", "c": "3"}}
+
+
+def test_D10_a_merge_that_reaches_eleven_is_refused_and_writes_nothing(platform: Scripted) -> None:
+    platform.on(f"GET {TAGS}", {"tags": {f"k{number}": "v" for number in range(10)}})
+    ended = platform.run("tenant", "default-tags", "set", "--tag", "new=1", "--merge")
+    assert (ended.code, platform.sent()) == (2, [f"GET {TAGS}"])
+    assert "at most 10" in ended.err
+    assert "not 11" in ended.err
+
+
+def test_D29_a_key_that_may_write_and_not_read_replaces_and_clears_the_set(platform: Scripted) -> None:
+    platform.on(f"GET {TAGS}", refused(403, "INSUFFICIENT_SCOPE"))
+    platform.on(f"PUT {TAGS}", {"tags": {"a": "1"}})
+    ended = platform.run("tenant", "default-tags", "set", "--tag", "a=1")
+    assert (ended.code, ended.out) == (0, "a=1\n")
+    assert "may not be read" in ended.err
+    assert "if-match" not in platform.heard[-1].headers
+    assert platform.run("tenant", "default-tags", "clear", "--yes").code == 0
+    assert platform.run("tenant", "default-tags", "set", "--tag", "a=1", "--merge").code == 4
+
+
+def test_a_value_from_the_platform_cannot_act_on_the_terminal(platform: Scripted) -> None:
+    platform.on(f"GET {TAGS}", {"tags": {"a": "\x1b]52;c;eA==\x07", "b\x1b[2J": "x"}})
+    ended = platform.run("tenant", "default-tags", "get")
+    assert "\x1b" not in ended.out
+    assert platform.document("tenant", "default-tags", "get")["a"] == "\x1b]52;c;eA==\x07"
+
+
+# --- apply -----------------------------------------------------------------------------------------------------------
+
+
+def test_L16_to_L19_the_result_is_printed_with_what_failed_and_was_skipped(applying: Scripted) -> None:
+    ended = applying.run("tenant", "default-tags", "apply", "--yes")
+    assert ended.code == 0
+    lines = [line.split() for line in ended.out.splitlines()]
+    assert ["bucket", "0", "0", "0", "0", "0"] in lines
+    assert ["volume", "1", "0", "1", "1", "3"] in lines
+    assert ["total", "1", "0", "1", "1", "3"] in lines
+    assert ["volume", "root", "v2", "boot_volume"] in lines
+    assert ["secret", "—", "—", "backend_unavailable", "later"] in lines
+    assert "moon_phase" in ended.out
+    assert "\x1b" not in ended.out
+    assert "1 of 3 resources updated" in ended.err
+    assert "%" not in ended.err  # progress is for terminals
+
+
+def test_L24_the_document_is_the_completed_operation_whole(applying: Scripted) -> None:
+    assert applying.document("tenant", "default-tags", "apply", "--yes") == COMPLETED
+
+
+def test_L17_a_list_says_that_it_was_cut_and_is_never_longer_than_two_hundred(applying: Scripted) -> None:
+    many = [{"resourceType": "volume", "resourceId": f"id{number}", "reason": "image"} for number in range(300)]
+    result = {
+        **RESULT,
+        "summary": {**COUNTS, "skipped": 1204},
+        "skipped": many,
+        "skippedTruncated": True,
+        "failures": [],
+    }
+    applying.on(f"GET /operations/{RUN}", {**COMPLETED, "result": result})
+    ended = applying.run("tenant", "default-tags", "apply", "--yes")
+    assert "skipped, the first 200 of 1,204:" in ended.out
+    assert "id199" in ended.out
+    assert "id200" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("started", "says"),
+    [
+        (answer(200, STARTED), "HTTP 200 instead of 202"),
+        (answer(202, {"status": "pending"}), "no 'operationId'"),
+        (answer(202, {**STARTED, "operationId": ""}), "no 'operationId'"),
+        (refused(409, "APPLY_IN_PROGRESS", "in progress"), "in progress"),
+        (refused(409, "RESOURCE_IN_USE", "busy", operationId="x"), "busy"),
+        (refused(422, "INVALID_DEFAULT_TAGS", "bad set"), "bad set"),
+        (refused(400, "TENANT_NOT_PROVISIONED", "still being set up"), "still being set up"),
+        (refused(503, "SERVICE_UNAVAILABLE", "down"), "down"),
+    ],
+)
+def test_L20_L35_what_is_no_accepted_run_with_a_name_is_no_success(
+    applying: Scripted, started: bytes, says: str
+) -> None:
+    applying.on(f"POST {TAGS}/apply", started)
+    for more in ([], ["--no-wait"]):
+        ended = applying.run("tenant", "default-tags", "apply", "--yes", *more)
+        assert ended.code not in (0, 2, 130)
+        assert ended.out == ""
+        assert says in ended.err
+
+
+@pytest.mark.parametrize(
+    ("operation", "says"),
+    [
+        (
+            {**STARTED, "status": "failed", "error": "not read", "errorCode": "Unavailable"},
+            "failed [Unavailable]: not read",
+        ),
+        ({**STARTED, "status": "cancelled"}, "cancelled"),
+        ({**STARTED, "status": "completed"}, "without a result"),
+        ({**STARTED, "status": "completed", "result": {}}, "without a result"),
+    ],
+)
+def test_L20_L35_a_run_that_did_not_run_is_told_as_that(applying: Scripted, operation: Any, says: str) -> None:
+    applying.on(f"GET /operations/{RUN}", operation)
+    ended = applying.run("tenant", "default-tags", "apply", "--yes")
+    assert (ended.code, ended.out) == (1, "")
+    assert says in ended.err
+
+
+def test_L26_L29_it_waits_behind_every_run_in_the_way_and_then_starts_its_own(applying: Scripted) -> None:
+    first, second = (
+        {"operationId": "apply-default-tags-t", "runId": f"0192f7c1-0000-4000-8000-00000000000{n}"} for n in "12"
+    )
+    for other in (first, second):
+        applying.on(f"GET /operations/{other['runId']}", {**other, "status": "running"}, {**other, "status": "failed"})
+    applying.on(
+        f"POST {TAGS}/apply",
+        refused(409, "APPLY_IN_PROGRESS", **first),
+        refused(409, "APPLY_IN_PROGRESS", **second),
+        answer(202, STARTED),
+    )
+    ended = applying.run("tenant", "default-tags", "apply", "--yes")
+    assert ended.code == 0
+    assert ended.err.count("goes on already") == 2
+    asked = [one for one in applying.sent() if not one.endswith("/events")]
+    starts = [place for place, one in enumerate(asked) if one == f"POST {TAGS}/apply"]
+    assert len(starts) == 3
+    assert asked[starts[1] - 1] == f"GET /operations/{first['runId']}"
+    assert asked[starts[2] - 1] == f"GET /operations/{second['runId']}"
+
+
+def test_L23_L25_L28_not_waiting_prints_the_operation_that_goes_on(applying: Scripted) -> None:
+    ended = applying.run("tenant", "default-tags", "apply", "--yes", "--no-wait")
+    assert (ended.code, ended.out) == (0, "apply-default-tags-t\n")
+    document = applying.document("tenant", "default-tags", "apply", "--yes", "--no-wait")
+    assert document == {**STARTED, "started": True}
+    applying.on(f"POST {TAGS}/apply", refused(409, "APPLY_IN_PROGRESS", operationId="apply-x", runId="r"))
+    document = applying.document("tenant", "default-tags", "apply", "--yes", "--no-wait")
+    assert document == {"operationId": "apply-x", "runId": "r", "status": "running", "started": False}
+    assert applying.sent().count(f"POST {TAGS}/apply") == 1
+
+
+def test_L33_nothing_is_started_without_tags_whoever_finds_that_out(platform: Scripted) -> None:
+    platform.on(f"GET {TAGS}", {"tags": {}})
+    ended = platform.run("tenant", "default-tags", "apply", "--yes")
+    assert ended.code == 0
+    assert "nothing to apply" in ended.err
+    assert platform.sent() == [f"GET {TAGS}"]
+    platform.on(f"GET {TAGS}", refused(403, "INSUFFICIENT_SCOPE"))
+    platform.on(f"POST {TAGS}/apply", refused(400, "NOTHING_TO_APPLY"))
+    assert platform.document("tenant", "default-tags", "apply", "--yes") == {"status": "nothing_to_apply"}
+
+
+def test_a_newest_set_of_somebody_else_is_not_undone_unasked(platform: Scripted) -> None:
+    versions = [
+        {
+            "version": 3,
+            "tags": {"a": "3"},
+            "changedAt": "2026-01-02T03:04:05Z",
+            "changedBy": {"id": "u2", "email": "b@x"},
+        },
+        {"version": 2, "tags": {"a": "2"}, "changedAt": "2026-01-02T03:04:05Z", "changedBy": {"id": "u1"}},
+    ]
+    platform.on(f"GET {TAGS}/history", {"versions": versions})
+    platform.on(f"PUT {TAGS}", {"tags": {"a": "2"}})
+    platform.on("GET /api/v1/me", {"id": "u1", "tenantId": "t"})
+    ended = platform.run("tenant", "default-tags", "undo")
+    assert ended.code == 6
+    assert "b@x" in ended.err
+    assert "undo --version 2" in ended.err
+    assert f"PUT {TAGS}" not in platform.sent()
+    assert platform.run("tenant", "default-tags", "undo", "--version", "2").out == "~ a=2 (was 3)\n"
+    assert platform.heard[-1].headers["if-match"] == '"3"'
+    assert platform.run("tenant", "default-tags", "undo", "--version", "9").code == 5
+    versions[0]["changedBy"] = {"id": "u1"}
+    platform.on(f"GET {TAGS}/history", {"versions": versions})
+    assert platform.run("tenant", "default-tags", "undo", "--preview").out == "~ a=2 (was 3)\n"
+    assert f"PUT {TAGS}" not in platform.sent()
+    assert platform.run("tenant", "default-tags", "undo").code == 0
