@@ -1,0 +1,212 @@
+"""A tenant with resources of all sorts, straight in a database, and an apply of default tags over them."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import insert, select, update
+
+from service.clock import FixedClock
+from service.db.engine import Database
+from service.db.tables import (
+    applied_tags,
+    audit_log,
+    memberships,
+    operations,
+    organizations,
+    platform_state,
+    resources,
+    tenants,
+    users,
+)
+from service.operations import apply
+from service.operations.apply import Applying
+from service.operations.apply_portions import Job
+from service.resources.tagging import adding
+from service.world.kinds import kinds
+
+BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+DEFAULTS = {"cost-center": "eu.core:7", "env": "prod", "team": "platform"}
+REST = {"name": "r", "region": "se-sto-1", "attributes": {}, "created_at": BEFORE, "updated_at": BEFORE}
+
+
+def ready(kind: str) -> str:
+    """A state in which a resource of a kind takes tags."""
+    return next(state for state in kinds()[kind].states if state not in kinds()[kind].refuses_tags)
+
+
+@dataclass
+class Tagged:
+    """A tenant of an organization with one owner, on a database; `size` is how many resources a portion has."""
+
+    database: Database
+    size: int = 2_000
+    organization_id: str = field(default_factory=lambda: str(uuid4()))
+    tenant_id: str = field(default_factory=lambda: str(uuid4()))
+    owner_id: str = field(default_factory=lambda: str(uuid4()))
+
+    def __post_init__(self) -> None:
+        with self.database.write() as connection:
+            times = {"created_at": BEFORE, "updated_at": BEFORE}
+            name = {"name": "x", "created_at": BEFORE}
+            connection.execute(insert(users).values(id=self.owner_id, email=f"{self.owner_id}@x.example", **name))
+            connection.execute(insert(organizations).values(id=self.organization_id, slug=self.organization_id, **name))
+            seat = {"user_id": self.owner_id, "organization_id": self.organization_id, "role": "owner"}
+            connection.execute(insert(memberships).values(**seat, limited=False, created_at=BEFORE))
+            connection.execute(
+                insert(tenants).values(
+                    id=self.tenant_id,
+                    organization_id=self.organization_id,
+                    display_name="x",
+                    slug="x",
+                    status="active",
+                    default_tags={},
+                    **times,
+                )
+            )
+
+    @property
+    def applying(self) -> Applying:
+        return Applying(self.database, FixedClock(NOW), pace=0, size=self.size)
+
+    # What is there
+
+    def resource(self, kind: str = "instance", **members: Any) -> str:
+        """A resource with these members, such as tags, state and relations."""
+        given = {"state": ready(kind), "tags": {}, "relations": {}} | members
+        row = REST | {"id": str(uuid4()), "tenant_id": self.tenant_id, "kind": kind} | given
+        with self.database.write() as connection:
+            connection.execute(insert(resources).values(**row))
+        return str(row["id"])
+
+    def many(self, number: int, kind: str = "instance", **members: Any) -> list[str]:
+        given = {"state": ready(kind), "tags": {}, "relations": {}} | members
+        rows = [REST | {"id": str(uuid4()), "tenant_id": self.tenant_id, "kind": kind} | given for _ in range(number)]
+        with self.database.write() as connection:
+            connection.execute(insert(resources), rows)
+        return [str(row["id"]) for row in rows]
+
+    def change(self, resource_id: str, **members: Any) -> None:
+        with self.database.write() as connection:
+            connection.execute(update(resources).where(resources.c.id == resource_id).values(**members))
+
+    def fail_listings(self, *kinds: str) -> None:
+        """Have the backends of these kinds of the tenant out of reach."""
+        value = json.dumps([{"tenantId": self.tenant_id, "kind": kind} for kind in kinds])
+        with self.database.write() as connection:
+            connection.execute(platform_state.delete().where(platform_state.c.name == "failing_listings"))
+            connection.execute(insert(platform_state).values(name="failing_listings", value=value))
+
+    def row(self, resource_id: str) -> dict[str, Any]:
+        with self.database.read() as connection:
+            return dict(connection.execute(select(resources).where(resources.c.id == resource_id)).mappings().one())
+
+    def tags(self, resource_id: str) -> dict[str, str]:
+        return dict(self.row(resource_id)["tags"])
+
+    def all_rows(self) -> dict[str, dict[str, Any]]:
+        query = select(resources).where(resources.c.tenant_id == self.tenant_id)
+        with self.database.read() as connection:
+            return {row["id"]: dict(row) for row in connection.execute(query).mappings()}
+
+    # Runs
+
+    def planned(self, tags: Mapping[str, str] = DEFAULTS, undoes: str | None = None) -> str:
+        with self.database.write() as connection:
+            job = Job(self.tenant_id, dict(tags), undoes)
+            return apply.plan(connection, job, started_by=self.owner_id, at=BEFORE)
+
+    def carried(self, run_id: str) -> dict[str, Any]:
+        """The run taken to its end, with its row."""
+        going = self.applying.begin(run_id)
+        while going:
+            going = self.applying.carry_on(run_id)
+        self.applying.tidy(run_id)
+        return self.operation(run_id)
+
+    def applied(self, tags: Mapping[str, str] = DEFAULTS) -> dict[str, Any]:
+        """The result of a run over everything."""
+        row = self.carried(self.planned(tags))
+        assert row["status"] == "completed", row
+        result: dict[str, Any] = row["result"]
+        return result
+
+    def undone(self, run_id: str) -> dict[str, Any]:
+        result: dict[str, Any] = self.carried(self.planned(DEFAULTS, run_id))["result"]
+        return result
+
+    def preview(self, tags: Mapping[str, str] = DEFAULTS, undoes: str | None = None) -> dict[str, Any]:
+        with self.database.read() as connection:
+            return apply.preview(connection, Job(self.tenant_id, tags, undoes))
+
+    def operation(self, run_id: str) -> dict[str, Any]:
+        with self.database.read() as connection:
+            return dict(connection.execute(select(operations).where(operations.c.run_id == run_id)).mappings().one())
+
+    def remembered(self, run_id: str) -> dict[str, list[str]]:
+        with self.database.read() as connection:
+            rows = connection.execute(select(applied_tags).where(applied_tags.c.run_id == run_id))
+            return {row.resource_id: row._mapping["keys"] for row in rows}
+
+    def audited(self) -> list[tuple[str, str, str]]:
+        with self.database.read() as connection:
+            rows = connection.execute(
+                select(audit_log).where(audit_log.c.tenant_id == self.tenant_id).order_by(audit_log.c.id)
+            )
+            return [(row.actor_kind, row.operation, row.outcome) for row in rows]
+
+    # What must hold
+
+    def expected(self, before: dict[str, dict[str, Any]]) -> dict[str, Counter[str]]:
+        """What the rules say becomes of each resource, counted by kind."""
+        counts: dict[str, Counter[str]] = {}
+        for row in before.values():
+            outcome = adding(kinds()[row["kind"]], row["state"], row["tags"], row["relations"], DEFAULTS)
+            counts.setdefault(row["kind"], Counter())[outcome.what] += 1
+        return counts
+
+    def is_all_or_none(self, before: dict[str, dict[str, Any]], run_id: str) -> None:
+        """Each resource has all the keys it lacked, remembered, or is as it was; the counts say how many."""
+        remembered, updated = self.remembered(run_id), 0
+        for resource_id, row in self.all_rows().items():
+            if resource_id in remembered:
+                assert row["tags"] == {**DEFAULTS, **before[resource_id]["tags"]}
+                assert sorted(remembered[resource_id]) == sorted(DEFAULTS.keys() - before[resource_id]["tags"].keys())
+                assert row["updated_at"] == NOW
+                updated += 1
+            else:
+                assert row == before[resource_id]
+        assert self.operation(run_id)["counts"]["summary"]["updated"] == updated
+
+
+def every_sort(tagged: Tagged, each: int = 1) -> None:
+    """Resources that an apply does all its different things with."""
+    owner = {"owner": {"kind": "kubernetes_cluster", "id": "c"}}
+    nearly_full = {f"k{number}": "" for number in range(48)}
+    for _ in range(each):
+        for tags in ({}, {"env": "dev"}, DEFAULTS, {"env": "prod", "app": "web", "Env": "x"}, nearly_full):
+            tagged.resource("instance", tags=tags)
+        tagged.resource("instance", state="building")
+        tagged.resource("instance", state="building", tags=DEFAULTS)
+        tagged.resource("instance", relations={"owner": {"kind": "node_pool", "id": "p"}})
+        tagged.resource("image")
+        tagged.resource("instance_snapshot")
+        tagged.resource("volume", relations={"bootVolume": True, "attachedTo": {"kind": "instance", "id": "i"}})
+        tagged.resource("volume", relations={"attachedTo": {"kind": "instance", "id": "i"}})
+        tagged.resource("volume", relations=owner)
+        tagged.resource("security_group", relations={"managed": True})
+        tagged.resource("security_group")
+        tagged.resource("load_balancer", relations=owner)
+        tagged.resource("load_balancer")
+        tagged.resource("lb_listener", relations={"parent": {"kind": "load_balancer", "id": "l"}})
+        tagged.resource("public_ip", relations=owner)
+        tagged.resource("kubernetes_cluster", tags={"of": "cluster"})
+        tagged.resource("node_pool", relations={"parent": {"kind": "kubernetes_cluster", "id": "c"}})
+        tagged.resource("database")
+        tagged.resource("message_broker")
+        tagged.resource("key_pair")

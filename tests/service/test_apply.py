@@ -1,0 +1,441 @@
+"""Applying default tags to what is there, portion by portion. checklist L01 to L17, L34, L36; platform facts 2.8"""
+
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, insert, update
+from sqlalchemy.exc import IntegrityError
+
+from service.db.engine import Database
+from service.db.tables import memberships, resources
+from service.operations import apply, apply_store
+from service.operations.apply import Applying
+from service.resources.tagging import examined_kinds
+from service.world.kinds import kinds
+from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
+
+COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
+
+
+@pytest.fixture
+def tagged(database: Database) -> Tagged:
+    return Tagged(database)
+
+
+def reasons(entries: list[dict[str, Any]]) -> dict[str, str]:
+    return {entry["resourceId"]: entry["reason"] for entry in entries}
+
+
+def test_every_resource_gets_what_it_lacks_and_keeps_what_it_has(tagged: Tagged) -> None:
+    bare, own = tagged.resource(), tagged.resource(tags={"env": "dev", "app": "web"})
+    result = tagged.applied()
+    assert tagged.tags(bare) == DEFAULTS
+    assert tagged.tags(own) == {**DEFAULTS, "env": "dev", "app": "web"}
+    assert result["appliedTags"] == DEFAULTS
+    assert result["byType"]["instance"] == dict(zip(COUNTS, (2, 2, 0, 0, 0), strict=True))
+    assert tagged.row(bare)["updated_at"] == NOW
+
+
+def test_a_resource_that_lacks_nothing_is_not_written(tagged: Tagged) -> None:
+    whole = tagged.resource(tags={"cost-center": "", "env": "dev", "team": "x", "more": "y"})
+    before = tagged.row(whole)
+    assert tagged.applied()["summary"] == dict(zip(COUNTS, (1, 0, 1, 0, 0), strict=True))
+    assert tagged.row(whole) == before
+
+
+def test_a_second_run_updates_nothing_and_tries_what_failed_again(tagged: Tagged) -> None:
+    tagged.many(5)
+    building = tagged.resource(state="building")
+    first = tagged.applied()
+    assert first["summary"] == dict(zip(COUNTS, (6, 5, 0, 0, 1), strict=True))
+    [failure] = first["failures"]
+    assert (failure["resourceType"], failure["resourceId"]) == ("instance", building)
+    assert (failure["reason"], failure["resourceName"]) == ("invalid_state", "r")
+    assert failure["message"].endswith("run the apply again once it is ready")
+    tagged.change(building, state="running")
+    assert tagged.applied()["summary"] == dict(zip(COUNTS, (6, 1, 5, 0, 0), strict=True))
+    assert tagged.tags(building) == DEFAULTS
+
+
+OWNED = {"owner": {"kind": "kubernetes_cluster", "id": "c"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "relations", "reason"),
+    [
+        ("security_group", {"managed": True}, "platform_managed"),
+        ("security_group", {"managed": True, **OWNED}, "platform_managed"),
+        ("load_balancer", OWNED, "platform_managed"),
+        ("public_ip", OWNED, "platform_managed"),
+        ("lb_listener", {"parent": {"kind": "load_balancer", "id": "l"}}, "load_balancer_child"),
+        ("lb_pool", {}, "load_balancer_child"),
+        ("lb_health_monitor", {}, "load_balancer_child"),
+        ("instance", {"owner": {"kind": "node_pool", "id": "p"}}, "inside_managed_service"),
+        ("volume", {"owner": {"kind": "database", "id": "d"}}, "inside_managed_service"),
+        ("volume", {"owner": {"kind": "node_pool", "id": "p"}, "bootVolume": True}, "inside_managed_service"),
+        ("volume", {"bootVolume": True, "attachedTo": {"kind": "instance", "id": "i"}}, "boot_volume"),
+        ("image", {}, "image"),
+        ("instance_snapshot", {}, "instance_snapshot"),
+    ],
+)
+def test_what_is_skipped_and_why(tagged: Tagged, kind: str, relations: dict[str, Any], reason: str) -> None:
+    one = tagged.resource(kind, relations=relations)
+    before = tagged.row(one)
+    result = tagged.applied()
+    assert result["skipped"] == [{"resourceType": kind, "resourceId": one, "resourceName": "r", "reason": reason}]
+    assert result["byType"][kind] == dict(zip(COUNTS, (1, 0, 0, 1, 0), strict=True))
+    assert tagged.row(one) == before
+
+
+def test_volumes_in_use_clusters_and_pools_each_get_the_defaults(tagged: Tagged) -> None:
+    volume = tagged.resource("volume", relations={"attachedTo": {"kind": "instance", "id": "i"}})
+    cluster = tagged.resource("kubernetes_cluster", tags={"of": "cluster", "env": "dev"})
+    pool = tagged.resource("node_pool", relations={"parent": {"kind": "kubernetes_cluster", "id": cluster}})
+    assert tagged.applied()["summary"]["updated"] == 3
+    assert tagged.tags(volume) == DEFAULTS
+    assert tagged.tags(cluster) == {**DEFAULTS, "of": "cluster", "env": "dev"}
+    assert tagged.tags(pool) == DEFAULTS
+
+
+@pytest.mark.parametrize("kind", ["instance", "scale_group", "dns_zone"])
+def test_all_keys_or_none_up_to_the_limit_of_the_kind(tagged: Tagged, kind: str) -> None:
+    limit = kinds()[kind].tag_limit
+    fits = tagged.resource(kind, tags={f"k{number}": "" for number in range(limit - 3)})
+    one_over = tagged.resource(kind, tags={f"k{number}": "" for number in range(limit - 2)})
+    one_there = tagged.resource(kind, tags={"env": "x"} | {f"k{number}": "" for number in range(limit - 3)})
+    full_and_whole = tagged.resource(kind, tags=DEFAULTS | {f"k{number}": "" for number in range(limit - 3)})
+    result = tagged.applied()
+    assert reasons(result["skipped"]) == {one_over: "tag_budget"}
+    assert len(tagged.tags(fits)) == len(tagged.tags(one_there)) == len(tagged.tags(full_and_whole)) == limit
+    assert not DEFAULTS.keys() & tagged.tags(one_over).keys()
+    assert result["byType"][kind] == dict(zip(COUNTS, (4, 2, 1, 1, 0), strict=True))
+
+
+def test_the_result_lists_the_kinds_that_are_covered_or_skipped_and_only_those(tagged: Tagged) -> None:
+    for kind in kinds():
+        tagged.resource(kind)
+    result = tagged.applied()
+    listed = {kind.name for kind in examined_kinds()}
+    assert result["byType"].keys() == listed
+    assert {"message_broker", "webserver", "application_gateway", "key_pair"}.isdisjoint(listed)
+    assert {"kubernetes_cluster", "node_pool", "database", "cache", "image"} <= listed
+    with_a_limit = [row for row in tagged.all_rows().values() if row["kind"] not in listed]
+    assert all(row["tags"] == {} for row in with_a_limit)
+
+
+def test_a_kind_of_no_resource_is_listed_with_zeros(tagged: Tagged) -> None:
+    result = tagged.applied()
+    assert result["byType"]["volume"] == dict.fromkeys(COUNTS, 0)
+    assert result["summary"] == dict.fromkeys(COUNTS, 0)
+
+
+def test_a_state_that_takes_no_tags_fails_only_what_lacks_some(tagged: Tagged) -> None:
+    for kind in ("instance", "volume", "load_balancer", "public_ip", "scale_group", "certificate"):
+        for state in kinds()[kind].states:
+            lacks, whole = tagged.resource(kind, state=state), tagged.resource(kind, state=state, tags=DEFAULTS)
+            failed = reasons(tagged.applied()["failures"])
+            assert failed == ({lacks: "invalid_state"} if state in kinds()[kind].refuses_tags else {})
+            with tagged.database.write() as connection:
+                connection.execute(delete(resources).where(resources.c.id.in_([lacks, whole])))
+
+
+def test_a_kind_that_cannot_be_listed_is_one_failure_and_is_left_alone(tagged: Tagged) -> None:
+    one, other = tagged.resource("container_registry"), tagged.resource()
+    tagged.fail_listings("container_registry", "image")
+    result = tagged.applied()
+    assert [(entry["resourceType"], entry["resourceId"], entry["reason"]) for entry in result["failures"]] == [
+        ("image", "", "backend_unavailable"),
+        ("container_registry", "", "backend_unavailable"),
+    ]
+    assert result["failures"][0]["message"].endswith("run the apply again later")
+    assert result["byType"]["container_registry"] == dict(zip(COUNTS, (0, 0, 0, 0, 1), strict=True))
+    assert (tagged.tags(one), tagged.tags(other)) == ({}, DEFAULTS)
+    tagged.fail_listings()
+    assert tagged.applied()["summary"] == dict(zip(COUNTS, (2, 1, 1, 0, 0), strict=True))
+
+
+def test_lists_are_cut_at_200_and_say_so_while_the_counts_stay_true(tagged: Tagged) -> None:
+    tagged.size = 90
+    tagged.many(201, state="building")
+    tagged.many(200, "volume", relations={"bootVolume": True})
+    result = tagged.applied()
+    assert (len(result["failures"]), result["failuresTruncated"]) == (200, True)
+    assert (len(result["skipped"]), result["skippedTruncated"]) == (200, False)
+    assert result["summary"] == dict(zip(COUNTS, (401, 0, 0, 200, 201), strict=True))
+    assert len(reasons(result["failures"])) == 200
+
+
+@pytest.mark.parametrize("size", [1, 3, 2_000])
+def test_the_size_of_a_portion_changes_nothing(tagged: Tagged, size: int) -> None:
+    every_sort(tagged, 3)
+    before = tagged.all_rows()
+    tagged.size = size
+    run_id = tagged.planned()
+    result = tagged.carried(run_id)["result"]
+    for kind, counts in tagged.expected(before).items():
+        if kind in result["byType"]:
+            said = {name: number for name, number in result["byType"][kind].items() if number and name != "examined"}
+            assert said == dict(counts)
+    tagged.is_all_or_none(before, run_id)
+
+
+def test_a_preview_says_what_the_run_then_does_and_writes_nothing(tagged: Tagged) -> None:
+    every_sort(tagged, 2)
+    tagged.fail_listings("container_registry")
+    before = tagged.all_rows()
+    preview = tagged.preview()
+    assert tagged.all_rows() == before
+    affected = preview.pop("affected")
+    assert preview == tagged.applied()
+    # Instances that are updated, two of each: one that lacks every key, two that have their own `env`.
+    assert affected["instance"] == {"cost-center": 6, "env": 2, "team": 6}
+    assert set(affected) == {kind for kind, counts in preview["byType"].items() if counts["updated"]}
+    assert tagged.preview()["affected"] == {}
+
+
+def test_other_tenants_are_left_alone(tagged: Tagged) -> None:
+    other = Tagged(tagged.database)
+    theirs = other.resource()
+    tagged.resource()
+    assert tagged.applied()["summary"]["examined"] == 1
+    assert other.tags(theirs) == {}
+
+
+def test_the_tags_are_those_of_the_start(tagged: Tagged) -> None:
+    one = tagged.resource()
+    run_id = tagged.planned({"env": "then"})
+    assert tagged.carried(run_id)["result"]["appliedTags"] == {"env": "then"}
+    assert tagged.tags(one) == {"env": "then"}
+
+
+def test_keys_the_platform_owns_survive(tagged: Tagged) -> None:
+    one = tagged.resource(tags={"frostmoln_type": "x", "customer-id": "7"})
+    tagged.applied()
+    assert tagged.tags(one) == {**DEFAULTS, "frostmoln_type": "x", "customer-id": "7"}
+
+
+# How a run goes on
+
+
+def test_every_portion_moves_seq_and_says_how_far_it_is(tagged: Tagged) -> None:
+    tagged.size = 2
+    tagged.many(3)
+    tagged.many(1, "volume")
+    run_id = tagged.planned()
+    seen = []
+
+    def see() -> dict[str, Any]:
+        row = tagged.operation(run_id)
+        updated = row["counts"]["summary"]["updated"]
+        seen.append((row["seq"], row["status"], row["progress"], row["current_step"], updated))
+        return row
+
+    assert tagged.applying.begin(run_id)
+    see()
+    while tagged.applying.carry_on(run_id):
+        see()
+    row = see()
+    number = len(examined_kinds())
+    assert seen == [
+        (1, "running", 0, None, 0),
+        (2, "running", 50, f"instance (1/{number})", 2),
+        (3, "running", 75, f"instance (1/{number})", 3),
+        (4, "running", 99, f"volume (6/{number})", 4),
+        (5, "completed", 100, f"volume (6/{number})", 4),
+    ]
+    assert (row["started_at"], row["completed_at"]) == (NOW, NOW)
+
+
+async def test_four_processes_at_one_run_do_each_portion_once(tagged: Tagged) -> None:
+    tagged.size = 10
+    tagged.many(100)
+    before = tagged.all_rows()
+    run_id = tagged.planned()
+    await asyncio.gather(*(tagged.applying.run(run_id) for _ in range(4)))
+    row = tagged.operation(run_id)
+    assert (row["status"], row["seq"]) == ("completed", 12)
+    assert row["result"]["summary"] == dict(zip(COUNTS, (100, 100, 0, 0, 0), strict=True))
+    tagged.is_all_or_none(before, run_id)
+
+
+async def test_a_portion_that_fails_unexpectedly_is_tried_again_and_nothing_of_it_is_left(
+    tagged: Tagged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tagged.many(4)
+    before = tagged.all_rows()
+    broken = 3
+    real = apply_store.add_tags
+
+    def breaks(*args: Any) -> None:
+        nonlocal broken
+        real(*args)
+        if broken:
+            broken -= 1
+            raise OSError("gone")
+
+    monkeypatch.setattr(apply_store, "add_tags", breaks)
+    monkeypatch.setattr(apply, "LONGEST_WAIT", 0.05)
+    run_id = tagged.planned()
+    await tagged.applying.run(run_id)
+    row = tagged.operation(run_id)
+    assert (row["status"], row["seq"], broken) == ("completed", 3, 0)
+    tagged.is_all_or_none(before, run_id)
+
+
+async def test_a_finished_run_is_not_run_again(tagged: Tagged) -> None:
+    tagged.resource()
+    run_id = tagged.planned()
+    await tagged.applying.run(run_id)
+    after = tagged.operation(run_id)
+    tagged.resource()
+    await tagged.applying.run(run_id)
+    assert not tagged.applying.carry_on(run_id)
+    assert tagged.operation(run_id) == after
+
+
+async def test_the_pace_is_kept_between_portions(tagged: Tagged) -> None:
+    tagged.many(3)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await Applying(tagged.database, tagged.applying.clock, pace=0.1, size=1).run(tagged.planned())
+    assert loop.time() - began >= 0.4
+
+
+def test_one_open_run_a_tenant_is_held_by_the_database(tagged: Tagged) -> None:
+    run_id = tagged.planned()
+    with pytest.raises(IntegrityError):
+        tagged.planned()
+    Tagged(tagged.database).planned()
+    tagged.carried(run_id)
+    tagged.planned()
+
+
+@pytest.mark.parametrize("role", [None, "member", "viewer"])
+def test_a_run_of_somebody_who_may_not_any_more_fails_as_a_whole(tagged: Tagged, role: str | None) -> None:
+    one = tagged.resource()
+    run_id = tagged.planned()
+    mine = memberships.c.user_id == tagged.owner_id
+    with tagged.database.write() as connection:
+        connection.execute(
+            delete(memberships).where(mine) if role is None else update(memberships).where(mine).values(role=role)
+        )
+    row = tagged.carried(run_id)
+    assert (row["status"], row["error_code"], row["result"]) == ("failed", "forbidden", None)
+    assert "nothing was changed" in row["error"]
+    assert tagged.tags(one) == {}
+    assert tagged.audited() == [("platform", "default_tags.apply.complete", "refused")]
+
+
+def test_the_end_is_in_the_audit_log(tagged: Tagged) -> None:
+    tagged.applied()
+    assert tagged.audited() == [("platform", "default_tags.apply.complete", "done")]
+
+
+# What others do meanwhile. checklist L37
+
+
+def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> None:
+    tagged.size = 5
+    ids = sorted(tagged.many(20))
+    run_id = tagged.planned()
+    work = tagged.applying
+    assert work.begin(run_id)
+    assert work.carry_on(run_id)
+    passed, ahead = ids[0], ids[-1]
+    tagged.change(passed, tags={"env": "changed", "mine": "1"})
+    tagged.change(ahead, tags={"env": "changed", "mine": "1"})
+    with tagged.database.write() as connection:
+        connection.execute(delete(resources).where(resources.c.id.in_([ids[1], ids[-2]])))
+        made = REST | {"tenant_id": tagged.tenant_id, "kind": "instance", "state": "running", "relations": {}}
+        connection.execute(insert(resources).values(**made, id="0" * 8, tags=DEFAULTS))
+        connection.execute(insert(resources).values(**made, id="f" * 36, tags={"env": "own"}))
+    while work.carry_on(run_id):
+        pass
+    result = tagged.operation(run_id)["result"]
+    assert tagged.tags(passed) == {"env": "changed", "mine": "1"}
+    assert tagged.tags(ahead) == {**DEFAULTS, "env": "changed", "mine": "1"}
+    assert tagged.tags("0" * 8) == DEFAULTS
+    assert tagged.tags("f" * 36) == {**DEFAULTS, "env": "own"}
+    assert result["summary"] == dict(zip(COUNTS, (20, 20, 0, 0, 0), strict=True))
+
+
+# Undo
+
+
+def test_an_undo_takes_back_what_the_run_added_and_nothing_else(tagged: Tagged) -> None:
+    bare, own, whole = (
+        tagged.resource(),
+        tagged.resource(tags={"env": "prod", "app": "w"}),
+        tagged.resource(tags=DEFAULTS),
+    )
+    run_id = tagged.planned()
+    tagged.carried(run_id)
+    preview = tagged.preview(DEFAULTS, run_id)
+    result = tagged.undone(run_id)
+    assert (tagged.tags(bare), tagged.tags(own), tagged.tags(whole)) == ({}, {"env": "prod", "app": "w"}, DEFAULTS)
+    assert result["summary"] == dict(zip(COUNTS, (2, 2, 0, 0, 0), strict=True))
+    assert preview["affected"] == {"instance": {"cost-center": 2, "env": 1, "team": 2}}
+    assert {name: value for name, value in preview.items() if name != "affected"} == result
+    assert tagged.remembered(run_id) == {}
+    assert tagged.audited()[-1] == ("platform", "default_tags.undo.complete", "done")
+
+
+def test_an_undo_leaves_what_was_changed_since_and_says_what_is_gone(tagged: Tagged) -> None:
+    partly, changed, removed, gone = tagged.many(4)
+    run_id = tagged.planned()
+    tagged.carried(run_id)
+    tagged.change(partly, tags={**DEFAULTS, "env": "dev"})
+    tagged.change(changed, tags={"env": "dev", "team": "other", "cost-center": ""})
+    tagged.change(removed, tags={"mine": "1"})
+    with tagged.database.write() as connection:
+        connection.execute(delete(resources).where(resources.c.id == gone))
+    result = tagged.undone(run_id)
+    assert tagged.tags(partly) == {"env": "dev"}
+    assert tagged.tags(changed) == {"env": "dev", "team": "other", "cost-center": ""}
+    assert tagged.tags(removed) == {"mine": "1"}
+    assert reasons(result["skipped"]) == {changed: "changed_since", removed: "changed_since", gone: "gone"}
+    assert result["summary"] == dict(zip(COUNTS, (4, 1, 0, 3, 0), strict=True))
+
+
+def test_an_undo_can_be_repeated_for_what_was_in_the_way(tagged: Tagged) -> None:
+    busy, free = tagged.many(2)
+    run_id = tagged.planned()
+    tagged.carried(run_id)
+    tagged.change(busy, state="resizing")
+    assert tagged.undone(run_id)["summary"] == dict(zip(COUNTS, (2, 1, 0, 0, 1), strict=True))
+    assert (tagged.tags(busy), tagged.tags(free)) == (DEFAULTS, {})
+    tagged.change(busy, state="running")
+    assert tagged.undone(run_id)["summary"] == dict(zip(COUNTS, (1, 1, 0, 0, 0), strict=True))
+    assert tagged.tags(busy) == {}
+
+
+def test_an_undo_of_many_in_small_portions(tagged: Tagged) -> None:
+    every_sort(tagged, 3)
+    before = tagged.all_rows()
+    run_id = tagged.planned()
+    tagged.carried(run_id)
+    updated = len(tagged.remembered(run_id))
+    tagged.size = 2
+    assert tagged.undone(run_id)["summary"] == dict(zip(COUNTS, (updated, updated, 0, 0, 0), strict=True))
+    after = tagged.all_rows()
+    assert {key: row["tags"] for key, row in after.items()} == {key: row["tags"] for key, row in before.items()}
+
+
+def test_only_the_last_ten_runs_are_remembered(tagged: Tagged) -> None:
+    runs = []
+    tagged.size = 2
+    for number in range(12):
+        tagged.many(5)
+        run_id = tagged.planned({f"k{number}": "", "env": "x"})
+        with tagged.database.write() as connection:
+            at = BEFORE.replace(minute=number)
+            connection.execute(update(apply_store.operations).values(created_at=at).where(_is(run_id)))
+        tagged.carried(run_id)
+        runs.append(run_id)
+    assert [bool(tagged.remembered(run_id)) for run_id in runs] == [False] * 2 + [True] * 10
+    assert tagged.row(next(iter(tagged.remembered(runs[-1]))))["tags"]["k11"] == ""
+
+
+def _is(run_id: str) -> Any:
+    return apply_store.operations.c.run_id == run_id
