@@ -66,10 +66,11 @@ class ApplyResult(Wire):
 
 
 class ApplyProgress(Wire):
-    """What a running apply has counted so far: `counts` of its operation."""
+    """What a running apply has counted so far: `counts` of its operation; `totals` are what it found to go through."""
 
     summary: Counts
     by_type: dict[str, Counts] = Field(default_factory=dict)
+    totals: dict[str, int] = Field(default_factory=dict)
 
 
 class ApplyStarted(Wire):

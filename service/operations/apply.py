@@ -144,17 +144,17 @@ class Applying:
                 _record_end(connection, row, job, "refused", {"reason": "forbidden"}, now)
                 return False
             if job.undoes is None:
-                totals = apply_store.totals(connection, job.tenant_id)
-                total = sum(totals.get(kind.name, 0) for kind in examined_kinds())
+                found = apply_store.totals(connection, job.tenant_id)
             else:
-                total = apply_store.remembered_total(connection, job.tenant_id, job.undoes)
+                found = apply_store.remembered_totals(connection, job.tenant_id, job.undoes)
+            totals = {kind.name: found[kind.name] for kind in examined_kinds() if kind.name in found}
             store.advance(
                 connection,
                 run_id,
                 at=now,
                 status="running",
                 started_at=now,
-                snapshot=row["snapshot"] | {"total": total},
+                snapshot=row["snapshot"] | {"total": sum(totals.values()), "totals": totals},
             )
             return True
 

@@ -128,10 +128,14 @@ def add_tags(
 # The undo of a run.
 
 
-def remembered_total(connection: Connection, tenant_id: str, run_id: str) -> int:
-    """How many resources are remembered to have got tags from a run."""
-    query = select(func.count()).where(applied_tags.c.run_id == run_id, applied_tags.c.tenant_id == tenant_id)
-    return connection.execute(query).scalar_one()
+def remembered_totals(connection: Connection, tenant_id: str, run_id: str) -> dict[str, int]:
+    """How many resources of each kind are remembered to have got tags from a run."""
+    query = (
+        select(applied_tags.c.kind, func.count().label("number"))
+        .where(applied_tags.c.run_id == run_id, applied_tags.c.tenant_id == tenant_id)
+        .group_by(applied_tags.c.kind)
+    )
+    return {row.kind: row.number for row in connection.execute(query)}
 
 
 def remembered_portion(

@@ -1,5 +1,6 @@
 """Operations as they go over the wire. contract: operations"""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from service.operations.store import OPEN, STILL
 def operation(row: RowMapping, now: datetime) -> dict[str, Any]:
     """One operation. `error`, `errorCode`, `result` and `counts` are there only when there is one.
 
+    `counts` of an apply has the `totals` it found at its beginning beside what it counted, by type: how far it is.
     `stalled` flags an open one whose `seq` has not moved for a minute: it may be waiting, or nobody may be at it.
     """
     document: dict[str, Any] = {
@@ -34,11 +36,19 @@ def operation(row: RowMapping, now: datetime) -> dict[str, Any]:
         "startedBy": row["started_by"],
     }
     if "byType" in row["counts"]:
-        document["counts"] = {name: row["counts"][name] for name in ("summary", "byType")}
+        document["counts"] = _in_order(row["counts"], row) | {"totals": row["snapshot"].get("totals", {})}
     for name, column in (("error", "error"), ("errorCode", "error_code"), ("result", "result")):
         if row[column] is not None:
             document[name] = row[column]
+    if "counts" in document and "result" in document:
+        document["result"] = row["result"] | _in_order(row["result"], row)
     return document
+
+
+def _in_order(counts: Mapping[str, Any], row: RowMapping) -> dict[str, Any]:
+    """The counts of an apply, its types in the order they are gone through, which a database need not keep."""
+    by_type = {kind: counts["byType"][kind] for kind in row["counts"]["order"] if kind in counts["byType"]}
+    return {"summary": counts["summary"], "byType": by_type}
 
 
 def operation_of_platform(row: RowMapping, now: datetime) -> dict[str, Any]:
