@@ -1,7 +1,10 @@
 """What an action of the screens is, and what it is judged by. The table of all of them is in tui/actions.py."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from tui.tag_draft import TagDraft
 
 Record = Mapping[str, Any]
 
@@ -34,6 +37,10 @@ class Situation(NamedTuple):
     creatable: tuple[str, ...] = ()
     """Ids of the organizations in which the caller may create and rename tenants."""
     identity_known: bool = False
+    draft: "TagDraft | None" = None
+    """The default tags of that tenant as they are edited; None before they were read."""
+    applying: bool = False
+    """Whether an apply of default tags goes on in that tenant."""
     undo: str = ""
     """What the last reversible action was, as long as it can be taken back."""
     lasting: str = ""

@@ -11,6 +11,7 @@ from tui.account_actions import ACCOUNT_ACTIONS
 from tui.action import ANYWHERE, LIST, Action, Command, Situation, line
 from tui.policy_actions import POLICY_ACTIONS
 from tui.quota_actions import QUOTA_ACTIONS
+from tui.tag_actions import TAG_ACTIONS
 
 __all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "Situation", "line", "of_scope")
 
@@ -183,6 +184,16 @@ ACTIONS: tuple[Action, ...] = (
         writes=True,
     ),
     Action(
+        "tenants.default_tags",
+        "Default tags of the tenant",
+        ("t",),
+        "tags",
+        reason=lambda s: "" if s.record is not None else "nothing is selected",
+        command=lambda s: line("tenant", "default-tags", "get", "--tenant", str((s.record or {}).get("id", ""))),
+        help="What its new resources get, and applying that to the others; works in that tenant from then on",
+        of_named=True,
+    ),
+    Action(
         "contexts.use",
         "Use context",
         ("u",),
@@ -250,6 +261,7 @@ ACTIONS: tuple[Action, ...] = (
     *POLICY_ACTIONS,
     *ACCOUNT_ACTIONS,
     *QUOTA_ACTIONS,
+    *TAG_ACTIONS,
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}

@@ -66,6 +66,11 @@ class Applies:
         """The runs that are not over, with their tenants."""
         return [(tenant_id, run) for tenant_id, run in self._runs.items() if run.open]
 
+    def goes_on(self, tenant_id: str) -> bool:
+        """Whether the newest run of a tenant is not over."""
+        run = self._runs.get(tenant_id)
+        return run is not None and run.open
+
     @property
     def tasks(self) -> list[str]:
         """The names of what may be at work for this."""

@@ -11,21 +11,34 @@ from typing import Any
 from client import clock
 from client.records import parse_time
 from client.waiting import FINAL
-from tui.effects import counted
 
 REASONS = {
     "platform_managed": "the platform manages it",
-    "tag_budget": "it would go over its tag limit",
+    "tag_budget": "over its tag limit with the added tags",
     "inside_managed_service": "inside a managed service",
-    "boot_volume": "made with an instance (boot volume)",
+    "boot_volume": "boot volume, made with its instance",
     "image": "images are left alone",
     "instance_snapshot": "instance snapshots are left alone",
-    "load_balancer_child": "a part of a load balancer",
+    "load_balancer_child": "part of a load balancer",
     "changed_since": "its tags were changed since",
     "gone": "it no longer exists",
     "invalid_state": "its state takes no tags now",
     "backend_unavailable": "its service could not be reached",
 }
+SHORT = {
+    "platform_managed": "platform-managed",
+    "tag_budget": "over its tag limit",
+    "inside_managed_service": "managed service",
+    "boot_volume": "boot volume",
+    "image": "an image",
+    "instance_snapshot": "instance snapshot",
+    "load_balancer_child": "in a load balancer",
+    "changed_since": "changed since",
+    "gone": "no longer there",
+    "invalid_state": "not in this state",
+    "backend_unavailable": "out of reach",
+}
+"""The same in a table, where the name of the resource needs the room."""
 AGAIN = {"invalid_state": "apply again once it is ready", "backend_unavailable": "apply again later"}
 """What helps against a failure."""
 STARTING = {
@@ -48,10 +61,15 @@ def reason_text(reason: object) -> str:
     return REASONS.get(str(reason), str(reason))
 
 
+def short_reason(reason: object) -> str:
+    """A reason in few words; one that is not known as it was sent."""
+    return SHORT.get(str(reason), str(reason))
+
+
 def reasons_counted(items: Iterable[Mapping[str, Any]]) -> str:
-    """`12 inside a managed service, 3 images are left alone`: how often each reason stands in a list."""
-    found = Counter(reason_text(item.get("reason", "")) for item in items)
-    return ", ".join(f"{number:,} {words}" for words, number in found.most_common())
+    """`managed service 12 · an image 3`: how often each reason stands in a list."""
+    found = Counter(short_reason(item.get("reason", "")) for item in items)
+    return " · ".join(f"{words} {number:,}" for words, number in found.most_common())
 
 
 def is_open(operation: Mapping[str, Any]) -> bool:
@@ -119,9 +137,7 @@ def end_words(operation: Mapping[str, Any], tenant: str) -> tuple[str, bool]:
         return f"{tenant}: default tags were not {verb}: {why}\n{failure_hint(operation)}", True
     if not operation.get("result"):
         return f"{tenant}: the run is over, but the platform tells no result: what it did is not known", True
-    failed = summary(operation)["failed"]
-    more = f"; {counted(failed, 'failure', 'failures')} can be tried again" if failed else ""
-    return f"{tenant}: default tags {verb}: {summary_words(operation)}{more}", False
+    return f"{tenant}: default tags {verb}: {summary_words(operation)}", False
 
 
 def failure_hint(operation: Mapping[str, Any]) -> str:

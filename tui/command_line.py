@@ -47,6 +47,7 @@ ALIASES = {
     "use-context": "contexts.use",
     "login": "contexts.sign_in",
     "logout": "contexts.sign_out",
+    "apply": "default-tags.follow",
     "whoami": "app.who_am_i",
     "help": "app.help",
     "theme": "app.theme",
@@ -55,10 +56,16 @@ ALIASES = {
     "q": "app.quit",
     "quit": "app.quit",
 }
-ONE_OF_MANY = {"policy": "policies", "api-key": "api-keys", "session": "sessions", "profile": "account"}
+ONE_OF_MANY = {
+    "policy": "policies",
+    "api-key": "api-keys",
+    "session": "sessions",
+    "profile": "account",
+    "default-tag": "default-tags",
+}
 """Places by the word for one record, where that does not begin their name."""
 TAKES = {
-    *("list.filter", "list.sort", "tenants.create", "tenants.rename"),
+    *("list.filter", "list.sort", "tenants.create", "tenants.rename", "default-tags.add", "default-tags.edit"),
     *(action.id for action in actions.ACTIONS if action.of_named),
 }
 
@@ -105,7 +112,29 @@ def _tenant(rest: str) -> Go | Run | Mistake:
             return _unquoted(Run("tenants.use", argument.strip()))
         case "quota" | "quotas":
             return _quota(argument.split())
-    return Mistake(f"tenant {command} is not known here; there is: tenant use NAME, tenant list, tenant quota")
+        case "default-tags" | "default-tag":
+            return _default_tags(argument.split())
+    known = "tenant use NAME, tenant list, tenant quota, tenant default-tags"
+    return Mistake(f"tenant {command} is not known here; there is: {known}")
+
+
+def _default_tags(typed: Sequence[str]) -> Go | Run | Mistake:
+    """The set is edited as a draft here: what a command would store at once is begun with the first tag it names."""
+    match typed:
+        case [] | ["get"] | ["set"] | ["clear", *_]:
+            return Go("default-tags")
+        case ["set", *words]:
+            tags = [after for before, after in itertools.pairwise(["", *words]) if before == "--tag"]
+            return Run("default-tags.add", tags[0]) if tags else Go("default-tags")
+        case ["apply", "--preview"]:
+            return Run("default-tags.preview")
+        case ["apply", *_]:
+            return Run("default-tags.apply")
+        case ["history"]:
+            return Run("default-tags.versions")
+        case ["undo", *_]:
+            return Run("default-tags.runs")
+    return Mistake("tenant default-tags knows here: get, set --tag KEY=VALUE, apply, apply --preview, history")
 
 
 def _quota(typed: Sequence[str]) -> Go | Run | Mistake:

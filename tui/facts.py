@@ -46,15 +46,15 @@ HINT = "A platform of your own · ? for help"
 
 
 def _running(workspace: Workspace) -> str:
-    """What goes on, wherever one is: how far an apply is, or how many operations there are."""
+    """What goes on, wherever one is: how far an apply is, and how many other operations there are."""
     applies = workspace.applies.running
-    number = len(workspace.running) + len(applies)
-    if number != 1 or not applies:
-        return f"◐ {number} running" if number else ""
+    others = len(workspace.running) + len(applies[1:])
+    if not applies:
+        return f"◐ {others} running" if others else ""
     tenant_id, run = applies[0]
     verb = "undoing" if is_undo(run.operation) else "applying"
     elsewhere = f" in {workspace.name_of(tenant_id)}" if tenant_id != workspace.tenant_id else ""
-    return f"◐ {verb} {run.operation.get('progress') or 0:.0f}%{elsewhere}"
+    return f"◐ {verb} {run.operation.get('progress') or 0:.0f}%{elsewhere}{f' +{others}' if others else ''}"
 
 
 def _source(workspace: Workspace) -> str:

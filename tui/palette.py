@@ -57,7 +57,12 @@ def entries(frame: "FrameScreen", typed: str = "") -> Iterator[Entry]:
 
     yield from of(situation.place)
     for number, door in enumerate(places.DOORS, 1):
-        yield Entry(f"Go to {door.title.lower()}", str(number), "", partial(frame.go, door.name))
+        yield Entry(
+            f"Go to {door.title.lower()}",
+            str(number) if number <= places.DIGITS else "",
+            "",
+            partial(frame.go, door.name),
+        )
     yield from of(actions.LIST, actions.ANYWHERE)
     for door in places.DOORS:
         yield from _elsewhere(frame, door) if door.name != situation.place else ()

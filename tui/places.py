@@ -114,6 +114,42 @@ def _quota_requests(workspace: "Workspace") -> "Place":
     return QuotaRequests(workspace)
 
 
+def _default_tags(workspace: "Workspace") -> "Place":
+    from tui.screens.default_tags import DefaultTags
+
+    return DefaultTags(workspace)
+
+
+def _tag_versions(workspace: "Workspace") -> "Place":
+    from tui.screens.tag_versions import TagVersions
+
+    return TagVersions(workspace)
+
+
+def _apply_preview(workspace: "Workspace") -> "Place":
+    from tui.screens.apply_preview import ApplyPreview
+
+    return ApplyPreview(workspace)
+
+
+def _apply(workspace: "Workspace") -> "Place":
+    from tui.screens.apply import Apply
+
+    return Apply(workspace)
+
+
+def _apply_runs(workspace: "Workspace") -> "Place":
+    from tui.screens.apply_runs import ApplyRuns
+
+    return ApplyRuns(workspace)
+
+
+def _untouched(workspace: "Workspace") -> "Place":
+    from tui.screens.untouched import Untouched
+
+    return Untouched(workspace)
+
+
 DOORS = (
     Door("tenants", "Tenants", _tenants),
     Door("policies", "Policies", _policies),
@@ -124,6 +160,7 @@ DOORS = (
     Door("sessions", "Sessions", _sessions),
     Door("account", "Account", _account),
     Door("quotas", "Quotas", _quotas),
+    Door("default-tags", "Tags", _default_tags),
 )
 """The places of the navigation."""
 INNER = (
@@ -134,7 +171,14 @@ INNER = (
     Door("who", "Who may", _who, "catalogue"),
     Door("organization-quotas", "Organization's quotas", _organization_quotas, "quotas"),
     Door("requests", "Requests", _quota_requests, "quotas"),
+    Door("tag-versions", "What the set was", _tag_versions, "default-tags"),
+    Door("apply-preview", "Preview", _apply_preview, "default-tags"),
+    Door("apply", "Apply", _apply, "default-tags"),
+    Door("apply-runs", "The last runs", _apply_runs, "default-tags"),
+    Door("untouched", "Failures and skips", _untouched, "default-tags"),
 )
 """Places that show the inside of a record of another place."""
+DIGITS = 9
+"""So many places of the navigation are reached by their digit."""
 NAMES = tuple(door.name for door in DOORS)
 BY_NAME = {door.name: door for door in (*DOORS, *INNER)}

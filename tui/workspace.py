@@ -23,6 +23,7 @@ from tui.collections import RUNS, Collections
 from tui.following import Following, Spawn
 from tui.link import Link
 from tui.state import RECENT, State, remembered
+from tui.tag_drafts import TagDrafts
 from tui.watching import changes, watched
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class Workspace:
             self.client, self.ask, spawn, lambda: changed("applies"), self._apply_ended, self._apply_refused
         )
         """The applies of default tags that go on."""
+        self.tag_drafts = TagDrafts(environ, lambda: (self.endpoint, self.who))
+        """The default tags as they are edited."""
         self._caller: Caller | None = None
         self._first_run = not state.hinted
         state.hinted = True
@@ -81,6 +84,7 @@ class Workspace:
         """Stand in a context: nothing of another one is left, what is remembered of this one is shown."""
         self.collections.drop()
         self.applies.stop()
+        self.tag_drafts.leave()
         self._stay = object()
         self.connection = connection
         self.context = connection.context.name
@@ -279,6 +283,7 @@ class Workspace:
             self._spawn(f"watch {tenant}", None)
         self.collections.drop()
         self.applies.stop()
+        self.tag_drafts.leave()
         self.operations.clear()
         self.tenants = []
         self._memory.recent.clear()

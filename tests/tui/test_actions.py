@@ -8,9 +8,13 @@ from tui import actions, places
 from tui.screens.access import Access
 from tui.screens.account import Account
 from tui.screens.api_keys import ApiKeys
+from tui.screens.apply import Apply
+from tui.screens.apply_preview import ApplyPreview
+from tui.screens.apply_runs import ApplyRuns
 from tui.screens.attachments import Attachments
 from tui.screens.catalogue import Catalogue
 from tui.screens.contexts import Contexts
+from tui.screens.default_tags import DefaultTags
 from tui.screens.frame import FrameScreen
 from tui.screens.groups import Groups
 from tui.screens.members import Members
@@ -20,7 +24,9 @@ from tui.screens.policies import Policies
 from tui.screens.quota_requests import QuotaRequests
 from tui.screens.quotas import Quotas
 from tui.screens.sessions import Sessions
+from tui.screens.tag_versions import TagVersions
 from tui.screens.tenants import Tenants
+from tui.screens.untouched import Untouched
 from tui.screens.versions import Versions
 from tui.screens.who import Who
 
@@ -28,6 +34,7 @@ PLACES = (
     *(Tenants, Policies, Attachments, Versions, Groups, Members, Access, Catalogue, Who, Contexts),
     *(ApiKeys, Sessions, Account),
     *(Quotas, OrganizationQuotas, QuotaRequests),
+    *(DefaultTags, TagVersions, ApplyPreview, Apply, ApplyRuns, Untouched),
 )
 DOERS = {"app": FrameScreen, "list": Place, **{place.NAME: place for place in PLACES}}
 TENANT = {
@@ -51,6 +58,11 @@ SESSION = {"id": "s-1", "device": "vm", "current": True}
 ORGANIZATION = {"id": "o-1", "name": "Aurora Labs", "role": "owner"}
 QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
 REQUEST = {"id": "r-1", "resourceType": "ram", "limit": 2048, "reason": "it's $(reboot)", "scope": "organization"}
+TAG = {"key": "env", "value": "it's; reboot", "mark": "", "was": None, "problem": ""}
+TAG_VERSION = {"version": 2, "tags": {"env": "dev"}, "current": False}
+RUN = {"runId": "0192-run", "kind": "apply", "status": "completed", "undoable": True}
+TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
+UNTOUCHED = {"key": "failed 0", "what": "failed", "resourceType": "instance", "resourceId": "i-1", "reason": "odd"}
 RECORDS = {
     "tenants": TENANT,
     "policies": POLICY,
@@ -68,6 +80,12 @@ RECORDS = {
     "quotas": QUOTA,
     "organization-quotas": QUOTA,
     "requests": REQUEST,
+    "default-tags": TAG,
+    "tag-versions": TAG_VERSION,
+    "apply-preview": TYPE,
+    "apply": TYPE,
+    "apply-runs": RUN,
+    "untouched": UNTOUCHED,
 }
 
 
@@ -118,6 +136,8 @@ def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_s
         *("api-keys.create", "api-keys.edit", "api-keys.rotate", "api-keys.revoke", "api-keys.delete"),
         *("sessions.end_all", "account.delete"),
         *("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"),
+        *("default-tags.save", "default-tags.apply", "tag-versions.put_back"),
+        *("apply-preview.apply", "apply.again", "apply.afterwards", "apply-runs.undo"),
     }
     for action in writing:
         record = RECORDS[action.scope]

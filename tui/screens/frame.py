@@ -43,7 +43,7 @@ class FrameScreen(Travelling):
         *keymaps.bindings(actions.ANYWHERE),
         *(
             Binding(str(number), f"go('{door.name}')", door.title, show=False, id=f"places.{door.name}")
-            for number, door in enumerate(places.DOORS[:9], 1)
+            for number, door in enumerate(places.DOORS[: places.DIGITS], 1)
         ),
         Binding("escape", "back", "Back", show=False, id="app.back"),
         Binding("ctrl+c", "app.interrupt", show=False),
@@ -137,11 +137,18 @@ class FrameScreen(Travelling):
             role=str((workspace.tenant or {}).get("role", "")),
             creatable=tuple(str(organization["id"]) for organization in workspace.creatable),
             identity_known=workspace.me is not None,
-            undo=self.undoable.words if self.undoable else "",
+            draft=self.place.draft if self.place is not None else None,
+            applying=workspace.applies.goes_on(workspace.tenant_id),
+            undo=self._undo_words(),
             lasting=self.lasting,
             earlier=self.history.earlier is not None,
             later=self.history.later is not None,
         )
+
+    def _undo_words(self) -> str:
+        """What undo takes back: an edit of what is not stored yet, where one is, else what was done last."""
+        here = self.place.undo_words if self.place is not None else ""
+        return here or (self.undoable.words if self.undoable else "")
 
     def show_keys(self) -> None:
         """The footer for the place and the record under the cursor."""
@@ -318,6 +325,9 @@ class FrameScreen(Travelling):
             self.place.read()
 
     async def do_undo(self) -> None:
+        if self.place is not None and self.place.undo_words:
+            self.place.undo()
+            return
         undoable, self.undoable = self.undoable, None
         if undoable is None:
             return

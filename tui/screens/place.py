@@ -1,7 +1,7 @@
 """What every place has: a heading with the filter, a list, a detail pane, and the actions of a list."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,11 +13,15 @@ from client.text import safe
 from tui import actions, keymaps
 from tui.history import Subject
 from tui.messages import Perform
+from tui.record_view import RecordView
 from tui.widgets.covered import Row, Stack
 from tui.widgets.detail import Detail, Section
 from tui.widgets.heading import Heading
 from tui.widgets.record_table import RecordTable, Tones
 from tui.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tui.tag_draft import TagDraft
 
 
 class Place(Row):
@@ -106,6 +110,23 @@ class Place(Row):
         """Put the cursor on a record."""
         self.table.select(record_id)
 
+    def count_words(self, view: RecordView) -> str:
+        """How many records there are, and how many of them the filter shows."""
+        return f"{len(view):,} of {view.total:,}" if view.filter else f"{view.total:,} {self._noun(view.total)}"
+
+    @property
+    def draft(self) -> "TagDraft | None":
+        """What is edited here and not stored yet; None in a place where nothing is."""
+        return None
+
+    @property
+    def undo_words(self) -> str:
+        """What undo takes back here before anything else; empty when there is nothing of the kind."""
+        return ""
+
+    def undo(self) -> None:
+        """Take that back."""
+
     def read(self) -> None:
         """Ask anew for what the place shows, where that is not what the workspace reads for everybody."""
 
@@ -186,9 +207,8 @@ class Place(Row):
         view = self.table.view
         if self._sort_restored:  # before, what is remembered is still to be read
             self.workspace.state.sort[self.NAME] = self.sort_state()
-        count = f"{len(view):,} of {view.total:,}" if view.filter else f"{view.total:,} {self._noun(view.total)}"
         marks = f"{len(view.marks)} marked" if view.marks else ""
-        words = " · ".join(part for part in (count, marks, self.state_words()) if part)
+        words = " · ".join(part for part in (self.count_words(view), marks, self.state_words()) if part)
         self.heading.count(words)
 
     def _noun(self, number: int) -> str:

@@ -12,7 +12,7 @@ from client.records import TENANT, Column, Record, time_text
 from client.text import cut, safe
 from client.waiting import FINAL
 from tui import keymaps, tenant_table
-from tui.messages import Lasting, Undoable
+from tui.messages import Lasting, Travel, Undoable
 from tui.screens.place import Place
 from tui.tenant_table import share, status_text
 from tui.widgets.detail import Detail, Section
@@ -119,6 +119,12 @@ class Tenants(Place):
             await self.workspace.use_tenant(str(tenant["id"]))
             if tenant.get("status") == "provisioning":
                 self.app.notify("It is still being provisioned; most of it cannot be used yet.", markup=False)
+
+    async def do_default_tags(self, argument: str = "") -> None:
+        tenant = await self._named(argument)
+        if tenant is not None:
+            await self.workspace.use_tenant(str(tenant["id"]))
+            self.post_message(Travel("default-tags"))
 
     async def do_create(self, argument: str = "") -> None:
         from tui.widgets.form import Field, Form

@@ -1,0 +1,114 @@
+"""The lines above an apply: how far it is, its counts, who began it with which tags, and what went wrong as a whole."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from textual.content import Content
+
+from client.records import time_text
+from client.records_tags import person_text, tags_text
+from client.text import cut, safe
+from tui import apply_words
+from tui.widgets.summary import wrapped
+
+BAR, LEAST_BAR = 30, 8
+HALVES = " ▏▎▍▌▋▊▉█"
+LONGEST_TAGS = 200
+STATES = {
+    "pending": ("◐", "$text-accent"),
+    "running": ("◐", "$text-accent"),
+    "completed": ("✓", "$text-success"),
+    "failed": ("×", "$text-error"),
+}
+
+
+def progress_lines(
+    operation: Mapping[str, Any],
+    cells: int,
+    told: Mapping[str, Any],
+    *,
+    lost: str = "",
+    waits: bool = False,
+    key: str = "",
+) -> list[Content]:
+    """
+    Args:
+        operation: The run as it was read last.
+        cells: How long a line may be.
+        told: The same run in the list of the last ones, which says who began it.
+        lost: Why it is not read any more although it goes on.
+        waits: Whether an own run begins afterwards; `key` changes that.
+    """
+    lines = [_headline(operation, cells), _counts(operation)]
+    result = apply_words.counts(operation)
+    tags = result.get("appliedTags") or told.get("appliedTags")
+    if tags:
+        lines += wrapped(cut(tags_text(tags), LONGEST_TAGS), cells, "$text-muted")
+    if who := person_text(told.get("startedBy")):
+        lines += wrapped(f"begun by {who} {time_text(operation.get('createdAt'))}", cells, "$text-muted")
+    return lines + _remarks(operation, cells, lost, waits, key)
+
+
+def _headline(operation: Mapping[str, Any], cells: int) -> Content:
+    """State, bar, percent, step and time: the step gives way where there is no room for it."""
+    status, going = str(operation.get("status") or "pending"), apply_words.is_open(operation)
+    sign, tone = STATES.get(status, (" ", "$foreground"))
+    undo = apply_words.is_undo(operation)
+    names = {"running": "undoing" if undo else "applying", "completed": "undone" if undo else "applied"}
+    head = Content.assemble((f"{sign} ", tone), (safe(names.get(status, status)), "bold"))
+    percent = float(operation.get("progress") or 0)
+    tail = f"{percent:3.0f}%  {apply_words.elapsed(operation)}" if going else apply_words.elapsed(operation)
+    step = safe(operation.get("currentStep") or "") if going else ""
+    room = cells - head.cell_length - len(tail) - 6
+    if not going:
+        return head + Content.styled(f"  in {tail}" if tail else "", "$text-muted")
+    width = max(LEAST_BAR, min(BAR, room - len(step)))
+    line = head + "  " + Content.styled(filled(percent / 100, width), "$text-success on $foreground 15%") + f" {tail}"
+    return line + Content.styled("  " + cut(step, max(0, room - width)), "$text-muted") if step else line
+
+
+def filled(share: float, width: int) -> str:
+    """A bar in eighths of a cell."""
+    eighths = max(0, min(width * 8, round(share * width * 8)))
+    whole, rest = divmod(eighths, 8)
+    return ("█" * whole + (HALVES[rest] if rest else "")).ljust(width)
+
+
+def _counts(operation: Mapping[str, Any]) -> Content:
+    counts = apply_words.summary(operation)
+    first = "lost tags" if apply_words.is_undo(operation) else "updated"
+    parts = [
+        (f"{counts['updated']:,} {first}", "$text-success" if counts["updated"] else "$text-muted"),
+        (f"{counts['unchanged']:,} unchanged", "$text-muted"),
+        (f"{counts['skipped']:,} skipped", "$text-warning" if counts["skipped"] else "$text-muted"),
+        (f"{counts['failed']:,} failed", "$text-error" if counts["failed"] else "$text-muted"),
+    ]
+    joined = Content(" · ").join(Content.styled(words, tone) for words, tone in parts)
+    return joined + Content.styled(f"  of {counts['examined']:,}", "$text-muted")
+
+
+def _remarks(operation: Mapping[str, Any], cells: int, lost: str, waits: bool, key: str) -> list[Content]:
+    lines: list[Content] = []
+    going = apply_words.is_open(operation)
+    if lost and going:
+        words = f"! No answer: {lost}. The apply goes on without it; this is how it was read last."
+        lines += wrapped(words, cells, "$text-error")
+    elif operation.get("stalled") and going:
+        lines += wrapped(
+            "! It has not moved for a minute; the platform takes it up again by itself.", cells, "$text-warning"
+        )
+    if waits:
+        lines += wrapped(
+            f"Yours begins when this one is over{f' · {key} changes that' if key else ''}", cells, "$text-accent"
+        )
+    if going:
+        return lines
+    if operation.get("status") != "completed":
+        code = f" [{operation['errorCode']}]" if operation.get("errorCode") else ""
+        lines += wrapped(f"! {operation.get('error') or 'no reason given'}{code}", cells, "$text-error")
+        lines += wrapped(apply_words.failure_hint(operation), cells)
+    elif not operation.get("result"):
+        lines += wrapped(
+            "! It is over, but the platform tells no result: what it did is not known.", cells, "$text-error"
+        )
+    return lines
