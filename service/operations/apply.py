@@ -219,7 +219,8 @@ class Applying:
 
 def _job(row: RowMapping) -> Job:
     snapshot: Mapping[str, Any] = row["snapshot"]
-    return Job(row["tenant_id"], snapshot["tags"], snapshot["undoes"])
+    # In the order of the keys, which a database need not keep.
+    return Job(row["tenant_id"], dict(sorted(snapshot["tags"].items())), snapshot["undoes"])
 
 
 def _place(cursor: str | None, kinds: list[str]) -> tuple[int, str]:

@@ -117,7 +117,7 @@ def _remove(connection: Connection, job: Job, undone: str, portion: Portion, at:
     for resource_id, keys in portion.updated:
         alike[keys].append(resource_id)
     for keys, ids in alike.items():
-        store.remove_tags(connection, job.tenant_id, ids, keys, at)
+        store.remove_tags(connection, job.tenant_id, portion.kind.name, ids, keys, at)
     # What failed stays remembered, so that the undo can be repeated.
     settled = [resource_id for resource_id, outcome in portion.decided.items() if outcome.what != "failed"]
     store.forget(connection, job.tenant_id, undone, portion.kind.name, settled)

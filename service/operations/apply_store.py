@@ -115,10 +115,8 @@ def add_tags(
         update(resources)
         .where(
             resources.c.tenant_id == tenant_id,
+            # Without the kind SQLite would go through everything the tenant has.
             resources.c.kind == kind,
-            # Said again, because SQLite would go through everything the tenant has.
-            resources.c.id > after,
-            resources.c.id <= last,
             resources.c.id.in_(remembered),
         )
         .values(tags=merged, updated_at=at)
@@ -166,8 +164,10 @@ def by_ids(
     return {row.id: row for row in connection.execute(query.with_for_update() if lock else query)}
 
 
-def remove_tags(connection: Connection, tenant_id: str, ids: Sequence[str], keys: Sequence[str], at: datetime) -> None:
-    """Take these keys from these resources."""
+def remove_tags(
+    connection: Connection, tenant_id: str, kind: str, ids: Sequence[str], keys: Sequence[str], at: datetime
+) -> None:
+    """Take these keys from these resources of a kind."""
     rest: Any
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import ARRAY
@@ -178,7 +178,11 @@ def remove_tags(connection: Connection, tenant_id: str, ids: Sequence[str], keys
         rest = func.json_remove(resources.c.tags, *(f'$."{key}"' for key in keys))
     connection.execute(
         update(resources)
-        .where(resources.c.tenant_id == tenant_id, resources.c.id.in_(_among(connection, ids)))
+        .where(
+            resources.c.tenant_id == tenant_id,
+            resources.c.kind == kind,
+            resources.c.id.in_(_among(connection, ids)),
+        )
         .values(tags=rest, updated_at=at)
     )
 
