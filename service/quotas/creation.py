@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from service.iam.principal_store import lock_tenant
 from service.quotas import rules, store
+from service.quotas.rules import NOTHING
 from service.world.facts import failing_listings
 from service.world.kinds import Kind
 from service.world.quotas import QuotaType, quota_types
@@ -34,8 +35,8 @@ def require_room(connection: Connection, tenant_id: str, kind: Kind, attributes:
     counted = store.counted(connection, [tenant_id], asking).get(tenant_id, {})
     known = (tenant_id, kind.name) not in failing_listings(connection)
     for quota in asking:
-        used = counted.get((quota.kind, quota.attribute), 0)
-        rules.require_room(quota, limits[quota.resource_type], used, wanted[quota], known=known)
+        used = counted.get((quota.kind, quota.attribute), NOTHING)
+        rules.require_room(quota, limits[quota.resource_type], used.total, wanted[quota], known=known)
 
 
 def _types(kind: Kind) -> list[QuotaType]:

@@ -149,7 +149,8 @@ def add_usage(connection: Connection, caller: Caller, documents: list[dict[str, 
     for document in documents:
         tenant_id = document["id"]
         unknown = {kind for of_tenant, kind in failing if of_tenant == tenant_id}
-        quota = rules.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
+        used = {counting: use.total for counting, use in counted.get(tenant_id, {}).items()}
+        quota = rules.tightest(limits.get(tenant_id, {}), used, types, unknown)
         document["tightestQuota"] = quota and {
             "resourceType": quota.resource_type,
             "used": quota.used,
