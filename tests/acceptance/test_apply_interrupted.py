@@ -1,0 +1,122 @@
+"""checklist L21, L22: whoever stops waiting stops nothing else. On real terminals, at moments drawn at random."""
+
+import json
+import random
+import signal
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.tagging import SLOW, Tags, flat, interrupt
+from tests.conftest import opened
+from tests.terminal import Program
+
+FEW, MANY = 6, 100
+
+
+@pytest.fixture(scope="module")
+def slow(demo_platform: Path) -> Iterator[Tags]:
+    """Applies that take some seconds."""
+    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", **SLOW)
+    home.sign_in()
+    tags = Tags(home)
+    tags.set("a=1")
+    yield tags
+    home.remove()
+
+
+def whole(program: Program) -> bool:
+    """Whether the terminal is as a shell wants it: nothing switched on, the cursor at the beginning of a line."""
+    raw = program.raw()
+    return b"\x1b" not in raw.replace(b"\x1b[36m", b"").replace(b"\x1b[39m", b"") and raw.endswith(b"\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("times", [1, 2])
+def test_L21_L22_every_ending_names_the_operation_and_leaves_the_run_alone(
+    slow: Tags, number: signal.Signals, times: int
+) -> None:
+    before = {one["runId"] for one in slow.wait_for_runs(0)}
+    program = slow.on_terminal("default-tags", "apply", "--yes")
+    program.wait_for("updated")
+    settings = termios.tcgetattr(program.fd)
+    for _ in range(times):
+        interrupt(program, number)
+    ended = program.wait_end(20)
+    assert ended == 130
+    assert whole(program)
+    assert settings[3] & termios.ECHO
+    shown = flat(program.text)
+    mine = next(one for one in slow.runs() if one["runId"] not in before)
+    if times == 1:
+        assert f"apply-default-tags-{slow.tenant}" in shown
+        assert "the apply goes on" in shown
+    assert mine["runId"] in shown
+    over = slow.wait_for_runs(1)[0]
+    assert (over["runId"], over["status"]) == (mine["runId"], "completed")
+
+
+def test_L21_the_error_document_names_the_run(slow: Tags) -> None:
+    slow.wait_for_runs(0)
+    program = slow.on_terminal("default-tags", "apply", "--yes", "-o", "json", columns=2000)
+    program.wait_for("updated")
+    interrupt(program)
+    assert program.wait_end(20) == 130
+    line = next(line for line in program.text.splitlines() if line.startswith('{"error"'))
+    error = json.loads(line)["error"]
+    assert error["code"] == "INTERRUPTED"
+    assert error["details"]["operationId"] == f"apply-default-tags-{slow.tenant}"
+    assert error["details"]["runId"] == slow.wait_for_runs(1)[0]["runId"]
+
+
+def test_L21_waiting_for_another_run_can_be_stopped_too_and_starts_nothing(slow: Tags) -> None:
+    slow.wait_for_runs(0)
+    running = slow.done("default-tags", "apply", "--yes", "--no-wait")
+    program = slow.on_terminal("default-tags", "apply", "--yes")
+    program.wait_for("waiting for it")
+    interrupt(program)
+    assert program.wait_end(20) == 130
+    assert "the apply was not started" in flat(program.text)
+    assert running["runId"] in flat(program.text)
+    assert slow.wait_for_runs(1)[0]["runId"] == running["runId"]
+
+
+def at_random_moments(slow: Tags, count: int) -> None:
+    """Ctrl-C at any moment: before the start, on the way, while waiting, at the end."""
+    chance = random.Random(count)
+    stopped = 0
+    for _ in range(count):
+        before = {one["runId"] for one in slow.wait_for_runs(0)}
+        program = slow.on_terminal("default-tags", "apply", "--yes")
+        moment = chance.uniform(0.2, 3.0)
+        until = time.monotonic() + moment
+        while program.alive and time.monotonic() < until:
+            program.pump(0.02)
+        if program.alive:
+            interrupt(program)
+        ended = program.wait_end(30)
+        shown = flat(program.text)
+        found = slow.runs()
+        mine = [one for one in found if one["runId"] not in before]
+        assert ended in (130, 0), (moment, ended, shown)
+        assert whole(program), (moment, program.raw()[-300:])
+        assert "Traceback" not in shown
+        assert len(mine) <= 1
+        if mine and ended == 130:
+            stopped += 1
+            assert f"apply-default-tags-{slow.tenant}" in shown, (moment, shown)
+        over = slow.wait_for_runs(len(found))
+        assert all(one["status"] == "completed" for one in over)
+    assert stopped
+
+
+def test_L21_a_few_random_moments(slow: Tags) -> None:
+    at_random_moments(slow, FEW)
+
+
+@pytest.mark.slow
+def test_L21_a_hundred_random_moments(slow: Tags) -> None:
+    at_random_moments(slow, MANY)
