@@ -1,0 +1,160 @@
+"""An apply killed (-9) anywhere: nothing lost, nothing done twice, the counts true. hostile J04; checklist L34"""
+
+import asyncio
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from service.db.engine import Database
+from tests.service.conftest import KINDS
+from tests.service.planned import until
+from tests.service.running import OWNER, WEB_SHOP, Running
+from tests.service.tagged import DEFAULTS, Tagged, every_sort
+
+PORTION = 20
+BASE = f"/api/v1/tenants/{WEB_SHOP}"
+
+
+def inventory(database: Database) -> Tagged:
+    """A tenant whose apply takes some forty portions, of every sort of resource."""
+    tagged = Tagged(database, PORTION)
+    tagged.many(150)
+    tagged.many(70, "volume", tags={"env": "dev"})
+    tagged.many(30, "bucket", tags=DEFAULTS)
+    tagged.many(30, state="building")
+    every_sort(tagged)
+    return tagged
+
+
+def on_each_statement(database: Database, do: Callable[[], None]) -> None:
+    """Have something done before every statement and every commit."""
+
+    def notice(*_: object, **__: object) -> None:
+        do()
+
+    event.listen(database.engine, "before_cursor_execute", notice)
+    event.listen(database.engine, "commit", notice)
+
+
+def statements_of_a_run(tagged: Tagged) -> int:
+    """How many statements and commits a whole run takes; counted on a database of its own engine."""
+    database = Database(tagged.database.engine.url.render_as_string(hide_password=False))
+    number = 0
+
+    def count() -> None:
+        nonlocal number
+        number += 1
+
+    on_each_statement(database, count)
+    other = inventory(tagged.database)
+    run_id = other.planned()
+    other.database = database
+    asyncio.run(other.applying.run(run_id))
+    database.close()
+    return number
+
+
+def run_until_killed(url: str, size: int, run_id: str, statement: int) -> None:
+    """Takes the run as far as it gets in a process that kills itself before its n-th statement or commit."""
+    database = Database(url)
+    left = statement
+
+    def count() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    on_each_statement(database, count)
+    shell = object.__new__(Tagged)
+    shell.database, shell.size = database, size
+    asyncio.run(shell.applying.run(run_id))
+    os._exit(0)
+
+
+def kill_and_go_on(tagged: Tagged, statement: int) -> None:
+    before = tagged.all_rows()
+    run_id = tagged.planned()
+    url = tagged.database.engine.url.render_as_string(hide_password=False)
+    tagged.database.close()
+    child = multiprocessing.get_context("fork").Process(
+        target=run_until_killed, args=(url, tagged.size, run_id, statement)
+    )
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
+    tagged.is_all_or_none(before, run_id)
+    asyncio.run(tagged.applying.run(run_id))
+    tagged.is_all_or_none(before, run_id)
+    row = tagged.operation(run_id)
+    assert row["status"] == "completed"
+    result, expected = row["result"], tagged.expected(before)
+    for kind, counts in result["byType"].items():
+        wanted = dict(expected.get(kind, {}))
+        assert {name: number for name, number in counts.items() if number and name != "examined"} == wanted
+    assert len(tagged.remembered(run_id)) == result["summary"]["updated"]
+    again = tagged.applied()
+    assert again["summary"]["updated"] == 0
+    assert again["summary"]["failed"] == result["summary"]["failed"]
+    assert tagged.audited() == [("platform", "default_tags.apply.complete", "done")] * 2
+
+
+def test_killed_at_a_few_points_an_apply_goes_on_where_it_was(database: Database) -> None:
+    total = statements_of_a_run(inventory(database))
+    for statement in random.Random(7).sample(range(1, total), 6):
+        kill_and_go_on(inventory(database), statement)
+
+
+@pytest.mark.slow
+def test_killed_at_200_random_points_an_apply_goes_on_where_it_was(database: Database) -> None:
+    total = statements_of_a_run(inventory(database))
+    points = random.Random().choices(range(1, total), k=200)
+    for statement in points:
+        try:
+            kill_and_go_on(inventory(database), statement)
+        except AssertionError as error:
+            error.add_note(f"killed before statement {statement} of {total}")
+            raise
+
+
+# On PostgreSQL another process waits 20 seconds before it takes a run for forsaken.
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [("sqlite", 2), *(pytest.param(kind, 12, marks=pytest.mark.slow) for kind in KINDS)],
+)
+def test_the_platform_killed_during_an_apply_takes_it_up_again(
+    kind: str, kills: int, new_database_url: Callable[[str, bool], str]
+) -> None:
+    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+    with Running(url, FROST_PLATFORM_APPLY_PACE="0.05") as platform:
+        tags = {"zone": "north", "env": "killed"}
+        assert platform.ask("PUT", f"{BASE}/default-tags", as_=OWNER, body={"tags": tags}).status == 200
+        preview = platform.ask("POST", f"{BASE}/default-tags/preview", as_=OWNER, body={}).json()
+        run_id = platform.ask("POST", f"{BASE}/default-tags/apply", as_=OWNER).json()["runId"]
+        steps = set()
+
+        def operation() -> dict[str, Any]:
+            return dict(platform.get(f"{BASE}/operations/{run_id}", as_=OWNER).json())
+
+        for _ in range(kills):
+            moved = operation()["seq"]
+            until(lambda moved=moved: operation()["seq"] > moved or operation()["status"] == "completed", 40)
+            time.sleep(random.random() * 0.1)
+            steps.add(operation()["currentStep"])
+            platform.kill()
+            platform.start()
+        until(lambda: operation()["status"] == "completed", 60)
+        result = operation()["result"]
+        preview.pop("affected")
+        assert result == preview
+        again = platform.ask("POST", f"{BASE}/default-tags/preview", as_=OWNER, body={}).json()
+        assert again["summary"]["updated"] == 0
+        assert again["summary"]["unchanged"] == result["summary"]["updated"] + result["summary"]["unchanged"]
+        assert len(steps) > 1
