@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection
 
 from service.iam.principal_store import lock_tenant
-from service.quotas import rules, store
-from service.quotas.rules import NOTHING
+from service.quotas import counting, rules, store
 from service.world.facts import failing_listings
 from service.world.kinds import Kind
 from service.world.quotas import QuotaType, quota_types
@@ -32,11 +31,11 @@ def require_room(connection: Connection, tenant_id: str, kind: Kind, attributes:
         return
     lock_tenant(connection, tenant_id)
     limits = store.limits_of(connection, tenant_id)
-    counted = store.counted(connection, [tenant_id], asking).get(tenant_id, {})
+    counted = counting.counted(connection, [tenant_id], asking).get(tenant_id, {})
     known = (tenant_id, kind.name) not in failing_listings(connection)
     for quota in asking:
-        used = counted.get((quota.kind, quota.attribute), NOTHING)
-        rules.require_room(quota, limits[quota.resource_type], used.total, wanted[quota], known=known)
+        used = counted.get((quota.kind, quota.attribute), 0)
+        rules.require_room(quota, limits[quota.resource_type], used, wanted[quota], known=known)
 
 
 def _types(kind: Kind) -> list[QuotaType]:

@@ -25,7 +25,7 @@ from service.iam.idempotency import made_under
 from service.iam.paging import Asked, asked, page_of
 from service.iam.principal_store import lock_tenant
 from service.platform import Platform, platform_of
-from service.quotas import request_rules, request_store, rules, store
+from service.quotas import counting, request_rules, request_store, rules, store
 from service.quotas.request_rules import REQUESTS_AN_HOUR, Verdict
 from service.quotas.request_store import OF_ORGANIZATION, OF_TENANT
 from service.quotas.wire import request
@@ -96,7 +96,7 @@ def request_tenant_quota(
         request_rules.require_within_bound(wish.quota, current, wish.limit, bound)
         # Counting takes time, and a raise does not depend on it.
         lowers = wish.limit < current
-        use = store.uses(connection, [tenant_id], [wish.quota])[tenant_id][wish.resource_type] if lowers else None
+        use = counting.uses(connection, [tenant_id], [wish.quota])[tenant_id][wish.resource_type] if lowers else None
         verdict = request_rules.decide(current, wish.limit, use)
         if verdict.status == "approved":
             store.set_limit(connection, tenant_id, wish.resource_type, wish.limit)

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from service.access.authority import Access, authorize
 from service.access.guard import area
 from service.platform import Platform, platform_of
-from service.quotas import rules, store
+from service.quotas import counting, rules, store
 from service.quotas.rules import IMAGES, OF_COMPUTE, Use
 from service.tenants.store import visible
 from service.world.quotas import QuotaType, quota_types
@@ -31,7 +31,7 @@ def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
     types = [quota for quota in quota_types().values() if quota.resource_type not in IMAGES]
     with platform.database.read() as connection:
         limits = store.limits_of(connection, tenant_id)
-        used = store.uses(connection, [tenant_id], types)[tenant_id]
+        used = counting.uses(connection, [tenant_id], types)[tenant_id]
         allocated = store.allocated(connection, organization_id)
         at_most = store.organization_limits(connection, organization_id)
     quotas = []
@@ -59,7 +59,7 @@ def list_compute_usage(access: Granted, platform: Here) -> JSONResponse:
     tenant_id = str(access.tenant_id)
     types = [quota_types()[resource_type] for resource_type in OF_COMPUTE.values()]
     with platform.database.read() as connection:
-        used = store.uses(connection, [tenant_id], types)[tenant_id]
+        used = counting.uses(connection, [tenant_id], types)[tenant_id]
     return JSONResponse({name: _total(used[resource_type]) for name, resource_type in OF_COMPUTE.items()})
 
 
@@ -74,7 +74,7 @@ def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
         names = {row.id: row.display_name for row in visible(connection, access.caller, organization_id)}
         tenant_ids = store.tenant_ids_of(connection, organization_id)
         limits = store.limits(connection, tenant_ids)
-        used = store.uses(connection, tenant_ids, list(types.values()))
+        used = counting.uses(connection, tenant_ids, list(types.values()))
         at_most = store.organization_limits(connection, organization_id)
     quotas = []
     for name, quota in types.items():

@@ -28,9 +28,6 @@ class Use:
     creating: int
 
 
-NOTHING = Use(0, 0)
-
-
 def requestable(limit: int, organization_limit: int, allocated: int) -> int:
     """The highest limit a tenant may be raised to without review: its own, and what its organization has left.
 

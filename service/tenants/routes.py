@@ -18,6 +18,7 @@ from service.clock import wire_time
 from service.db.engine import Record
 from service.operations import provisioning
 from service.platform import Platform, platform_of
+from service.quotas import counting
 from service.quotas import store as quotas
 from service.tenants import rules, store
 from service.world.facts import failing_listings
@@ -144,13 +145,12 @@ def add_usage(connection: Connection, caller: Caller, documents: list[dict[str, 
     """Give each tenant its `tightestQuota`, null when nothing is limited and nothing in use."""
     types = quota_types()
     limits = quotas.limits(connection, store.enterable(caller))
-    counted = quotas.counted(connection, store.enterable(caller), types.values())
+    counted = counting.counted(connection, store.enterable(caller), types.values())
     failing = failing_listings(connection)
     for document in documents:
         tenant_id = document["id"]
         unknown = {kind for of_tenant, kind in failing if of_tenant == tenant_id}
-        used = {counting: use.total for counting, use in counted.get(tenant_id, {}).items()}
-        quota = rules.tightest(limits.get(tenant_id, {}), used, types, unknown)
+        quota = rules.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
         document["tightestQuota"] = quota and {
             "resourceType": quota.resource_type,
             "used": quota.used,

@@ -17,6 +17,7 @@ from service.access import keys
 from service.clock import FixedClock
 from service.db import tables
 from service.db.engine import Database
+from service.quotas import counting
 from service.quotas import store as quotas
 from service.world import catalogue, loader, scale
 from service.world.facts import fact, failing_listings
@@ -341,8 +342,8 @@ def test_the_large_world_is_large_and_the_same_every_time(
         assert all(limit is None or allocated[name] < limit for name, limit in at_most.items())
     with database.read() as connection:
         limits = quotas.limits_of(connection, largest.tenant_id)
-        used = quotas.uses(connection, [largest.tenant_id], list(quota_types().values()))[largest.tenant_id]
-    assert {name for name, use in used.items() if use is None or use.total > limits[name]} == set()
+        uses = counting.uses(connection, [largest.tenant_id], list(quota_types().values()))[largest.tenant_id]
+    assert {name for name, use in uses.items() if use is None or use.total > limits[name]} == set()
     # The owner reaches every tenant, so that a switcher can hold all 2,000.
     owner = next(row["id"] for row in rows(database, tables.users) if row["email"] == person)
     assert len(rows(database, tables.memberships, tables.memberships.c.user_id == owner)) == 20
