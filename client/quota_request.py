@@ -100,7 +100,7 @@ def foreseen_of_organization(quota: Quota, limit: int, pending: Mapping[str, Any
         return SUPPORTED
     if pending is not None:
         waiting = amount_text(pending.get("limit"), unit)
-        return Foreseen(PENDING, f"a request for {waiting} waits for review already; only one can")
+        return Foreseen(PENDING, f"a request for {waiting} waits for review already")
     if limit == quota["limit"]:
         return Foreseen(SAME, f"already {asked}")
     below = allocated is not None and limit < allocated

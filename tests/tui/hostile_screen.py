@@ -19,6 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
+from client.quota_request import Foreseen
 from client.records import TENANT
 from client.text import safe
 from tui.display_filter import VisibleControls
@@ -56,10 +57,12 @@ from tui.widgets.navigation import Navigation
 from tui.widgets.new_secret import NewSecret
 from tui.widgets.picker import Picker
 from tui.widgets.profile import Profile
+from tui.widgets.quota_form import QuotaForm
 from tui.widgets.record_table import RecordTable
 from tui.widgets.rotation import Rotation
 from tui.widgets.steps import Steps
 from tui.widgets.tenant_switcher import TenantSwitcher
+from tui.widgets.what_if import WhatIf
 
 STRINGS: list[str] = json.loads(Path(sys.argv[1]).read_text())
 SHOWN = Path(sys.argv[2])
@@ -204,6 +207,16 @@ class Hostile(App[None]):
                 KeyForm(text, KeyDraft(text, text, [text], 1), lambda text=text: ([scope(text)], text), never),  # type: ignore[misc]
                 Rotation(text, [(text, text)], None, never),
                 NewSecret(text, [(text, text)], text, lambda secret, say: None),
+                QuotaForm(
+                    text,
+                    lambda text=text: [(text, text)],  # type: ignore[misc]
+                    lambda number, text=text: Foreseen(text, text),  # type: ignore[misc]
+                    never,
+                    unit=text,
+                    limit=1,
+                    reason=text,
+                ),
+                WhatIf(lambda text=text: [{"resourceType": text, "limit": 1, "unit": text}], f"{text}=1"),  # type: ignore[misc]
                 LastOwner([{"name": text, "id": text}]),
                 Difference(text, text, f"{text} ", {"target": text, "gained": [text], "lost": [text]}),
             ):

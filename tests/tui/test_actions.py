@@ -179,3 +179,20 @@ def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
         *("policies.edit", "policies.delete", "groups.open", "groups.delete", "members.remove", "catalogue.who"),
     ):
         assert actions.BY_ID[action_id].reason(empty)
+
+
+def test_U12_U20_U25_U26_who_may_ask_for_other_limits_and_of_what_is_said_before_anything_is_sent() -> None:
+    def reason(action: str, record: dict[str, object] = QUOTA, **members: object) -> str:
+        return actions.BY_ID[action].reason(actions.Situation(record=record, tenant="t-1", **members))  # type: ignore[arg-type]
+
+    image = {"resourceType": "image", "limit": 5}
+    for action in ("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"):
+        assert reason(action, role="owner") == reason(action, role="admin") == ""
+        assert reason(action) == ""  # the role is not known yet: the platform has the last word
+        assert "only an owner or admin" in reason(action, role="member")
+        assert reason(action, image, role="owner") == "its limit cannot be requested; contact support"
+    assert reason("quotas.request", keyed=True, scopes=("quotas:write",)) == ""
+    assert reason("quotas.request", keyed=True, scopes=("quotas:*", "compute:read")) == ""
+    assert "lacks the scope quotas:write" in reason("quotas.request", keyed=True, scopes=("compute:write", "compute:*"))
+    for action in ("quotas.request_organization", "organization-quotas.request", "quotas.organization"):
+        assert "a person who is signed in" in reason(action, keyed=True, scopes=("quotas:write",))

@@ -56,7 +56,7 @@ FOREIGN = [
     b"\x00",
     b"\x7f",
 ]
-PATIENCE = 120.0
+PATIENCE = 300.0  # it has many dialogs to show, and maybe little of the machine
 INVISIBLE = "\u202e\u200b\u200d\u2060\u2028\u2029\ufeff"
 
 

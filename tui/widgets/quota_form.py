@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from client import quota_request
-from client.errors import FrostError
+from client.errors import Exit, FrostError
 from client.quota_request import LONGEST_REASON, Foreseen, kept_reason, whole_number
 from client.text import safe
 from tui.widgets.dialog import Dialog, hint
@@ -201,7 +201,7 @@ class QuotaForm(Dialog[Any]):
         try:
             answer = await self._send(wish)
         except FrostError as error:
-            self._problem(f"{error.message}. {error.hint}" if error.hint else error.message)
+            self._problem(refused(error))
             self._say()
         else:
             if answer is not None:
@@ -223,3 +223,10 @@ class QuotaForm(Dialog[Any]):
     def action_cancel(self) -> None:
         if not self._sending:  # what became of it is said before the form goes
             self.dismiss(None)
+
+
+def refused(error: FrostError) -> str:
+    """Why nothing became of it, and where it is seen whether something did (checklist I07)."""
+    if error.exit_code is Exit.UNREACHABLE:
+        return f"{error.message}; whether it was made is seen in the requests"
+    return f"{error.message}; {error.hint}" if error.hint else error.message
