@@ -1,0 +1,349 @@
+"""Applies over HTTP: started, one at a time, previewed, listed, undone, followed. checklist L; hostile A13, B06, J03"""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from service.db.engine import Database
+from service.db.tables import audit_log, memberships, resources, tenants
+from tests.homes import Answer
+from tests.service.access import Iam, allow, code, deny, details
+from tests.service.account import Key
+from tests.service.conftest import KINDS
+from tests.service.planned import until
+from tests.service.running import (
+    ADMIN,
+    BOREALIS_OWNER,
+    MEMBER,
+    NEWSROOM,
+    NOBODY,
+    OUTSIDER,
+    OWNER,
+    SANDBOX,
+    STAGING,
+    VIEWER,
+    WEB_SHOP,
+    Running,
+)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    """An apply rests between its portions here, so that there is a while in which it runs."""
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url, FROST_PLATFORM_APPLY_PACE="0.03") as running:
+        yield running
+
+
+@pytest.fixture
+def database(platform: Running) -> Iterator[Database]:
+    opened = Database(platform.database_url)
+    yield opened
+    opened.close()
+
+
+def base(tenant: str = WEB_SHOP) -> str:
+    return f"/api/v1/tenants/{tenant}"
+
+
+def ask(platform: Running, path: str, body: Any = None, *, person: str = OWNER, tenant: str = WEB_SHOP) -> Answer:
+    return platform.ask("POST", f"{base(tenant)}/default-tags/{path}", as_=person, body=body)
+
+
+def put(platform: Running, tags: dict[str, str], tenant: str = WEB_SHOP) -> None:
+    answer = platform.ask("PUT", f"{base(tenant)}/default-tags", as_=OWNER, body={"tags": tags})
+    assert answer.status == 200, answer
+
+
+def operation(platform: Running, run_id: str, tenant: str = WEB_SHOP) -> dict[str, Any]:
+    answer = platform.get(f"{base(tenant)}/operations/{run_id}", as_=OWNER)
+    assert answer.status == 200, answer
+    return dict(answer.json())
+
+
+def ended(platform: Running, run_id: str, tenant: str = WEB_SHOP) -> dict[str, Any]:
+    until(lambda: operation(platform, run_id, tenant)["status"] not in ("pending", "running"), 60)
+    return operation(platform, run_id, tenant)
+
+
+def applied(platform: Running, tenant: str = WEB_SHOP) -> dict[str, Any]:
+    answer = ask(platform, "apply", tenant=tenant)
+    assert answer.status == 202, answer
+    return ended(platform, answer.json()["runId"], tenant)
+
+
+def runs(platform: Running, tenant: str = WEB_SHOP) -> list[dict[str, Any]]:
+    answer = platform.get(f"{base(tenant)}/default-tags/runs", as_=OWNER)
+    assert answer.status == 200, answer
+    return list(answer.json()["runs"])
+
+
+def tags_of(database: Database, tenant: str) -> dict[str, dict[str, str]]:
+    with database.read() as connection:
+        query = select(resources.c.id, resources.c.tags).where(resources.c.tenant_id == tenant)
+        return {row.id: row.tags for row in connection.execute(query)}
+
+
+def test_a_run_is_answered_at_once_and_followed_by_both_its_ids(platform: Running, database: Database) -> None:
+    put(platform, {"env": "prod", "one": "1"})
+    preview = ask(platform, "preview", {}).json()
+    answer = ask(platform, "apply")
+    started = answer.json()
+    assert answer.status == 202
+    assert set(started) == {"operationId", "runId", "status", "resourceType", "createdAt"}
+    assert (started["operationId"], started["status"]) == (f"apply-default-tags-{WEB_SHOP}", "pending")
+    assert started["resourceType"] == "tenant_default_tags"
+    seen = []
+    until(lambda: seen.append(operation(platform, started["operationId"])) or seen[-1]["status"] == "completed", 60)
+    running = [one for one in seen if one["status"] == "running"]
+    assert all("result" not in one and set(one["counts"]) >= {"summary", "byType"} for one in running)
+    assert [one["progress"] for one in seen] == sorted(one["progress"] for one in seen)
+    assert any("(" in (one["currentStep"] or "") for one in running)
+    done = operation(platform, started["runId"])
+    assert done == seen[-1]
+    assert (done["progress"], done["seq"] > 10) == (100, True)
+    affected = preview.pop("affected")
+    assert done["result"] == preview
+    assert sum(counts.get("one", 0) for counts in affected.values()) == done["result"]["summary"]["updated"]
+    assert sum("one" in tags for tags in tags_of(database, WEB_SHOP).values()) == done["result"]["summary"]["updated"]
+
+
+def test_a_second_start_is_told_of_the_first_and_starts_nothing(platform: Running) -> None:
+    put(platform, {"env": "prod", "two": "2"})
+    before = len(runs(platform))
+    first = ask(platform, "apply").json()
+    for path, body in (("apply", None), (f"runs/{runs(platform)[-1]['runId']}/undo", {"preview": False})):
+        refused = ask(platform, path, body)
+        assert code(refused) == (409, "APPLY_IN_PROGRESS")
+        error = refused.json()["error"]
+        assert (error["operationId"], error["runId"]) == (first["operationId"], first["runId"])
+    put(platform, {"env": "prod", "two": "2", "three": "3"})
+    assert ended(platform, first["runId"])["result"]["appliedTags"] == {"env": "prod", "two": "2"}
+    second = applied(platform)
+    assert second["result"]["appliedTags"] == {"env": "prod", "two": "2", "three": "3"}
+    assert operation(platform, first["operationId"])["runId"] == second["runId"]
+    assert len(runs(platform)) == before + 2
+
+
+def test_of_twenty_starts_at_the_same_instant_one_runs(platform: Running) -> None:
+    put(platform, {"env": "prod", "many": "x"})
+    together = threading.Barrier(20)
+
+    def start(_: int) -> Answer:
+        together.wait()
+        return ask(platform, "apply")
+
+    with ThreadPoolExecutor(20) as threads:
+        answers = list(threads.map(start, range(20)))
+    assert sorted(answer.status for answer in answers) == [202] + [409] * 19
+    [run_id] = {(answer.json().get("error") or answer.json())["runId"] for answer in answers}
+    assert ended(platform, run_id)["status"] == "completed"
+
+
+def test_two_tenants_apply_at_the_same_time(platform: Running) -> None:
+    for tenant in (WEB_SHOP, STAGING):
+        put(platform, {"env": "prod", "both": "x"}, tenant)
+    ids = {tenant: ask(platform, "apply", tenant=tenant).json()["runId"] for tenant in (WEB_SHOP, STAGING)}
+    until(lambda: all(operation(platform, ids[tenant], tenant)["status"] == "running" for tenant in ids), 20)
+    for tenant, run_id in ids.items():
+        assert ended(platform, run_id, tenant)["status"] == "completed"
+
+
+def test_what_cannot_be_started(platform: Running, database: Database) -> None:
+    put(platform, {})
+    assert code(ask(platform, "apply")) == (400, "NOTHING_TO_APPLY")
+    assert code(ask(platform, "apply", tenant=SANDBOX)) == (400, "TENANT_NOT_PROVISIONED")
+    assert code(ask(platform, "preview", {}, tenant=SANDBOX)) == (400, "TENANT_NOT_PROVISIONED")
+    with database.write() as connection:
+        bad = update(tenants).where(tenants.c.id == STAGING).values(default_tags={"os_type": "x"})
+        connection.execute(bad)
+    refused = ask(platform, "apply", tenant=STAGING)
+    assert code(refused) == (422, "INVALID_DEFAULT_TAGS")
+    assert details(refused) == {"reason": "reserved_prefix", "key": "os_type"}
+    assert platform.get(f"{base(STAGING)}/default-tags", as_=OWNER).json() == {"tags": {"os_type": "x"}}
+
+
+def test_a_preview_takes_tags_that_are_not_stored_and_writes_nothing(platform: Running, database: Database) -> None:
+    put(platform, {"env": "prod"})
+    before, had = tags_of(database, WEB_SHOP), runs(platform)
+    tried = ask(platform, "preview", {"tags": {"new-key": "x"}}).json()
+    assert tried["appliedTags"] == {"new-key": "x"}
+    assert tried["summary"]["updated"] > 100
+    assert tried["affected"]["volume"]["new-key"] == tried["byType"]["volume"]["updated"]
+    assert code(ask(platform, "preview", {"tags": {"os_x": ""}})) == (400, "INVALID_INPUT")
+    assert code(ask(platform, "preview", {"tags": None})) == (400, "INVALID_INPUT")
+    assert code(ask(platform, "preview", {"tag": {}})) == (400, "INVALID_INPUT")
+    empty = ask(platform, "preview", {"tags": {}}).json()
+    assert (empty["summary"]["updated"], empty["affected"]) == (0, {})
+    assert (tags_of(database, WEB_SHOP), runs(platform)) == (before, had)
+    assert platform.get(f"{base()}/default-tags", as_=OWNER).json() == {"tags": {"env": "prod"}}
+
+
+def test_an_undo_puts_everything_back_and_can_be_seen_among_the_runs(platform: Running, database: Database) -> None:
+    put(platform, {"undo-me": "x", "env": "prod"})
+    before = tags_of(database, WEB_SHOP)
+    done = applied(platform)
+    assert tags_of(database, WEB_SHOP) != before
+    [latest, *_] = runs(platform)
+    assert (latest["runId"], latest["kind"], latest["status"]) == (done["runId"], "apply", "completed")
+    assert (latest["undoable"], latest["undoneBy"], latest["undoes"]) == (True, None, None)
+    assert latest["summary"] == done["result"]["summary"]
+    assert latest["appliedTags"] == {"env": "prod", "undo-me": "x"}
+    assert latest["startedBy"]["email"] == OWNER
+    preview = ask(platform, f"runs/{done['runId']}/undo", {"preview": True}).json()
+    answer = ask(platform, f"runs/{done['runId']}/undo", {"preview": False})
+    assert (answer.status, answer.json()["operationId"]) == (202, f"undo-default-tags-{WEB_SHOP}")
+    undo = ended(platform, answer.json()["runId"])
+    preview.pop("affected")
+    assert undo["result"] == preview
+    assert undo["kind"] == done["kind"]
+    assert tags_of(database, WEB_SHOP) == before
+    [undoing, undone, *_] = runs(platform)
+    assert (undoing["kind"], undoing["undoes"], undoing["undoable"]) == ("undo", done["runId"], False)
+    assert (undone["undoable"], undone["undoneBy"]) == (False, undoing["runId"])
+    refused = ask(platform, f"runs/{done['runId']}/undo", {"preview": False})
+    assert code(refused) == (409, "NOTHING_TO_UNDO")
+    assert details(refused) == {"undoneBy": undoing["runId"]}
+    assert code(ask(platform, f"runs/{undoing['runId']}/undo", {"preview": True})) == (409, "NOTHING_TO_UNDO")
+
+
+@pytest.mark.parametrize("run_id", [NOBODY, "x", "apply-default-tags", "%27"])
+def test_a_run_that_is_none_cannot_be_undone(platform: Running, run_id: str) -> None:
+    for preview in (True, False):
+        assert code(ask(platform, f"runs/{run_id}/undo", {"preview": preview})) == (404, "NOT_FOUND")
+
+
+def test_ten_runs_are_listed(platform: Running) -> None:
+    listed = runs(platform)
+    assert len(listed) <= 10
+    assert [one["startedAt"] for one in listed] == sorted((one["startedAt"] for one in listed), reverse=True)
+
+
+def test_starting_and_ending_are_in_the_audit_log(platform: Running, database: Database) -> None:
+    put(platform, {"audited": "x"})
+    done = applied(platform)
+    ask(platform, "apply", person=MEMBER)
+    with database.read() as connection:
+        rows = connection.execute(
+            select(audit_log)
+            .where(audit_log.c.tenant_id == WEB_SHOP, audit_log.c.operation.startswith("default_tags.apply"))
+            .order_by(audit_log.c.id.desc())
+            .limit(3)
+        ).all()
+    refused, end, start = rows
+    assert (start.actor_kind, start.operation, start.outcome) == ("session", "default_tags.apply", "done")
+    assert start.details == {"runId": done["runId"], "tags": {"audited": "x"}}
+    assert (end.actor_kind, end.operation) == ("platform", "default_tags.apply.complete")
+    assert end.details == {"runId": done["runId"], "summary": done["result"]["summary"]}
+    assert (refused.operation, refused.outcome) == ("default_tags.apply", "refused")
+
+
+def test_who_may_start_a_run(platform: Running) -> None:
+    put(platform, {"env": "prod", "who": "x"})
+    for path, body in (("apply", None), ("preview", {}), (f"runs/{NOBODY}/undo", {"preview": True})):
+        for person in (MEMBER, VIEWER):
+            assert code(ask(platform, path, body, person=person)) == (403, "PERMISSION_DENIED")
+        for person in (OUTSIDER, BOREALIS_OWNER):
+            assert code(ask(platform, path, body, person=person)) == (403, "TENANT_ACCESS_DENIED")
+    assert platform.get(f"{base()}/default-tags/runs", as_=VIEWER).status == 200
+    reads, writes = Key(platform, "organizations:read"), Key(platform, "organizations:write")
+    path = f"{base()}/default-tags"
+    assert code(reads.use("POST", f"{path}/apply")) == (403, "INSUFFICIENT_SCOPE")
+    assert reads.use("GET", f"{path}/runs").status == 200
+    started = writes.use("POST", f"{path}/apply")
+    assert started.status == 202
+    assert ended(platform, started.json()["runId"])["status"] == "completed"
+    iam = Iam(platform)
+    iam.attach(iam.policy("no apply", allow("*"), deny("organizations:default-tags:apply")), "api_key", writes.id)
+    assert code(writes.use("POST", f"{path}/apply")) == (403, "INSUFFICIENT_PERMISSIONS")
+    assert ask(platform, "preview", {}, person=ADMIN).status == 200
+
+
+def test_a_run_is_not_found_from_another_tenant(platform: Running) -> None:
+    run_id = runs(platform)[0]["runId"]
+    for tenant, person in ((STAGING, OWNER), (NEWSROOM, BOREALIS_OWNER)):
+        for identifier in (run_id, f"apply-default-tags-{WEB_SHOP}"):
+            answer = platform.get(f"{base(tenant)}/operations/{identifier}", as_=person)
+            assert code(answer) == (404, "NOT_FOUND")
+        undo = ask(platform, f"runs/{run_id}/undo", {"preview": True}, person=person, tenant=tenant)
+        assert code(undo) == (404, "NOT_FOUND")
+    assert code(platform.get(f"{base()}/operations/{run_id}", as_=BOREALIS_OWNER)) == (403, "TENANT_ACCESS_DENIED")
+    assert code(platform.get(f"{base()}/default-tags/runs", as_=OUTSIDER)) == (403, "TENANT_ACCESS_DENIED")
+
+
+def test_two_processes_start_one_run_between_them(cluster_pair: tuple[Running, Running]) -> None:
+    one, other = cluster_pair
+    put(one, {"env": "prod", "pair": "x"})
+    for _ in range(2):
+        together = threading.Barrier(2)
+
+        def start(platform: Running, together: threading.Barrier = together) -> Answer:
+            platform.token(OWNER)
+            together.wait()
+            return ask(platform, "apply")
+
+        with ThreadPoolExecutor(2) as threads:
+            answers = list(threads.map(start, (one, other)))
+        assert sorted(answer.status for answer in answers) == [202, 409]
+        [run_id] = {(answer.json().get("error") or answer.json())["runId"] for answer in answers}
+        assert ended(other, run_id)["status"] == "completed"
+        put(one, {"env": "prod", "pair": run_id[:8]})
+
+
+def test_signals_come_while_it_runs(platform: Running) -> None:
+    put(platform, {"env": "prod", "signals": "x"})
+    heard: list[str] = []
+    done = threading.Event()
+
+    def listen() -> None:
+        import http.client
+
+        from tests.homes import UnixConnection
+
+        connection: http.client.HTTPConnection = UnixConnection(platform.socket)
+        connection.request(
+            "GET",
+            f"{base()}/events",
+            headers={"Authorization": f"Bearer {platform.token(OWNER)}", "Accept": "text/event-stream"},
+        )
+        answer = connection.getresponse()
+        while not done.is_set():
+            line = answer.readline().decode()
+            if line.startswith("data:") and "tenant_default_tags" in line:
+                heard.append(line)
+        connection.close()
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    applied(platform)
+    until(lambda: any("operation.completed" in line for line in heard))
+    done.set()
+    assert sum("operation.progress" in line for line in heard) >= 3
+    assert any("operation.started" in line or "operation.progress" in line for line in heard[:1])
+
+
+def test_a_member_who_was_an_admin_starts_nothing_and_their_waiting_run_changes_nothing(
+    platform: Running, database: Database
+) -> None:
+    put(platform, {"env": "prod", "former": "x"})
+    admin_id = platform.get("/api/v1/me", as_=ADMIN).json()["id"]
+    mine = memberships.c.user_id == admin_id
+    before = tags_of(database, WEB_SHOP)
+    started = ask(platform, "apply", person=ADMIN).json()
+    with database.write() as connection:
+        connection.execute(update(memberships).where(mine).values(role="member"))
+    try:
+        end = ended(platform, started["runId"])
+        # It had begun already, with every right, or had not and then never does.
+        if end["status"] == "failed":
+            assert end["errorCode"] == "forbidden"
+            assert "result" not in end
+            assert tags_of(database, WEB_SHOP) == before
+        assert code(ask(platform, "apply", person=ADMIN)) == (403, "PERMISSION_DENIED")
+    finally:
+        with database.write() as connection:
+            connection.execute(update(memberships).where(mine).values(role="admin"))

@@ -1,0 +1,398 @@
+"""Default tags over HTTP: read, replaced, their history; and what new resources get of them.
+
+checklist D10 to D33; platform facts 2.7; hostile J02
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from service.db.engine import Database
+from service.db.tables import audit_log
+from tests.homes import Answer
+from tests.service.access import Iam, allow, code, deny, details
+from tests.service.account import Key
+from tests.service.conftest import KINDS
+from tests.service.planned import until
+from tests.service.running import (
+    ADMIN,
+    BOREALIS_OWNER,
+    DATA_LAKE,
+    MEMBER,
+    NEWSROOM,
+    OUTSIDER,
+    OWNER,
+    SANDBOX,
+    STAGING,
+    VIEWER,
+    WEB_SHOP,
+    Running,
+)
+
+NEW = {"name": "made-here", "region": "se-sto-1"}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+def path(tenant: str = WEB_SHOP, rest: str = "") -> str:
+    return f"/api/v1/tenants/{tenant}/default-tags{rest}"
+
+
+def put(platform: Running, tags: Any, *, person: str = OWNER, tenant: str = WEB_SHOP, **headers: str) -> Answer:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return platform.ask("PUT", path(tenant), as_=person, body={"tags": tags}, headers=sent)
+
+
+def stored(platform: Running, tenant: str = WEB_SHOP) -> dict[str, str]:
+    return dict(platform.get(path(tenant), as_=OWNER).json()["tags"])
+
+
+def history(platform: Running, tenant: str = WEB_SHOP, query: str = "") -> Any:
+    return platform.get(path(tenant, f"/history{query}"), as_=OWNER).json()
+
+
+def create(platform: Running, kind: str = "instance", tenant: str = WEB_SHOP, **members: Any) -> Answer:
+    headers = members.pop("headers", {})
+    place = f"/api/v1/tenants/{tenant}/resources/{kind}"
+    return platform.ask("POST", place, as_=OWNER, body=NEW | members, headers=headers)
+
+
+# Reading and replacing
+
+
+def test_a_set_is_replaced_as_a_whole_and_given_back_in_the_order_of_its_keys(platform: Running) -> None:
+    answer = put(platform, {"team": "a", "env": "prod"})
+    assert answer.body == b'{"tags":{"env":"prod","team":"a"}}'
+    assert answer.headers["x-frost-changed"] == "true"
+    assert put(platform, {"only": "this"}).json() == {"tags": {"only": "this"}}
+    read = platform.get(path(), as_=OWNER)
+    assert read.body == b'{"tags":{"only":"this"}}'
+    assert put(platform, {}).json() == {"tags": {}}
+    assert platform.get(path(), as_=OWNER).body == b'{"tags":{}}'
+
+
+def test_the_same_set_again_changes_nothing(platform: Running) -> None:
+    first = put(platform, {"env": "same", "a": "b"})
+    before = history(platform)
+    again = put(platform, {"a": "b", "env": "same"})
+    assert (again.status, again.headers["x-frost-changed"]) == (200, "false")
+    assert again.headers["etag"] == first.headers["etag"]
+    assert history(platform) == before
+
+
+def test_a_write_from_an_older_version_is_refused_with_what_is_there(platform: Running) -> None:
+    old = put(platform, {"env": "one"}).headers["etag"]
+    new = put(platform, {"env": "two"}, If_Match=old)
+    assert new.status == 200
+    refused = put(platform, {"env": "three"}, If_Match=old)
+    assert code(refused) == (412, "STALE_VERSION")
+    assert details(refused)["tags"] == {"env": "two"}
+    assert refused.headers["etag"] == new.headers["etag"]
+    assert stored(platform) == {"env": "two"}
+    assert put(platform, {"env": "four"}, If_Match="*").status == 200
+    for wrong in ('"x"', "3", 'W/"3"', '"1", "2"'):
+        assert code(put(platform, {"env": "five"}, If_Match=wrong)) == (400, "INVALID_INPUT")
+
+
+@pytest.mark.parametrize(
+    ("tags", "reason", "key"),
+    [
+        ({f"k{number}": "" for number in range(11)}, "count", None),
+        ({"frostmoln_type": ""}, "reserved_prefix", "frostmoln_type"),
+        ({"OS_Type": ""}, "reserved_prefix", "OS_Type"),
+        ({"__x": ""}, "reserved_prefix", "__x"),
+        ({"Customer-Id": ""}, "reserved_key", "Customer-Id"),
+        ({"": ""}, "key_length", ""),
+        ({"k" * 65: ""}, "key_length", "k" * 65),
+        ({"env\n": ""}, "key_charset", "env\n"),
+        ({"o\u017f_type": ""}, "key_charset", "o\u017f_type"),
+        ({"env": "v" * 256}, "value_length", "env"),
+        ({"env": "a,b"}, "value_charset", "env"),
+        ({"env": "\u202e"}, "value_charset", "env"),
+    ],
+)
+def test_one_bad_tag_among_good_ones_and_nothing_is_written(
+    platform: Running, tags: dict[str, str], reason: str, key: str | None
+) -> None:
+    before, versions = stored(platform), history(platform)
+    good = {} if reason == "count" else {"a-good": "one", "zz": "good"}
+    refused = put(platform, good | tags)
+    assert code(refused) == (400, "INVALID_INPUT")
+    found = details(refused)
+    assert (found["member"], found["reason"], found.get("key")) == ("tags", reason, key)
+    if reason == "count":
+        assert (found["max"], found["count"]) == (10, 11)
+    assert (stored(platform), history(platform)) == (before, versions)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"{}", '"tags" is required'),
+        (b'{"tag":{"a":"b"}}', ""),
+        (b'{"tags":{},"more":1}', 'unknown member "more"'),
+        (b'{"tags":null}', '"tags" must be an object of string values'),
+        (b'{"tags":[]}', '"tags" must be an object of string values'),
+        (b'{"tags":{"a":1}}', '"tags" must be an object of string values'),
+        (b'{"tags":{"a":{"b":"c"}}}', '"tags" must be an object of string values'),
+        (b'{"tags":{"good":"x","bad":null}}', '"bad"'),
+        (b'{"tags":{"a":"1","a":"2"}}', "invalid request body"),
+        (b'{"tags":{"a":"\\ud800"}}', "invalid request body"),
+        (b"", "invalid request body"),
+        (b"tags", "invalid request body"),
+        (b"[]", "invalid request body"),
+    ],
+)
+def test_bodies_are_read_strictly_so_that_no_mistake_clears_the_set(
+    platform: Running, content: bytes, text: str
+) -> None:
+    before = stored(platform)
+    refused = Iam(platform).raw("PUT", "/default-tags", content)
+    assert code(refused) == (400, "INVALID_INPUT")
+    assert text in refused.json()["error"]["message"]
+    assert stored(platform) == before
+
+
+def test_all_edges_are_taken(platform: Running) -> None:
+    edges = {"k" * 64: "v" * 255, "a": "", "Team_Name.v2": "Platform Ops", "eq": "x=y+z"}
+    edges |= {f"n{number}": "user@example.com" for number in range(6)}
+    assert put(platform, edges).status == 200
+    assert stored(platform) == edges
+
+
+# Whose it is
+
+
+def test_members_read_and_only_owners_and_admins_change(platform: Running) -> None:
+    for person in (OWNER, ADMIN, MEMBER, VIEWER):
+        assert platform.get(path(), as_=person).status == 200
+        assert platform.get(path(rest="/history"), as_=person).status == 200
+    assert put(platform, {"by": "admin"}, person=ADMIN).status == 200
+    for person in (MEMBER, VIEWER):
+        assert code(put(platform, {"by": "x"}, person=person)) == (403, "PERMISSION_DENIED")
+    for person in (OUTSIDER, BOREALIS_OWNER):
+        assert code(platform.get(path(), as_=person)) == (403, "TENANT_ACCESS_DENIED")
+        assert code(put(platform, {"by": "x"}, person=person)) == (403, "TENANT_ACCESS_DENIED")
+    assert code(platform.get(path("not-an-id"), as_=OWNER)) == (400, "INVALID_INPUT")
+    assert code(platform.get(path(DATA_LAKE), as_=MEMBER)) == (403, "TENANT_ACCESS_DENIED")
+    assert stored(platform) == {"by": "admin"}
+
+
+def test_keys_need_the_scope_and_the_policies_that_say_so(platform: Running) -> None:
+    reads, writes = Key(platform, "organizations:read"), Key(platform, "organizations:write")
+    body = {"tags": {"by": "key"}}
+    assert reads.use("GET", path()).status == 200
+    assert code(reads.use("PUT", path(), body)) == (403, "INSUFFICIENT_SCOPE")
+    assert code(writes.use("GET", path())) == (403, "INSUFFICIENT_SCOPE")
+    assert writes.use("PUT", path(), body).status == 200
+    assert code(Key(platform, "compute:*").use("GET", path())) == (403, "INSUFFICIENT_SCOPE")
+    iam = Iam(platform)
+    iam.attach(iam.policy("tags", allow("*"), deny("organizations:default-tags:update")), "api_key", writes.id)
+    assert code(writes.use("PUT", path(), {"tags": {}})) == (403, "INSUFFICIENT_PERMISSIONS")
+    own = allow("organizations:default-tags:*", targets=(f"frn:organizations:*:*:default-tags/{WEB_SHOP}",))
+    narrow = Key(platform, "organizations:*")
+    iam.attach(iam.policy("own", own), "api_key", narrow.id)
+    assert narrow.use("PUT", path(), {"tags": {"by": "narrow"}}).status == 200
+    assert Key(platform, "organizations:read", person=MEMBER).use("GET", path()).status == 200
+    assert stored(platform) == {"by": "narrow"}
+
+
+def test_each_tenant_has_its_own(platform: Running) -> None:
+    put(platform, {"env": "shop"})
+    put(platform, {"env": "staging"}, tenant=STAGING)
+    assert (stored(platform), stored(platform, STAGING)) == ({"env": "shop"}, {"env": "staging"})
+    theirs = platform.get(path(NEWSROOM), as_=BOREALIS_OWNER).json()["tags"]
+    assert theirs == {"desk": "news", "env": "prod"}
+
+
+def test_a_tenant_that_is_being_set_up_can_have_them_already(platform: Running) -> None:
+    assert put(platform, {"env": "early"}, tenant=SANDBOX).status == 200
+
+
+def test_every_change_is_in_the_audit_log_and_so_is_a_refused_one(platform: Running) -> None:
+    put(platform, {"env": "before"})
+    put(platform, {"env": "after"})
+    put(platform, {"env": "after"})
+    put(platform, {"os_x": ""})
+    put(platform, {"by": "x"}, person=MEMBER)
+    database = Database(platform.database_url)
+    with database.read() as connection:
+        rows = connection.execute(
+            select(audit_log)
+            .where(audit_log.c.operation == "default_tags.update", audit_log.c.tenant_id == WEB_SHOP)
+            .order_by(audit_log.c.id.desc())
+            .limit(3)
+        ).all()
+    database.close()
+    assert [row.outcome for row in rows] == ["refused", "refused", "done"]
+    assert rows[2].details["from"] == {"env": "before"}
+    assert rows[2].details["to"] == {"env": "after"}
+    assert rows[2].target == f"tenant:{WEB_SHOP}"
+
+
+# History
+
+
+def test_the_history_tells_who_changed_it_and_can_be_put_back(platform: Running) -> None:
+    tenant = STAGING
+    put(platform, {"env": "a"}, tenant=tenant)
+    put(platform, {"env": "b"}, tenant=tenant, person=ADMIN)
+    versions = history(platform, tenant)["versions"]
+    assert [one["tags"] for one in versions[:2]] == [{"env": "b"}, {"env": "a"}]
+    assert [one["current"] for one in versions] == [True] + [False] * (len(versions) - 1)
+    assert [one["changedBy"]["email"] for one in versions[:2]] == [ADMIN, OWNER]
+    assert (versions[-1]["version"], versions[-1]["tags"], versions[-1]["changedBy"]) == (1, {"env": "dev"}, None)
+    back = put(platform, versions[1]["tags"], tenant=tenant, If_Match=f'"{versions[0]["version"]}"')
+    assert back.status == 200
+    assert history(platform, tenant)["versions"][0]["tags"] == {"env": "a"}
+
+
+def test_the_history_comes_in_pages(platform: Running) -> None:
+    for number in range(5):
+        put(platform, {"page": f"{number}"})
+    whole = history(platform, query="?limit=200")
+    assert whole["nextCursor"] == ""
+    pages, cursor = [], ""
+    while True:
+        page = history(platform, query=f"?limit=2&cursor={cursor}" if cursor else "?limit=2")
+        pages += page["versions"]
+        if not (cursor := page["nextCursor"]):
+            break
+    assert pages == whole["versions"]
+    assert [one["version"] for one in pages] == sorted((one["version"] for one in pages), reverse=True)
+    some = history(platform, query="?limit=2")["nextCursor"]
+    elsewhere = platform.get(path(STAGING, f"/history?cursor={some}"), as_=OWNER)
+    assert code(elsewhere) == (400, "INVALID_CURSOR")
+
+
+def test_a_new_tenant_begins_with_nothing(platform: Running) -> None:
+    made = platform.ask(
+        "POST",
+        "/api/v1/organizations/21b19d01-a6e8-4950-818c-144893bd4e01/tenants",
+        as_=OWNER,
+        body={"displayName": "Brand New"},
+    ).json()["id"]
+    assert platform.get(path(made), as_=OWNER).body == b'{"tags":{}}'
+    [first] = history(platform, made)["versions"]
+    assert (first["version"], first["tags"], first["current"]) == (1, {}, True)
+
+
+# Many at once
+
+
+def test_fifty_merges_at_once_each_survive_or_are_refused_for_the_limit(platform: Running) -> None:
+    assert put(platform, {}).status == 200
+
+    def merge(number: int) -> int:
+        while True:
+            read = platform.get(path(), as_=OWNER)
+            tags = read.json()["tags"] | {f"k{number:02}": str(number)}
+            answer = put(platform, tags, If_Match=read.headers["etag"])
+            if answer.status != 412:
+                return answer.status
+
+    with ThreadPoolExecutor(16) as threads:
+        statuses = dict(enumerate(threads.map(merge, range(50))))
+    kept = {f"k{number:02}": str(number) for number, status in statuses.items() if status == 200}
+    assert stored(platform) == kept
+    assert len(kept) == 10
+    assert sorted(set(statuses.values())) == [200, 400]
+    numbers = [one["version"] for one in history(platform, query="?limit=11")["versions"]]
+    assert numbers == list(range(numbers[0], numbers[0] - 11, -1))
+
+
+def test_of_two_writes_from_one_version_one_is_made(platform: Running) -> None:
+    for turn in range(10):
+        etag = put(platform, {"turn": str(turn)}).headers["etag"]
+        with ThreadPoolExecutor(2) as threads:
+            wanted = [{"turn": f"{turn}", "of": "one"}, {"turn": f"{turn}", "of": "two"}]
+            answers = list(threads.map(lambda tags, etag=etag: put(platform, tags, If_Match=etag), wanted))
+        assert sorted(answer.status for answer in answers) == [200, 412]
+        assert stored(platform) == next(answer.json()["tags"] for answer in answers if answer.status == 200)
+
+
+# What new resources get
+
+
+def test_a_new_resource_gets_them_and_its_own_win(platform: Running) -> None:
+    put(platform, {"env": "prod", "team": "shop"})
+    assert create(platform).json()["tags"] == {"env": "prod", "team": "shop"}
+    made = create(platform, "bucket", tags={"env": "dev", "app": "x"})
+    assert made.json()["tags"] == {"env": "dev", "team": "shop", "app": "x"}
+    assert create(platform, "key_pair").json()["tags"] == {}
+
+
+def test_where_not_all_fit_none_is_added(platform: Running) -> None:
+    put(platform, {"env": "prod", "team": "shop"})
+    own = {f"k{number}": "" for number in range(30)}
+    assert create(platform, "dns_zone", tags=own).json()["tags"] == own | {"env": "prod", "team": "shop"}
+    nearly = own | {"k30": ""}
+    assert create(platform, "dns_zone", tags=nearly).json()["tags"] == nearly
+    assert create(platform, "dns_zone", tags=nearly | {"env": "x"}).json()["tags"] == nearly | {"env": "x"}
+
+
+def test_changing_the_defaults_changes_no_resource(platform: Running) -> None:
+    put(platform, {"env": "prod"})
+    made = create(platform).json()
+    put(platform, {"env": "other", "more": "x"})
+    put(platform, {})
+    again = platform.get(f"/api/v1/tenants/{WEB_SHOP}/resources/instance/{made['id']}", as_=OWNER).json()
+    assert again == made
+
+
+def test_rights_do_not_depend_on_defaults(platform: Running) -> None:
+    put(platform, {"env": "dev"})
+    key, iam = Key(platform, "compute:*"), Iam(platform)
+    only_dev = allow("compute:instances:create", equals={"frn:requestTag/env": "dev"})
+    iam.attach(iam.policy("dev only", only_dev), "api_key", key.id)
+    place = f"/api/v1/tenants/{WEB_SHOP}/resources/instance"
+    assert code(key.use("POST", place, NEW)) == (403, "INSUFFICIENT_PERMISSIONS")
+    assert key.use("POST", place, NEW | {"tags": {"env": "dev"}}).status == 201
+
+
+@pytest.mark.parametrize("version", ["0.61.9", "v0.61.99", "0.0.1", "0.62.0-rc.1", "0.9.0", "v0.61.0+build.5"])
+def test_an_older_provider_is_refused_where_there_are_defaults(platform: Running, version: str) -> None:
+    headers = {"X-FM-Provider-Version": version}
+    put(platform, {"env": "prod"})
+    before = platform.get(f"/api/v1/tenants/{WEB_SHOP}/resources/secret?limit=200", as_=OWNER).json()
+    refused = create(platform, "secret", headers=headers)
+    assert code(refused) == (400, "PROVIDER_TOO_OLD")
+    assert details(refused) == {"version": version, "minimum": "0.62.0"}
+    assert platform.get(f"/api/v1/tenants/{WEB_SHOP}/resources/secret?limit=200", as_=OWNER).json() == before
+    put(platform, {})
+    assert create(platform, "secret", headers=headers).status == 201
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["0.62.0", "v0.62.0", "0.62.1", "0.100.0", "1.0.0", "1.0.0-rc.1", "0.62.0+x", "dev", "", "x" * 500, "0.61"],
+)
+def test_a_newer_provider_and_one_that_cannot_be_read_pass(platform: Running, version: str) -> None:
+    put(platform, {"env": "prod"})
+    assert create(platform, "secret", headers={"X-FM-Provider-Version": version}).status == 201
+
+
+def test_the_former_set_reaches_new_resources_for_a_while() -> None:
+    with Running(None, FROST_PLATFORM_TAG_PROPAGATION="2") as platform:
+        former = stored(platform)
+        put(platform, {"env": "between"})
+        put(platform, {"env": "new"})
+        assert create(platform).json()["tags"] == former
+        assert create(platform, headers={"X-FM-Provider-Version": "0.1.0"}).status == 400
+        until(lambda: create(platform, "secret").json()["tags"] == {"env": "new"}, 10)
+        made = platform.ask(
+            "POST",
+            "/api/v1/organizations/21b19d01-a6e8-4950-818c-144893bd4e01/tenants",
+            as_=OWNER,
+            body={"displayName": "Brand New"},
+        ).json()["id"]
+        put(platform, {"env": "first"}, tenant=made)
+        assert create(platform, "secret", made).json()["tags"] == {}
