@@ -67,9 +67,9 @@ def bar(quota: Record, cells: int) -> Pieces:
         return [Piece(f"{'no allowance':<{cells + 1 + PAST}}", "dim")]
     past = _past(max(0, (used or 0) - limit), max(0, (bound or 0) - limit), limit)
     if used is None:
-        return [Piece("╱" * cells, "dim"), Piece("┃"), *past]
+        return [Piece("╱" * cells, "dim"), Piece("┃", "dim"), *past]
     drawn = _heavy(used, limit, cells)
-    return [Piece(drawn, tone(quota)), Piece("·" * (cells - len(drawn)), "dim"), Piece("┃"), *past]
+    return [Piece(drawn, tone(quota)), Piece("·" * (cells - len(drawn)), "dim"), Piece("┃", "dim"), *past]
 
 
 def _heavy(used: int, limit: int, cells: int) -> str:
