@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from tui import launch
 
+INTERRUPTED = 130
 NOT_A_TERMINAL = "frost opens its screens on a terminal only; for scripts there are commands: frost --help"
 DUMB = "this terminal (TERM=dumb) cannot show the screens; the commands work here: frost --help"
 
@@ -24,9 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A command is over before a collection would pay, and at its end nothing needs to be gone through: together
         # a quarter of its time.
         gc.disable()
-        from client.commands.root import main as commands
+        try:
+            from client.commands.root import main as commands
 
-        code = commands(given)
+            code = commands(given)
+        except KeyboardInterrupt:  # before the commands were there to take it
+            return INTERRUPTED
         gc.freeze()
         return code
     # Standard error as well: it is what Textual paints on.

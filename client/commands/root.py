@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -76,7 +77,16 @@ def main(argv: Sequence[str]) -> int:
         _let_go()
         return _PIPE_CLOSED
     except KeyboardInterrupt:
+        _end_line()
         return int(Exit.INTERRUPTED)
+
+
+def _end_line() -> None:
+    """A shell's prompt does not belong behind the `^C` that the terminal has echoed."""
+    with suppress(OSError):
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")
+            sys.stderr.flush()
 
 
 def _run(words: list[str], run: Invocation) -> int:

@@ -1,6 +1,7 @@
 """checklist L21, L22: whoever stops waiting stops nothing else. On real terminals, at moments drawn at random."""
 
 import json
+import os
 import random
 import signal
 import termios
@@ -15,6 +16,8 @@ from tests.conftest import opened
 from tests.terminal import Program
 
 FEW, MANY = 6, 100
+STARTING = 1.0
+"""Seconds an interpreter may take to begin on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,16 @@ def test_L21_L22_every_ending_names_the_operation_and_leaves_the_run_alone(
     assert (over["runId"], over["status"]) == (mine["runId"], "completed")
 
 
+def test_L22_a_terminal_that_is_closed_ends_the_waiting_alone(slow: Tags) -> None:
+    slow.wait_for_runs(0)
+    program = slow.on_terminal("default-tags", "apply", "--yes")
+    program.wait_for("updated")
+    os.close(program.fd)
+    _, status = os.waitpid(program.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert slow.wait_for_runs(1)[0]["status"] == "completed"
+
+
 def test_L21_the_error_document_names_the_run(slow: Tags) -> None:
     slow.wait_for_runs(0)
     program = slow.on_terminal("default-tags", "apply", "--yes", "-o", "json", columns=2000)
@@ -101,6 +114,9 @@ def at_random_moments(slow: Tags, count: int) -> None:
         shown = flat(program.text)
         found = slow.runs()
         mine = [one for one in found if one["runId"] not in before]
+        if moment < STARTING and not mine:  # Python itself may still be starting; a shell tells -2 as 130 as well
+            assert ended in (130, -signal.SIGINT), (moment, ended, shown)
+            continue
         assert ended in (130, 0), (moment, ended, shown)
         assert whole(program), (moment, program.raw()[-300:])
         assert "Traceback" not in shown

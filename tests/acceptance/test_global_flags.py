@@ -74,20 +74,47 @@ COMMANDS = [
     "platform account restore",
     "platform operations",
     "platform reset",
+    "platform review approve",
+    "platform review list",
+    "platform review reject",
     "platform serve",
     "platform status",
     "platform stop",
     "tenant create",
     "tenant current",
+    "tenant default-tags apply",
+    "tenant default-tags clear",
+    "tenant default-tags get",
+    "tenant default-tags history",
+    "tenant default-tags set",
+    "tenant default-tags undo",
     "tenant list",
+    "tenant quota",
+    "tenant quota request",
+    "tenant quota requests",
+    "tenant quota what-if",
     "tenant rename",
     "tenant use",
     "whoami",
 ]
 GLOBAL_FLAGS = ("--config", "--debug", "--no-color", "--output", "--quiet", "--tenant", "--help")
+GROUPS = (
+    "config",
+    "tenant",
+    "tenant default-tags",
+    "platform",
+    "platform review",
+    "completion",
+    "iam",
+    "iam group",
+    "iam group member",
+    "iam policy",
+)
 READS = (
     "tenant current",
     "tenant list --all",
+    "tenant quota",
+    "tenant default-tags history",
     "iam group list",
     "iam policy list",
     "iam catalog --filter dns",
@@ -98,10 +125,7 @@ READS = (
 )
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["", *COMMANDS, "config", "tenant", "platform", "completion", "iam", "iam group", "iam group member", "iam policy"],
-)
+@pytest.mark.parametrize("words", ["", *COMMANDS, *GROUPS])
 def test_G01_help_is_printed_for_every_group_and_command_and_names_the_global_flags(home: Home, words: str) -> None:
     for flag in ("--help", "-h"):
         result = home.frost(*words.split(), flag)
@@ -122,7 +146,7 @@ def test_G02_the_command_tree_is_exactly_the_fixed_list() -> None:
         if not isinstance(command, click.Group):
             return [" ".join(words)]
         context = click.Context(command)
-        found = []
+        found = [" ".join(words)] if getattr(command, "does_something", False) else []
         for name in command.list_commands(context):
             child = command.get_command(context, name)
             assert child is not None
