@@ -14,7 +14,9 @@ PAST = 3
 OWN = "►"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 REST = "+"
-"""Stands for the tenants that are left when the letters are used up."""
+"""Stands for the tenants that have too little to be seen, and for those left when the letters are used up."""
+PARTS = 12
+"""A tenant that has less than such a part of an organization's limit is not told apart."""
 NEARLY = 0.8
 """The share of a quota from which it is worth a warning."""
 MOST_PERCENT = 999
@@ -64,12 +66,18 @@ def bar(quota: Record, cells: int) -> Pieces:
     """The use of a quota, the limit after so many cells, and what may be asked for behind it."""
     used, limit, bound = quota.get("used"), int(quota["limit"]), quota.get("requestable")
     if not limit:
-        return [Piece(f"{'no allowance':<{cells + 1 + PAST}}", "dim")]
+        return [_nothing(cells + 1 + PAST)]
     past = _past(max(0, (used or 0) - limit), max(0, (bound or 0) - limit), limit)
     if used is None:
         return [Piece("╱" * cells, "dim"), Piece("┃", "dim"), *past]
     drawn = _heavy(used, limit, cells)
     return [Piece(drawn, tone(quota)), Piece("·" * (cells - len(drawn)), "dim"), Piece("┃", "dim"), *past]
+
+
+def _nothing(cells: int) -> Piece:
+    """What stands where a limit is 0."""
+    words = "no allowance" if cells >= len("no allowance") else "none"
+    return Piece(words.ljust(cells), "dim")
 
 
 def _heavy(used: int, limit: int, cells: int) -> str:
@@ -98,17 +106,27 @@ def _halves(amount: int, limit: int) -> int:
 
 
 def letters(quota: Record, own: str) -> dict[str, str]:
-    """The letter of each tenant of an organization by its id, the same for every resource type."""
-    others = [str(one["tenantId"]) for one in quota.get("tenants", ()) if one["tenantId"] != own]
+    """The letter of each tenant of an organization by its id, the same for every resource type.
+
+    Those that have less of it than a part one can see stand together as the rest.
+    """
+    tenants = quota.get("tenants", ())
+    others = [str(one["tenantId"]) for one in tenants if one["tenantId"] != own]
     named = dict(zip(others, LETTERS, strict=False))
-    return {own: OWN, **{tenant: named.get(tenant, REST) for tenant in others}}
+    small = {str(one["tenantId"]) for one in tenants if int(one["limit"]) < _span(quota) / PARTS}
+    return {own: OWN, **{tenant: REST if tenant in small else named.get(tenant, REST) for tenant in others}}
+
+
+def _span(quota: Record) -> int:
+    """What an organization's line is as long as: its limit, or what its tenants have where that is more."""
+    return max(int(quota["limit"]), int(quota.get("allocated") or 0))
 
 
 def stack(quota: Record, own: str, cells: int) -> Pieces:
     """An organization's limit in the parts its tenants have; what none of them has is dots."""
-    span = max(int(quota["limit"]), int(quota.get("allocated") or 0))
+    span = _span(quota)
     if not span:
-        return [Piece(f"{'no allowance':<{cells}}", "dim")]
+        return [_nothing(cells)]
     signs = letters(quota, own)
     given: dict[str, int] = {OWN: 0}
     for one in quota.get("tenants", ()):

@@ -4,16 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from client import clock
 from client.records import UNKNOWN, Column, Record, age, quantity, time_column
+from client.text import safe, width
 from tui import quota_bars
 from tui.quota_bars import Pieces
+from tui.widgets.column_widths import GAP
 from tui.widgets.record_table import Tones
 
-NARROW = 61
-"""Cells a list has at 80 columns, navigation and edges taken off: what stands there must fit without being cut."""
-LIMIT = 8
-"""Cells up to the limit in a list that narrow."""
-STACK = 10
-"""Cells of an organization's limit there."""
+LIMIT, STACK = 8, 10
+"""Cells up to a tenant's limit, and of an organization's, where the list is as narrow as at 80 columns."""
+FEWEST, MOST = 3, 32
+"""Bars give way to long figures, and grow where there is room."""
+BLANK = "  "
+"""Stands before a name where no request waits."""
 SIGNS = {"pending": "◐", "approved": "●", "denied": "×", "rejected": "×"}
 TONES = {"pending": "warning", "approved": "good", "denied": "bad", "rejected": "bad"}
 
@@ -24,15 +26,25 @@ class Shown:
     def __init__(self, space: Callable[[], int]) -> None:
         """`space` is how many cells a row has."""
         self._space = space
+        self._taken = 0
         self.pending: Mapping[str, Record] = {}
         """By resource type: the request that waits for review."""
         self.own = ""
         """The tenant worked in."""
+        self.amount = 0
+        """Cells of the longest sum of tenants' limits."""
 
-    @property
-    def more(self) -> int:
-        """Cells a bar may take besides the fewest it has."""
-        return max(0, min(24, (self._space() - NARROW) // 2))
+    def take(self, records: Sequence[Record]) -> None:
+        """The rows there are: what is left beside their names and figures is for bars."""
+        names = max((width(safe(name_text(record))) for record in records), default=0) + len(BLANK)
+        figures = max((len(figures_text(record)) for record in records), default=0)
+        self._taken = names + GAP + figures + GAP
+        self.amount = max((len(_amount(record, "allocated")) for record in records), default=0)
+
+    def cells(self, wanted: int, beside: int) -> int:
+        """Cells for a bar that has `beside` others in its column: half of what is left over goes to more columns."""
+        left = self._space() - self._taken - beside - wanted
+        return max(FEWEST, min(MOST, wanted + (left // 2 if left > 0 else left)))
 
 
 def name_text(record: Record) -> str:
@@ -45,6 +57,10 @@ def figures_text(record: Record) -> str:
     unit = record.get("unit")
     used, limit = quantity(record.get("used"), unit), quantity(record.get("limit"), unit)
     return f"{used.removesuffix(' GB')} of {limit}"
+
+
+def _amount(record: Record, member: str) -> str:
+    return quantity(record.get(member), record.get("unit"))
 
 
 def state_words(record: Record, pending: Mapping[str, Record]) -> str:
@@ -65,9 +81,9 @@ def _name(shown: Shown) -> Column:
     """With the sign of a request that waits before it."""
 
     def text(record: Record) -> str:
-        return f"{SIGNS['pending'] if record.get('resourceType') in shown.pending else ' '} {name_text(record)}"
+        return f"{SIGNS['pending'] + ' ' if record.get('resourceType') in shown.pending else BLANK}{name_text(record)}"
 
-    return Column("title", "  Resource", cell=text, sort=lambda record: name_text(record).casefold())
+    return Column("title", f"{BLANK}Resource", cell=text, sort=lambda record: name_text(record).casefold())
 
 
 FIGURES = Column("used", "In use", align="right", cell=figures_text, sort=lambda record: record.get("used"), whole=True)
@@ -77,27 +93,35 @@ def _drawn(key: str, title: str, pieces: Callable[[Record], Pieces], sort: Calla
     return Column(key, title, cell=lambda record: "".join(piece.text for piece in pieces(record)), sort=sort)
 
 
-def share_pieces(record: Record, more: int = 0) -> Pieces:
+def share_pieces(record: Record, shown: Shown) -> Pieces:
     """The share in percent, a sign when it is over, and the bar."""
     said = f"{quota_bars.share_text(record):>4} {'!' if quota_bars.over(record) else ' '} "
-    return [quota_bars.Piece(said, quota_bars.tone(record)), *quota_bars.bar(record, LIMIT + more)]
+    cells = shown.cells(LIMIT, len(said) + 1 + quota_bars.PAST)
+    return [quota_bars.Piece(said, quota_bars.tone(record)), *quota_bars.bar(record, cells)]
 
 
-def allocated_pieces(record: Record, own: str, more: int = 0) -> Pieces:
+def allocated_pieces(record: Record, shown: Shown) -> Pieces:
     """The sum of the tenants' limits, a sign when it is above the organization's, and who has them."""
-    allocated, limit = int(record.get("allocated") or 0), int(record["limit"])
-    said = f"{quantity(allocated, record.get('unit')):>8}{'!' if allocated > limit else ' '}"
-    head = quota_bars.Piece(said, "bad" if allocated > limit else None)
-    return [head, *quota_bars.stack(record, own, STACK + more)]
+    above = int(record.get("allocated") or 0) > int(record["limit"])
+    said = f"{_amount(record, 'allocated'):>{shown.amount}}{'!' if above else ' '}"
+    cells = shown.cells(STACK, len(said))
+    return [quota_bars.Piece(said, "bad" if above else None), *quota_bars.stack(record, shown.own, cells)]
 
 
 def columns(shown: Shown) -> Sequence[Column]:
     """Of a tenant, the most important first."""
-    bound = Column("requestable", "At once up to", True, "right", cell=_bound, sort=lambda r: r.get("requestable"))
+    bound = Column(
+        "requestable",
+        "At once up to",
+        True,
+        "right",
+        cell=lambda record: _amount(record, "requestable"),
+        sort=lambda record: record.get("requestable"),
+    )
     return (
         _name(shown),
         FIGURES,
-        _drawn("share", "Share", lambda record: share_pieces(record, shown.more), quota_bars.share),
+        _drawn("share", "Share", lambda record: share_pieces(record, shown), quota_bars.share),
         bound,
         *_more(shown),
     )
@@ -111,7 +135,7 @@ def organization_columns(shown: Shown) -> Sequence[Column]:
         _drawn(
             "allocated",
             "Allocated",
-            lambda record: allocated_pieces(record, shown.own, shown.more),
+            lambda record: allocated_pieces(record, shown),
             lambda record: record["allocated"] / record["limit"] if record["limit"] else None,
         ),
         *_more(shown),
@@ -126,10 +150,6 @@ def _more(shown: Shown) -> Sequence[Column]:
     )
 
 
-def _bound(record: Record) -> str:
-    return quantity(record.get("requestable"), record.get("unit"))
-
-
 def _asked(record: Record, pending: Mapping[str, Record]) -> str:
     waiting = pending.get(str(record.get("resourceType")))
     return f"{quantity(waiting['limit'], waiting.get('unit'))} pending" if waiting is not None else ""
@@ -140,8 +160,8 @@ def tones(shown: Shown) -> Tones:
     return {
         "title": lambda record: [(1, "warning")],
         "used": lambda record: "bad" if quota_bars.over(record) else None,
-        "share": lambda record: _covered(share_pieces(record, shown.more)),
-        "allocated": lambda record: _covered(allocated_pieces(record, shown.own, shown.more)),
+        "share": lambda record: _covered(share_pieces(record, shown)),
+        "allocated": lambda record: _covered(allocated_pieces(record, shown)),
         "pending": lambda record: "warning",
         "is": lambda record: "dim",
     }

@@ -146,6 +146,33 @@ def test_more_tenants_than_letters_are_one_part_and_the_line_keeps_its_length() 
     assert told["Allocated to 2,000 tenants"][-1] == ("", "1,960 more  1960")
 
 
+def test_tenants_with_too_little_to_be_seen_stand_together_and_one_with_much_keeps_its_letter() -> None:
+    small = [{"tenantId": f"t-{number}", "displayName": f"n{number}", "limit": 1, "used": 0} for number in range(3, 43)]
+    much = {"tenantId": "much", "displayName": "Much", "limit": 40, "used": 1}
+    own = {"tenantId": OWN, "displayName": "Web Shop", "limit": 2, "used": 0}
+    one = shared(limit=100, allocated=82, tenants=[*small[:5], much, own, *small[5:]])
+    assert stacked(one, 20) == "f━━━━━━━+━━━━━━━····"  # of one's own there is too little for a cell
+    assert stacked(one, 100) == "►━" + "f" + "━" * 39 + "+" + "━" * 39 + "·" * 18
+
+
+SPACE_AT_80 = 61
+
+
+@pytest.mark.parametrize(("used", "limit", "cells"), [(4, 20, 11), (1_714_800, 2_000_000, 4), (10**15, 10**16, 3)])
+def test_I03_a_bar_gives_way_to_long_figures_and_is_not_cut_at_80_columns(used: int, limit: int, cells: int) -> None:
+    shown = quota_table.Shown(lambda: SPACE_AT_80)
+    rows = [quota(title="Kubernetes clusters", used=used, limit=limit, unit="gb", requestable=limit * 2)]
+    shown.take(rows)
+    columns = {column.key: column for column in quota_table.columns(shown)}
+    assert columns["share"].text(rows[0])[7:].index("┃") == cells
+    if cells > quota_table.FEWEST:
+        taken = [len(columns[key].text(rows[0])) for key in ("title", "used", "share")]
+        assert sum(taken) + 2 * 2 <= SPACE_AT_80
+    shown = quota_table.Shown(lambda: 200)
+    shown.take(rows)
+    assert quota_table.share_pieces(rows[0], shown)[1].text.count("━") >= 3
+
+
 def test_a_tenant_that_is_not_yours_to_enter_has_no_name_and_no_use_in_the_legend() -> None:
     told = dict(quota_details.of_organization(shared(), OWN, ()))["Allocated to 3 tenants"]
     assert told == [("►", "Web Shop  60, 51 in use"), ("b", "not yours to enter  40"), ("a", "Staging  20, 3 in use")]

@@ -214,6 +214,8 @@ async def test_I06_what_is_copied_is_the_row_its_type_and_the_equal_commands(
         await ui.press("i")
         await ui.expect_toast("Copied id")
         assert ui.app.clipboard == "volume_storage"
+        copies = ui.app.frame.place.copies()  # type: ignore[union-attr]
+        assert copies["row"].split("\t")[:3] == ["volume_storage", "4280 GB", "4500 GB"]
         await ui.press("x")
         await ui.expect("Actions", "What if", "frost tenant quota")
         await ui.press("w")

@@ -1,8 +1,10 @@
 """What the places of a tenant's and of an organization's quotas share: the requests that are read beside the rows."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.records import Record
+from client import quota_request
+from client.records import Record, cells
 from tui import quota_news
 from tui.collections import Rows
 from tui.history import Subject
@@ -38,7 +40,12 @@ class OfQuotas(Collected):
         """The requests as far as they are known."""
         return self.workspace.collections.rows(REQUESTS, self.tenant_id, self.organization_id)
 
+    def records(self) -> Sequence[Record]:
+        """Without images where none are allowed, as the commands have it (checklist Q10)."""
+        return [one for one in super().records() if one["limit"] or quota_request.requestable(one)]
+
     def show(self) -> None:
+        self.shown.take(self.records())
         self.shown.pending = quota_news.waiting(self.requests.records)
         self.shown.own = self.tenant_id
         super().show()
@@ -74,3 +81,12 @@ class OfQuotas(Collected):
             return await self.app.push_screen_wait(form)
         finally:
             self._form = None
+
+    def copies(self) -> Mapping[str, str]:
+        """As everywhere; a row has the figures, not the bar."""
+        texts = dict(super().copies())
+        view = self.table.view
+        records = view.marked() or ([self.record] if self.record is not None else [])
+        if records:
+            texts["row"] = "\n".join("\t".join(cells(self.KIND, record)) for record in records)
+        return texts
