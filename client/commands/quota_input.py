@@ -7,12 +7,13 @@ from client import tenancy
 from client.api import quotas, tenants
 from client.commands.invocation import Invocation
 from client.errors import usage
-from client.quota_request import LARGEST, kept_reason, whole_number
 from client.text import safe
 
 
 def number(text: str, name: str) -> int:
     """A whole number in plain digits, 0 to 2^53 (checklist U06, U07). Raises FrostError (exit 2)."""
+    from client.quota_request import LARGEST, whole_number
+
     try:
         return whole_number(text)
     except ValueError as error:
@@ -23,6 +24,8 @@ def number(text: str, name: str) -> int:
 
 def reason(text: str) -> str:
     """A reason as it is stored. Raises FrostError (exit 2) for none, and for more than 500 characters (U02)."""
+    from client.quota_request import kept_reason
+
     try:
         return kept_reason(text)
     except ValueError as error:
