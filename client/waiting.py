@@ -101,12 +101,23 @@ def wait(
     return asyncio.run(_waited(link, tenant_id, run_id, told, lost, on_reply))
 
 
+def unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report what a callback failed with, except an answer to a question nobody waits for any more.
+
+    anyio hands a socket's readiness to a bare future; when the request was cancelled in the same turn of the loop,
+    setting it fails, and the traceback stood on the terminal after the end.
+    """
+    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(context)
+
+
 async def _waited(
     link: Link, tenant_id: str, run_id: str, told: Told, lost: Lost, on_reply: OnReply | None
 ) -> dict[str, Any]:
     from client.events import signals
     from client.http import Http
 
+    asyncio.get_running_loop().set_exception_handler(unless_cancelled)
     http = Http(link, on_reply=on_reply)
 
     async def read() -> dict[str, Any]:

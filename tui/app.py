@@ -20,6 +20,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from client.errors import Exit, FrostError
+from client.waiting import unless_cancelled
 from tui import keymaps, state, themes
 from tui.display_filter import VisibleControls
 from tui.driver import FrostDriver
@@ -96,7 +97,7 @@ class FrostApp(App[None]):
     def on_ready(self) -> None:
         """The first frame is on the screen: now ask the platform, and let garbage be collected again."""
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(_unless_cancelled)
+        loop.set_exception_handler(unless_cancelled)
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._leave, number)
         gc.enable()
@@ -194,16 +195,6 @@ class FrostApp(App[None]):
             request = f"\nrequest {error.request_id}" if error.request_id else ""
             hint = f"\n{error.hint}" if error.hint else ""
             self.frame.toast(f"{error.message}{hint}{request}", "error")
-
-
-def _unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report what a callback failed with, except an answer to a question nobody waits for any more.
-
-    anyio hands a socket's readiness to a bare future; when the request was cancelled in the same turn of the loop,
-    setting it fails, and the traceback stood on the terminal after the end.
-    """
-    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
-        loop.default_exception_handler(context)
 
 
 GRACE_SECONDS = 5.0

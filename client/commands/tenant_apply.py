@@ -13,6 +13,8 @@ from client.commands.tenant_input import BESIDE, check_within
 from client.commands.tenant_tags import counted, tenant_name
 from client.errors import FrostError
 
+_NO_PREVIEWS = (404, 405, 501)
+"""How a platform answers that cannot tell beforehand what an apply would do: a preview is an addition of ours."""
 YES = click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal.")
 NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return once it has started, with its operation id.")
 
@@ -112,6 +114,8 @@ def _confirm(run: Invocation, tags: dict[str, str]) -> None:
     try:
         result = run.call_for_tenant(calls.preview)
     except FrostError as error:
+        if error.status not in _NO_PREVIEWS:
+            raise
         run.talk.say(f"what would change is not shown: {error.message}")
         asking.confirm(run.talk, f"Add them to the existing resources of {where}?", refused="", hint="")
         return

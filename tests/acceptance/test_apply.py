@@ -57,6 +57,39 @@ def test_L01_to_L05_L14_L16_L24_what_is_missing_is_added_counted_and_not_added_a
     assert lacking(after, tags.resources(), {"zone", "env"}) == set()
 
 
+def test_L06_to_L09_L12_to_L14_what_is_skipped_and_what_is_included_by_type(tags: Tags) -> None:
+    tags.set("kinds=1")
+    before = tags.resources()
+    result = tags.apply()["result"]
+    after = tags.resources()
+    got = {one for one in before if "kinds" in after[one]["tags"] and "kinds" not in before[one]["tags"]}
+    by_kind: dict[str, int] = {}
+    for one in got:
+        by_kind[before[one]["kind"]] = by_kind.get(before[one]["kind"], 0) + 1
+    for kind in ("image", "instance_snapshot", "lb_listener", "lb_pool", "lb_health_monitor"):
+        counts = result["byType"][kind]
+        assert counts["updated"] == 0
+        assert counts["skipped"] == len(tags.resources(kind)) > 0
+    for kind, counts in result["byType"].items():
+        assert counts["updated"] == by_kind.get(kind, 0), kind
+    assert result["byType"]["kubernetes_cluster"]["updated"]
+    assert result["byType"]["node_pool"]["updated"]
+    reasons = {(one["resourceType"], one["reason"]) for one in result["skipped"]}
+    assert {
+        ("security_group", "platform_managed"),
+        ("load_balancer", "platform_managed"),
+        ("public_ip", "platform_managed"),
+        ("volume", "boot_volume"),
+        ("instance", "inside_managed_service"),
+    } <= reasons
+    assert not got & {one["resourceId"] for one in (*result["skipped"], *result["failures"])}
+    listed = Tags(tags.home, STAGING)
+    listed.set("kinds=1")
+    types = listed.apply()["result"]["byType"]
+    assert any(not any(counts.values()) for counts in types.values())  # L14
+    assert set(types) >= {kind for kind, counts in result["byType"].items() if counts["updated"]}
+
+
 def test_L16_L17_L19_the_table_lists_types_failures_and_skips_and_the_command_succeeds(tags: Tags) -> None:
     tags.set("plain=1")
     result = tags.run("default-tags", "apply", "--yes")

@@ -324,7 +324,22 @@ def test_G28_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home
     assert limited.err.replace(DATA_LAKE, "ID") == missing.err.replace(NOBODYS, "ID")
 
 
-@pytest.mark.parametrize("words", ["tenant list", "tenant current"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "tenant list",
+        "tenant current",
+        "tenant default-tags get",
+        "tenant default-tags set --tag a=1 --dry-run",
+        "tenant default-tags apply --preview",
+        "tenant default-tags history",
+        "tenant quota",
+        "tenant quota --org",
+        "tenant quota requests",
+        "tenant quota what-if vcpu=1",
+        "tenant quota request vcpu 200 --reason same",
+    ],
+)
 def test_G30_organization_is_accepted_by_the_tenant_commands(shared: Home, words: str) -> None:
     assert shared.frost(*words.split(), "--organization", AURORA).code == 0
 

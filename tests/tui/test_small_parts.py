@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from client.waiting import unless_cancelled
 from tui import themes
-from tui.app import _unless_cancelled as unless_cancelled
 from tui.history import History, View
 from tui.launch import Launch, parse
 from tui.link import BACKOFF, Link
