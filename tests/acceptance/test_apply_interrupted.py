@@ -53,6 +53,7 @@ def test_L21_L22_every_ending_names_the_operation_and_leaves_the_run_alone(
     assert whole(program)
     assert settings[3] & termios.ECHO
     shown = flat(program.text)
+    assert "Traceback" not in shown
     mine = next(one for one in slow.runs() if one["runId"] not in before)
     if times == 1:
         assert f"apply-default-tags-{slow.tenant}" in shown
