@@ -150,7 +150,8 @@ async def test_another_tenant_of_the_same_organization_keeps_its_view_and_one_of
                 await ui.expect_head("Data Lake")
                 await ui.expect("►  Data Lake", "Quotas of Aurora Labs")
         await ui.expect_head("Newsroom")
-        await ui.expect("Share ▼", "28 quotas")
+        await ui.expect("Share ▼", "26 quotas", "no allowance")
+        ui.absent("Custom images")  # none are allowed, and nobody can ask for them (Q10)
         ui.absent("Quotas of Aurora Labs")
 
 
