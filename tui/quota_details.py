@@ -1,6 +1,6 @@
 """What the pane beside a list says of a quota and of a request: exact figures, who has what, what was asked for."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from client import clock
 from client.quota_request import requestable
@@ -66,7 +66,7 @@ def of_organization(quota: Record, own: str, requests: Iterable[Record]) -> Sequ
     ]
 
 
-def of_request(request: Record, title: str, tenant: str) -> Sequence[Section]:
+def of_request(request: Record, tenant: str) -> Sequence[Section]:
     """Of a request, and what was decided."""
     unit, now = request.get("unit"), clock.now()
     whose = "the organization" if request.get("scope") == "organization" else tenant
@@ -138,12 +138,3 @@ def _shares(quota: Record, own: str) -> Sequence[tuple[str, str]]:
 def titles(quotas: Iterable[Record]) -> Mapping[str, str]:
     """What each resource type is called."""
     return {str(quota["resourceType"]): name_text(quota) for quota in quotas}
-
-
-def title_of(known: Callable[[], Iterable[Record]]) -> Callable[[str], str]:
-    """What a resource type is called by the quotas known when it is asked."""
-
-    def title(resource_type: str) -> str:
-        return titles(known()).get(resource_type, resource_type)
-
-    return title

@@ -8,7 +8,7 @@ from textual.binding import BindingType
 from client.records import Column, Record
 from client.records_quotas import QUOTA_REQUEST
 from tui import keymaps, quota_details, quota_table
-from tui.quota_details import title_of
+from tui.quota_details import titles
 from tui.screens import quota_asking
 from tui.screens.collected import Inner
 from tui.screens.quota_places import REQUESTS
@@ -38,12 +38,12 @@ class QuotaRequests(Inner):
         return quota_table.REQUEST_TONES
 
     def _title(self, resource_type: str) -> str:
-        return title_of(lambda: self.workspace.collections.rows("quotas", self.tenant_id).records)(resource_type)
+        known = self.workspace.collections.rows("quotas", self.tenant_id).records
+        return titles(known).get(resource_type, resource_type)
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        title = self._title(str(record["resourceType"]))
         tenant = str((self.workspace.find(self.tenant_id) or {}).get("displayName", self.tenant_id))
-        return title, quota_details.of_request(record, title, tenant)
+        return self._title(str(record["resourceType"])), quota_details.of_request(record, tenant)
 
     # Actions
 
