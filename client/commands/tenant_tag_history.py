@@ -4,6 +4,8 @@ A change of the set is undone by writing the former set, when nobody else has ch
 what that run added and nobody has changed since.
 """
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import click
@@ -19,6 +21,7 @@ from client.commands.tenant_apply import NO_WAIT, YES, ended, reported
 from client.commands.tenant_input import BESIDE, check_within
 from client.commands.tenant_tags import tenant_name, told
 from client.errors import Exit, FrostError, usage
+from client.pages import MOST, cursors, next_cursor
 from client.records import time_text
 from client.tag_changes import difference
 from client.text import safe
@@ -122,28 +125,40 @@ def undo(
 
 def _put_back(run: Invocation, number: int | None, preview: bool) -> None:
     """Write a former set over the newest one, if that is still the newest then."""
-    versions = run.call_for_tenant(lambda tenant: calls.history_page(tenant, limit=200))["versions"]
-    if len(versions) < 2 and number is None:
+    versions = _versions(run)
+    newest = next(versions, None)
+    former = next((one for one in versions if number in (None, one["version"])), None)
+    if newest is None or (number is None and former is None):
         raise FrostError("the default tags were never changed; there is nothing to undo", code="NOTHING_TO_UNDO")
-    newest = versions[0]
+    if former is None and number != newest["version"]:
+        raise FrostError(
+            f"the default tags have no version {number}",
+            code="NOT_FOUND",
+            hint="frost tenant default-tags history",
+            exit_code=Exit.NOT_FOUND,
+        )
+    former = former or newest
     if number is None:
-        _check_own(run, newest, versions[1])
-        former = versions[1]
-    else:
-        former = next((one for one in versions if one["version"] == number), None)
-        if former is None:
-            raise FrostError(
-                f"the default tags have no version {number}",
-                code="NOT_FOUND",
-                hint="frost tenant default-tags history",
-                exit_code=Exit.NOT_FOUND,
-            )
+        _check_own(run, newest, former)
     before, after = newest["tags"], former["tags"]
     if preview:
         told(run, after, difference(before, after), dry_run=True)
         return
     made = run.change_for_tenant(lambda tenant: calls.put(tenant, after, newest["version"]))
     told(run, made.record["tags"], difference(before, made.record["tags"]))
+
+
+def _versions(run: Invocation) -> Iterator[dict[str, Any]]:
+    """What the set was, newest first, read a page at a time as far as somebody looks."""
+    trail = cursors()
+    cursor = next(trail)
+    while True:
+        answer = run.call_for_tenant(partial(calls.history_page, limit=MOST, cursor=cursor))
+        yield from answer["versions"]
+        try:
+            cursor = trail.send(next_cursor(answer))
+        except StopIteration:
+            return
 
 
 def _check_own(run: Invocation, newest: dict[str, Any], former: dict[str, Any]) -> None:

@@ -258,6 +258,15 @@ def test_L33_nothing_is_started_without_tags_whoever_finds_that_out(platform: Sc
     assert platform.document("tenant", "default-tags", "apply", "--yes") == {"status": "nothing_to_apply"}
 
 
+def test_what_never_changed_has_nothing_to_undo(platform: Scripted) -> None:
+    only = {"version": 1, "tags": {}, "changedAt": "2026-01-02T03:04:05Z", "changedBy": None}
+    for versions in ([], [only]):
+        platform.on(f"GET {TAGS}/history", {"versions": versions})
+        ended = platform.run("tenant", "default-tags", "undo")
+        assert (ended.code, ended.out) == (1, "")
+        assert "nothing to undo" in ended.err
+
+
 def test_a_newest_set_of_somebody_else_is_not_undone_unasked(platform: Scripted) -> None:
     versions = [
         {
