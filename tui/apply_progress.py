@@ -39,7 +39,7 @@ def progress_lines(
         lost: Why it is not read any more although it goes on.
         waits: Whether an own run begins afterwards; `key` changes that.
     """
-    lines = [_headline(operation, cells), _counts(operation)]
+    lines = [_headline(operation, cells), *_counts(operation, cells)]
     result = apply_words.counts(operation)
     tags = result.get("appliedTags") or told.get("appliedTags")
     if tags:
@@ -53,6 +53,8 @@ def _headline(operation: Mapping[str, Any], cells: int) -> Content:
     """State, bar, percent, step and time: the step gives way where there is no room for it."""
     status, going = str(operation.get("status") or "pending"), apply_words.is_open(operation)
     sign, tone = STATES.get(status, (" ", "$foreground"))
+    if status == "completed" and not operation.get("result"):
+        sign, tone, status = "!", "$text-error", "over"
     undo = apply_words.is_undo(operation)
     names = {"running": "undoing" if undo else "applying", "completed": "undone" if undo else "applied"}
     head = Content.assemble((f"{sign} ", tone), (safe(names.get(status, status)), "bold"))
@@ -74,24 +76,33 @@ def filled(share: float, width: int) -> str:
     return ("█" * whole + (HALVES[rest] if rest else "")).ljust(width)
 
 
-def _counts(operation: Mapping[str, Any]) -> Content:
+def _counts(operation: Mapping[str, Any], cells: int) -> list[Content]:
+    """The counts in one line, or where they are too long for it in as many as they need."""
     counts = apply_words.summary(operation)
-    first = "lost tags" if apply_words.is_undo(operation) else "updated"
-    parts = [
-        (f"{counts['updated']:,} {first}", "$text-success" if counts["updated"] else "$text-muted"),
-        (f"{counts['unchanged']:,} unchanged", "$text-muted"),
-        (f"{counts['skipped']:,} skipped", "$text-warning" if counts["skipped"] else "$text-muted"),
-        (f"{counts['failed']:,} failed", "$text-error" if counts["failed"] else "$text-muted"),
-    ]
-    joined = Content(" · ").join(Content.styled(words, tone) for words, tone in parts)
-    return joined + Content.styled(f"  of {counts['examined']:,}", "$text-muted")
+    tones = {"updated": "$text-success", "skipped": "$text-warning", "failed": "$text-error"}
+    names = {"updated": "lost tags"} if apply_words.is_undo(operation) else {}
+    lines = [Content("")]
+    for name in apply_words.COUNTED:
+        tone = tones.get(name, "$text-muted") if counts[name] else "$text-muted"
+        _append(lines, Content.styled(f"{counts[name]:,} {names.get(name, name)}", tone), " · ", cells)
+    _append(lines, Content.styled(f"of {counts['examined']:,}", "$text-muted"), "  ", cells)
+    return lines
+
+
+def _append(lines: list[Content], words: Content, between: str, cells: int) -> None:
+    if not lines[-1].cell_length:
+        lines[-1] = words
+    elif lines[-1].cell_length + len(between) + words.cell_length <= cells:
+        lines[-1] = lines[-1] + Content(between) + words
+    else:
+        lines.append(words)
 
 
 def _remarks(operation: Mapping[str, Any], cells: int, lost: str, waits: bool, key: str) -> list[Content]:
     lines: list[Content] = []
     going = apply_words.is_open(operation)
     if lost and going:
-        words = f"! No answer: {lost}. The apply goes on without it; this is how it was read last."
+        words = f"! No answer: {lost}. Shown as it was read last; the apply is the platform's, nothing of it is lost."
         lines += wrapped(words, cells, "$text-error")
     elif operation.get("stalled") and going:
         lines += wrapped(

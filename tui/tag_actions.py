@@ -170,7 +170,6 @@ TAG_ACTIONS: tuple[Action, ...] = (
         command=_add_line,
         help="Every rule is checked while typing; Enter does the same",
         dialog=True,
-        of_named=True,
     ),
     Action(
         "default-tags.add",
@@ -181,7 +180,6 @@ TAG_ACTIONS: tuple[Action, ...] = (
         command=_add_line,
         help="Into the draft; nothing is stored before it is saved",
         dialog=True,
-        of_named=True,
     ),
     Action(
         "default-tags.remove",
@@ -234,7 +232,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "default-tags.follow",
-        "The apply that runs, or ran last",
+        "The newest apply",
         ("f",),
         "apply run",
         reason=_tenant,

@@ -113,8 +113,16 @@ class TagDraft:
 
     def follow(self, tags: Mapping[str, str], version: int | None) -> None:
         """Take what is stored now where nothing would be lost by it: an edited set stays on what it began with."""
+        if (tags, version) == (self.base, self.version):
+            return  # what was edited can still be taken back, or a discard
         if not self.dirty or tags == self.tags:
             self.base, self.version, self.tags = dict(tags), version, dict(tags)
+            self._before.clear()
+
+    def saved(self, tags: Mapping[str, str], version: int | None) -> None:
+        """It was stored like that: what was edited meanwhile is all that is left to save, and to take back here."""
+        self.stand_on(tags, version)
+        if not self.dirty:
             self._before.clear()
 
     def stand_on(self, tags: Mapping[str, str], version: int | None) -> None:

@@ -111,7 +111,9 @@ class DefaultTags(Collected):
         keys = " · ".join(
             f"{label(f'{self.NAME}.{deed}')} {deed}s" for deed in ("save", "discard") if label(f"{self.NAME}.{deed}")
         )
-        lines = wrapped(f"Not saved:  {draft.words} · {keys}", cells, "$text-warning")
+        whole = [f"Not saved:  {draft.words} · {keys}"]
+        parts = whole if len(whole[0]) <= cells else [f"Not saved:  {draft.words}", keys]
+        lines = [line for part in parts for line in wrapped(part, cells, "$text-warning")]
         if stored.get("version") != draft.version:
             lines += wrapped(
                 f"! Version {stored.get('version')} was stored meanwhile; saving shows what it changed",

@@ -36,9 +36,10 @@ async def save(place: "DefaultTags") -> None:
         if (problem := draft.problem) is not None:
             place.frame.toast(f"Not saved: {problem.message}", "warning")
             return
-        if not await agreed(place, "Save default tags?", draft.base, draft.tags, overwriting=overwriting):
-            return
+        # What is agreed on is what is sent, whatever is read or edited while the question stands.
         before, wanted, version = dict(draft.base), dict(draft.tags), draft.version
+        if not await agreed(place, "Save default tags?", before, wanted, overwriting=overwriting):
+            return
         try:
             stored = await place.workspace.ask(
                 lambda client, wanted=wanted, version=version: client.default_tags.put(tenant_id, wanted, version)  # type: ignore[misc]
@@ -142,9 +143,8 @@ def _taken(place: "Collected", tenant_id: str, stored: Stored, *, own: bool = Fa
     """Take what is stored now; of an own draft that was saved only what was edited meanwhile is left of it."""
     drafts = place.workspace.tag_drafts
     if (draft := drafts.of(tenant_id)) is not None:
-        if own:
-            draft.stand_on(stored.tags, stored.version)
-        draft.follow(stored.tags, stored.version)
+        take = draft.saved if own else draft.follow
+        take(stored.tags, stored.version)
         drafts.keep(tenant_id)
     _put(place, tenant_id, stored)
     place.workspace.refresh()

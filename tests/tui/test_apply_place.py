@@ -1,0 +1,272 @@
+"""Applies from the screens: asked with their counts, live, found again, one at a time, browsed and taken back."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.people import ADMIN, DATA_LAKE, WEB_SHOP
+from tests.conftest import opened as home_of
+from tests.homes import Home
+from tests.tui.screens import Ui, opened
+from tui.launch import Launch
+
+ENTER = "enter"
+SIZES = [(80, 24), (120, 36)]
+PACE = "0.12"
+"""Seconds between two batches: an apply in the demo world then takes some five."""
+
+
+@pytest.fixture
+def paced(demo_platform: Path) -> Iterator[Home]:
+    """A platform whose applies take a while."""
+    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE=PACE)
+    home.sign_in()
+    yield home
+    home.remove()
+
+
+def asked(home: Home, method: str, route: str, tenant: str = WEB_SHOP, body: Any = None) -> Any:
+    answer = home.request(method, f"/api/v1/tenants/{tenant}/default-tags{route}", token=home.token(), body=body)
+    assert answer.status in (200, 202), answer
+    return answer.json()
+
+
+def runs(home: Home) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = asked(home, "GET", "/runs")["runs"]
+    return found
+
+
+def lacking(home: Home, tenant: str = WEB_SHOP) -> int:
+    """How many resources an apply would still change, by the database alone."""
+    with sqlite3.connect(f"file:{home.platform_dir / 'platform.db'}?mode=ro", uri=True) as database:
+        query = "SELECT count(*) FROM resources WHERE tenant_id = ? AND json_extract(tags, '$.\"cost-center\"') IS NULL"
+        return int(database.execute(query, (tenant,)).fetchone()[0])
+
+
+async def in_tags(ui: Ui) -> Ui:
+    await ui.expect_head("Web Shop")
+    ui.app.frame.go("default-tags")
+    return await ui.expect("4/10 tags", "eu.team:42")
+
+
+async def answered(ui: Ui, question: str, key: str) -> None:
+    await ui.expect(question)
+    await ui.pilot.pause(0.3)
+    await ui.press(key)
+    await ui.until(lambda: question not in ui.text, f"{question} gone")
+
+
+async def applied(ui: Ui) -> Ui:
+    """An apply begun from the tags, seen going on."""
+    await in_tags(ui)
+    await ui.press("a")
+    await answered(ui, "Apply default tags?", "y")
+    return await ui.expect("Apply in Web Shop", "applying", "updated", "instance")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_L31_L36_an_apply_is_asked_with_its_counts_and_enter_means_no(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with opened(shared, monkeypatch, size=size) as ui:
+        await in_tags(ui)
+        await ui.press("a")
+        told = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
+        await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "no tag removed")
+        await ui.expect(f"{told['updated']:,} of {told['examined']:,} resources", f"{told['skipped']:,} skipped")
+        await ui.expect("would change", "n or Esc No")
+        await answered(ui, "Apply default tags?", ENTER)
+        await ui.expect("4/10 tags")
+    assert runs(shared) == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_L15_to_L18_a_run_is_seen_wherever_one_is_and_its_result_stays(
+    paced: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    before = lacking(paced)
+    async with opened(paced, monkeypatch, size=size) as ui:
+        await applied(ui)
+        await ui.expect("/44)", "begun by owner@aurora.example", "······")
+        await ui.press("3")
+        await ui.expect("groups")
+        await ui.expect_head("◐ applying")
+        await ui.press("left_square_bracket")
+        await ui.expect("Apply in Web Shop")
+        await ui.expect_toast("Web Shop: default tags applied:")
+        result = paced.json("tenant", "default-tags", "history")["runs"][0]["summary"]
+        words = f"{result['updated']:,} updated · {result['unchanged']:,} unchanged · {result['skipped']:,} skipped"
+        await ui.expect("✓ applied", words, f"{result['failed']:,} failed")
+        await ui.until(lambda: "applying" not in ui.head, "the header without it")
+        assert before - lacking(paced) > 0
+        await ui.press("g", "f")
+        await ui.expect("Failures and skips in Web Shop", f"{result['skipped'] + result['failed']} resources")
+        await ui.press("slash")
+        await ui.type("what:failed")
+        await ui.press(ENTER)
+        await ui.expect(f"{result['failed']} of {result['skipped'] + result['failed']}", "×")
+        await ui.press("g", "d")
+        await ui.expect("invalid_state", "Message")
+        await ui.press("escape", "escape", "escape")
+        await ui.expect("✓ applied")
+        await ui.press("g", ENTER)
+        await ui.expect("Failures and skips in Web Shop", "type:instance")
+    async with opened(paced, monkeypatch, size=size) as ui:  # the program was closed
+        await ui.expect_head("Web Shop")
+        await ui.press("colon")
+        await ui.type("apply")
+        await ui.press(ENTER)
+        await ui.expect("✓ applied", words)
+
+
+async def test_I07_a_run_goes_on_without_the_program_and_is_picked_up_at_the_next_start(
+    paced: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(paced, monkeypatch) as ui:
+        await applied(ui)
+    async with opened(paced, monkeypatch) as ui:
+        await ui.expect_head("◐ applying")
+        await ui.expect_toast("Web Shop: default tags applied:")
+    assert [run["status"] for run in runs(paced)] == ["completed"]
+
+
+async def test_a_run_of_somebody_else_is_seen_and_another_tenant_is_named(
+    paced: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(paced, monkeypatch, launch=Launch(tenant=DATA_LAKE)) as ui:
+        await ui.expect_head("Data Lake")
+        await ui.expect("6 tenants")
+        paced.sign_in(ADMIN)
+        asked(paced, "POST", "/apply", DATA_LAKE)
+        paced.sign_in()
+        await ui.expect_head("◐ applying")
+        await ui.press("colon")
+        await ui.type("apply")
+        await ui.press(ENTER)
+        await ui.expect("Apply in Data Lake", "begun by admin@aurora.example")
+        await ui.app.workspace.use_tenant(WEB_SHOP)
+        await ui.expect_head("applying")
+        await ui.until(lambda: "in Data Lake" in ui.head or "applied" in str(ui.toasts), "where it is")
+        await ui.expect_toast("Data Lake: default tags applied:")
+
+
+async def test_L26_one_that_runs_already_is_followed_and_an_own_one_begins_afterwards(
+    paced: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(paced, monkeypatch) as ui:
+        await in_tags(ui)
+        asked(paced, "POST", "/apply")
+        await ui.expect_head("◐ applying")
+        await ui.press("a")
+        await ui.expect("An apply runs in Web Shop already", "Follow it, and begin mine when it is over")
+        await ui.pilot.pause(0.2)
+        await ui.press("o")
+        await ui.expect("Apply in Web Shop", "Yours begins when this one is over · o changes that")
+        asked(paced, "PUT", "", body={"tags": {"late": "1"}})
+        await ui.expect_toast("Web Shop: default tags applied:")
+        await ui.until(lambda: len(runs(paced)) == 2, "the own run")
+        await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
+        assert runs(paced)[0]["appliedTags"] == {"late": "1"}  # checklist L27
+        await ui.until(lambda: "Yours begins" not in ui.text and "late=1" in ui.text, "the own run shown")
+
+
+async def test_L26_a_conflict_that_nobody_saw_coming_is_met_in_the_same_way(
+    paced: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(paced, monkeypatch) as ui:
+        await in_tags(ui)
+        monkeypatch.setattr(type(ui.app.workspace.applies), "goes_on", lambda self, tenant_id: False)
+        await ui.press("a")
+        await ui.expect("Apply default tags?")
+        asked(paced, "POST", "/apply")
+        await answered(ui, "Apply default tags?", "y")
+        await ui.expect("An apply runs in Web Shop already")
+        await ui.press("f")
+        await ui.expect("Apply in Web Shop", "applying")
+        await ui.expect_toast("Web Shop: default tags applied:")
+    assert len(runs(paced)) == 1
+
+
+async def test_an_own_run_afterwards_can_be_called_off(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(paced, monkeypatch) as ui:
+        await applied(ui)
+        await ui.press("o")
+        await ui.expect("Yours begins when this one is over")
+        await ui.press("o")
+        await ui.until(lambda: "Yours begins when" not in ui.text.split("▌ Yours")[0], "called off")
+        await ui.expect_toast("Web Shop: default tags applied:")
+        await ui.press("o")
+        await ui.expect_toast("no apply goes on: apply at once")
+    assert len(runs(paced)) == 1
+
+
+async def test_L34_a_platform_that_is_killed_goes_on_where_it_was_and_the_screen_with_it(
+    paced: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(paced, monkeypatch) as ui:
+        await applied(ui)
+        paced.kill_platform()  # the next reading has it started anew
+        await ui.expect_toast("Web Shop: default tags applied:")
+        await ui.expect("✓ applied")
+    (run,) = runs(paced)
+    assert run["status"] == "completed"
+    assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
+
+
+async def test_L34_a_connection_that_is_lost_is_said_and_the_run_is_found_again(
+    paced: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(paced, monkeypatch, size=(80, 24)) as ui:
+        await applied(ui)
+        assert paced.frost("platform", "stop").code == 0
+        await ui.expect("! No answer:", "read last")
+        await ui.expect_head("stopped · r starts it")
+        assert "updated" in ui.text  # what was known stays
+        await ui.press("r")
+        await ui.until(lambda: "No answer" not in ui.text, "the run found again")
+        await ui.expect_toast("Web Shop: default tags applied:")
+    assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
+
+
+async def test_a_run_is_undone_after_a_review_and_takes_away_only_what_it_added(
+    paced: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = lacking(paced)
+    async with opened(paced, monkeypatch) as ui:
+        await applied(ui)
+        await ui.expect("✓ applied")
+        updated = runs(paced)[0]["summary"]["updated"]
+        await ui.press("u")
+        await ui.expect("Applies in Web Shop", "completed", f"{updated}")
+        await ui.press("b")
+        await ui.expect("Undo this run?", f"{updated:,} resources", "would lose tags", "cost-center=eu.team:42")
+        await answered(ui, "Undo this run?", ENTER)
+        assert len(runs(paced)) == 1
+        await ui.press("b")
+        await answered(ui, "Undo this run?", "y")
+        await ui.expect("undoing", "lost tags")
+        await ui.expect_head("◐ undoing")
+        await ui.expect_toast("default tags undone")
+        await ui.press("u")
+        await ui.expect("apply, undone", "undo")
+        await ui.press("G", "b")
+        await ui.expect_toast("it is undone already")
+    assert lacking(paced) == before
+
+
+async def test_L20_a_run_that_cannot_begin_says_what_to_do(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sandbox is still being provisioned."""
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Sandbox")
+        sandbox = next(one["id"] for one in ui.app.workspace.tenants if one["displayName"] == "Sandbox")
+    async with opened(shared, monkeypatch, launch=Launch(tenant=sandbox)) as ui:
+        await ui.expect_head("Sandbox")
+        ui.app.frame.go("default-tags")
+        await ui.expect("/10 tags")
+        ui.app.frame.perform("default-tags.add", "a=1")
+        await ui.press("p")
+        await ui.expect("still being set up")
+        await ui.press("escape", "D")

@@ -1,0 +1,272 @@
+"""The default tags place: the set with its draft, what is said of it, previews; nothing is stored here."""
+
+import json
+
+import pytest
+
+from tests.acceptance.people import MEMBER, NEWSROOM
+from tests.homes import Home
+from tests.tui.screens import Ui, opened
+from tui import actions
+from tui.launch import Launch
+
+ENTER = "enter"
+SIZES = [(80, 24), (120, 36)]
+
+
+async def at_tags(ui: Ui) -> Ui:
+    """The default tags of Web Shop."""
+    await ui.expect_head("Web Shop")
+    await ui.press("colon")
+    await ui.type("default-tags")
+    await ui.press(ENTER)
+    return await ui.expect("4/10 tags", "Version 1 of")
+
+
+def stored(home: Home) -> dict[str, str]:
+    tags: dict[str, str] = home.json("tenant", "default-tags", "get")
+    return tags
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_D01_the_set_is_there_with_its_bytes_and_fits(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with opened(shared, monkeypatch, size=size) as ui:
+        await at_tags(ui)
+        for row in ("cost-center  eu.team:42", "11/64 10/255", "3/64 4/255", "owner@aurora.example"):
+            await ui.expect(row)
+        assert "…" not in "\n".join(ui.text.splitlines()[4:12]), ui.text
+        await ui.press("d")
+        await ui.expect("11 of 64 bytes", "10 of 255 bytes")
+
+
+async def test_a_tag_is_added_edited_and_removed_in_the_draft_only_and_every_edit_is_undone(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await at_tags(ui)
+        before = stored(shared)
+        await ui.press("n")
+        await ui.expect("New tag in Web Shop", "0/64 bytes", "5/10 tags")
+        await ui.type("stage")
+        await ui.press("tab")
+        await ui.type("pre/prod")
+        await ui.expect("8/255 bytes")
+        await ui.press(ENTER)
+        await ui.expect("+ stage", "5/10 tags", "Not saved:  + 1 added", "w saves", "D discards")
+        await ui.cursor_on("env")
+        await ui.press(ENTER)
+        await ui.expect("Edit env", "3/64 bytes")
+        await ui.press(*["backspace"] * 4)
+        await ui.type("dev")
+        await ui.press(ENTER)
+        await ui.expect("~ env", "was prod", "~ 1 changed")
+        await ui.cursor_on("team")
+        await ui.press("delete")
+        await ui.expect("− team", "removed", "4/10 tags", "+ 1 added  ~ 1 changed  − 1 removed")
+        await ui.press("e")
+        await ui.expect_toast("remove it once more to have it back")
+        await ui.press("delete")
+        await ui.until(lambda: "− team" not in ui.text, "team back")
+        await ui.press("z", "z")
+        await ui.expect("~ env")
+        await ui.press("z")
+        await ui.until(lambda: "~ env" not in ui.text, "env as it was")
+        await ui.press("z")
+        await ui.until(lambda: "Not saved" not in ui.text and "4/10 tags" in ui.text, "the set as it is stored")
+        assert stored(shared) == before
+
+
+async def test_D14_a_tag_that_is_refused_never_reaches_the_draft(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await at_tags(ui)
+        await ui.press("n")
+        await ui.expect("New tag")
+        await ui.type("OS_type")
+        await ui.expect("keys that begin with os_ are reserved")
+        await ui.press(ENTER)
+        await ui.pilot.pause(0.1)
+        await ui.expect("New tag")
+        await ui.press("escape")
+        await ui.until(lambda: "New tag in" not in ui.text, "the form gone")
+        assert "Not saved" not in ui.text
+
+
+async def test_D10_ten_tags_are_full_and_the_key_says_so(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await at_tags(ui)
+        for number in range(6):
+            ui.app.frame.perform("default-tags.add", f"k{number}=v")
+        await ui.expect("10/10 tags", "+ 6 added")
+        await ui.press("n")
+        await ui.expect_toast("at most 10 default tags: remove one first")
+        await ui.press("g", *["j"] * 2, "space", "space", "space", "delete")
+        await ui.expect("7/10 tags")
+        await ui.press("D")
+        await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
+        await ui.press("z")
+        await ui.expect("7/10 tags", "Not saved")
+        await ui.press("D")
+
+
+async def test_a_draft_is_kept_over_leaving_the_place_another_tenant_and_the_program(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await at_tags(ui)
+        ui.app.frame.perform("default-tags.add", "stage=kept")
+        await ui.expect("+ stage")
+        await ui.press("2", "1")
+        await ui.cursor_on("Staging")
+        await ui.press("t")
+        await ui.expect_head("Staging")
+        await ui.expect("1/10 tags")
+        assert "Not saved" not in ui.text
+        await ui.press("minus")
+        await ui.expect_head("Web Shop")
+        await ui.expect("+ stage", "Not saved")
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await ui.press("colon")
+        await ui.type("default-tags")
+        await ui.press(ENTER)
+        await ui.expect("+ stage", "5/10 tags")
+        await ui.expect_toast("D discards it")
+        await ui.press("D")
+        await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
+    assert not list((shared.path / ".cli" / "drafts").iterdir())
+
+
+async def test_D29_a_member_sees_the_set_and_every_change_says_who_may(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of Borealis Media, where the owner of Aurora Labs is a member.
+    async with opened(shared, monkeypatch, launch=Launch(tenant=NEWSROOM)) as ui:
+        await ui.expect_head("Newsroom")
+        await ui.press("colon")
+        await ui.type("default-tags")
+        await ui.press(ENTER)
+        await ui.expect("desk", "news", "2/10 tags")
+        for key, title in (("n", "New tag"), (ENTER, "Edit tag"), ("delete", "Remove tag"), ("a", "Apply to existing")):
+            await ui.press(key)
+            await ui.expect_toast(f"{title}")
+            assert any("only an owner or admin" in toast for toast in ui.toasts)
+        await ui.press("p")
+        await ui.expect_toast("Preview an apply: only an owner or admin")
+        assert "Not saved" not in ui.text
+        await ui.press("v")
+        await ui.expect("what they were", "► 1")
+
+
+async def test_D28_somebody_who_may_only_read_elsewhere_reads_here_too(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.sign_in(MEMBER)
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect_head("member@aurora.example")
+        await ui.press("colon")
+        await ui.type("default-tags")
+        await ui.press(ENTER)
+        await ui.expect("/10 tags", "env")
+
+
+async def test_read_only_keeps_the_keys_and_still_previews(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
+        await at_tags(ui)
+        await ui.press("n")
+        await ui.expect_toast("New tag: frost was started with --read-only")
+        await ui.press("p")
+        await ui.expect("would change")
+        await ui.press("a")
+        await ui.expect_toast("Apply to existing resources: frost was started with --read-only")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_L36_a_preview_counts_by_type_key_and_reason_of_the_stored_set_and_of_a_draft(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with opened(shared, monkeypatch, size=size) as ui:
+        await at_tags(ui)
+        await ui.press("p")
+        await ui.expect(
+            "Preview of an apply in Web Shop", "would change", "by the set as stored", "Lack it:  cost-center"
+        )
+        told = shared.json("tenant", "default-tags", "apply", "--preview")
+        summary = told["summary"]
+        assert f"{summary['updated']:,} would change" in ui.text
+        await ui.expect("managed service", "Failing:" if summary["failed"] else "Skipped:")
+        place = ui.app.frame.place
+        assert place is not None
+        assert [row["resourceType"] for row in place.records()] == list(told["byType"])
+        for row in place.records():
+            assert {name: row[name] for name in told["byType"]["instance"]} == told["byType"][row["resourceType"]]
+        await ui.press("d")
+        await ui.expect("Lack the key", "Looked at")
+        await ui.press("escape", "f")
+        await ui.expect("Failures and skips in Web Shop")
+        await ui.press("slash")
+        await ui.type("what:skipped why:boot")
+        await ui.press(ENTER)
+        await ui.expect("boot volume")
+        await ui.press("escape", "escape", "escape")
+        await ui.expect("4/10 tags")
+        ui.app.frame.perform("default-tags.add", "brand-new=1")
+        await ui.press("p")
+        await ui.expect("by the draft, which is not saved", "brand-new")
+        await ui.press("a")
+        await ui.expect_toast("the set is not saved: save it first")
+        await ui.press("escape", "D")
+        await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
+
+
+async def test_I06_the_copy_menu_gives_the_tags_and_the_equal_commands(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await at_tags(ui)
+        await ui.cursor_on("env")
+        await ui.press("y")
+        await ui.expect("command: save the set", "command: preview an apply", "command: what the set was")
+        await ui.press("escape")
+        place = ui.app.frame.place
+        assert place is not None
+        assert place.copies()["row"] == "env=prod"
+        assert json.loads(place.copies()["JSON"]) == {"env": "prod"}
+        situation = ui.app.frame.situation()
+        command = actions.BY_ID["default-tags.save"].command(situation)
+        assert command.startswith("frost tenant default-tags set --tag cost-center=eu.team:42 --tag env=prod")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("apply", "Default tags were not applied here yet."),
+        ("tenant default-tags history", "what they were"),
+        ("tenant default-tags apply --preview", "would change"),
+        ("frost tenant default-tags undo", "Applies in Web Shop"),
+        ("tenant default-tags", "4/10 tags"),
+    ],
+)
+async def test_I01_the_lines_that_are_commands_in_a_shell_lead_to_the_same(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, line: str, words: str
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await ui.press("colon")
+        await ui.type(line)
+        await ui.press(ENTER)
+        await ui.expect(words)
+        await ui.press("escape")
+        await ui.expect("4/10 tags")
+
+
+async def test_the_palette_and_the_help_know_the_place(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await ui.press("ctrl+p")
+        await ui.type("go to tags")
+        await ui.press(ENTER)
+        await ui.expect("4/10 tags")
+        await ui.press("question_mark")
+        await ui.expect("Save the set", "nothing was changed", "Preview an apply", "What would change, type by type")

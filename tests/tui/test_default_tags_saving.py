@@ -1,0 +1,212 @@
+"""Storing default tags from the screens: the difference first, nobody's change lost, and the way back."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.people import ADMIN, WEB_SHOP
+from tests.conftest import opened as home_of
+from tests.homes import Home
+from tests.tui.screens import Ui, opened
+
+ENTER = "enter"
+SIZES = [(80, 24), (120, 36)]
+ROUTE = f"/api/v1/tenants/{WEB_SHOP}/default-tags"
+BEGIN = {"env": "prod", "team": "core", "old": "1"}
+
+
+@pytest.fixture(scope="module")
+def own(demo_platform: Path) -> Iterator[Home]:
+    """A platform for this module; each test stores the set it begins with."""
+    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
+    home.sign_in()
+    yield home
+    home.remove()
+
+
+@pytest.fixture(autouse=True)
+def no_draft(own: Home) -> None:
+    """Nothing is left of another test: a draft outlives the program."""
+    shutil.rmtree(own.path / ".cli" / "drafts", ignore_errors=True)
+
+
+def stored(home: Home) -> dict[str, str]:
+    tags: dict[str, str] = home.request("GET", ROUTE, token=home.token()).json()["tags"]
+    return tags
+
+
+def store(home: Home, tags: dict[str, str]) -> None:
+    answer = home.request("PUT", ROUTE, token=home.token(), body={"tags": tags})
+    assert answer.status == 200, answer
+
+
+async def edited(ui: Ui, home: Home) -> Ui:
+    """The place with a draft: env changed, old removed, new added."""
+    await ui.expect_head("Web Shop")
+    ui.app.frame.go("default-tags")
+    await ui.expect("3/10 tags", "core")
+    draft = ui.app.workspace.tag_drafts.of(WEB_SHOP)
+    assert draft is not None
+    assert draft.tags == BEGIN
+    draft.put("env", "dev", "env")
+    draft.remove(["old"])
+    ui.app.frame.perform("default-tags.add", "new=1")
+    return await ui.expect("+ new", "~ env", "− old")
+
+
+async def answered(ui: Ui, question: str, key: str) -> None:
+    """A question that is there, and a deliberate answer to it."""
+    await ui.expect(question)
+    await ui.pilot.pause(0.3)
+    await ui.press(key)
+    await ui.until(lambda: question not in ui.text, f"{question} gone")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_D31_saving_shows_the_difference_asks_with_no_first_and_can_be_undone(
+    own: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    store(own, BEGIN)
+    async with opened(own, monkeypatch, size=size) as ui:
+        await edited(ui, own)
+        await ui.press("w")
+        await ui.expect("Save default tags?", "Web Shop", "3 now, 3 then", "~ env = dev  was prod", "+ new = 1")
+        await ui.expect("− old = 1", "until an apply")
+        await answered(ui, "Save default tags?", ENTER)  # a tag is taken away: No has the focus
+        assert stored(own) == BEGIN
+        await ui.expect("Not saved")
+        await ui.press("w")
+        await answered(ui, "Save default tags?", "y")
+        await ui.expect_toast("Saved the default tags of Web Shop: 3 tags are others · z takes it back")
+        assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
+        await ui.until(lambda: "Not saved" not in ui.text, "the draft stored")
+        await ui.press("z")
+        await ui.expect_toast("Taken back")
+        assert stored(own) == BEGIN
+        await ui.until(lambda: "old" in ui.text and "Not saved" not in ui.text, "the former set")
+
+
+async def test_D30_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(own, BEGIN)
+    async with opened(own, monkeypatch) as ui:
+        await edited(ui, own)
+        own.sign_in(ADMIN)
+        store(own, {"env": "test", "team": "data", "old": "1"})
+        own.sign_in()
+        await ui.press("r")
+        await ui.expect("was stored meanwhile; saving shows what it changed")
+        await ui.press("w")
+        await answered(ui, "Save default tags?", "y")
+        await ui.expect("Another set was stored meanwhile", "admin@aurora.example", "~ team = data  was core")
+        await ui.expect("~ env = test  was prod  ! both changed it", "~ env = dev  was prod  ! both changed it")
+        assert stored(own)["team"] == "data"
+        await answered(ui, "What they changed", "m")
+        await ui.expect("Save default tags?", "~ env = dev  was test")
+        await answered(ui, "Save default tags?", "y")
+        await ui.expect_toast("Saved the default tags")
+        assert stored(own) == {"env": "dev", "team": "data", "new": "1"}
+
+
+async def test_a_set_stored_meanwhile_is_overwritten_only_on_purpose(
+    own: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(own, BEGIN)
+    async with opened(own, monkeypatch, size=(80, 24)) as ui:
+        await edited(ui, own)
+        theirs = {"theirs": "1"}
+        store(own, theirs)
+        await ui.press("w")
+        await answered(ui, "Save default tags?", "y")
+        await answered(ui, "What they changed", ENTER)  # Leave it has the focus
+        assert stored(own) == theirs
+        await ui.expect("Not saved", "+ new")
+        await ui.press("w")
+        await answered(ui, "Save default tags?", "y")
+        await answered(ui, "What they changed", "o")
+        await ui.expect("Overwrites", "− theirs = 1")
+        await answered(ui, "Save default tags?", ENTER)
+        assert stored(own) == theirs
+        await ui.press("w")
+        await ui.expect("− theirs = 1")
+        await answered(ui, "Save default tags?", "y")
+        await ui.expect_toast("Saved the default tags")
+        assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
+
+
+async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(own, BEGIN)
+    async with opened(own, monkeypatch) as ui:
+        await edited(ui, own)
+        store(own, {"env": "dev", "team": "core", "new": "1"})
+        await ui.press("w")
+        await answered(ui, "Save default tags?", "y")
+        await ui.expect_toast("The same set was stored meanwhile")
+        await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
+
+
+async def test_a_cleared_set_asks_with_no_first_and_leaves_nothing_to_apply(
+    own: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(own, {"env": "prod"})
+    async with opened(own, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        ui.app.frame.go("default-tags")
+        await ui.expect("1/10 tags")
+        await ui.press("delete", "w")
+        await ui.expect("none then: the set is cleared", "− env = prod")
+        await answered(ui, "Save default tags?", "y")
+        await ui.expect("New resources get no tags yet", "0/10 tags")
+        assert stored(own) == {}
+        await ui.press("a")
+        await ui.expect_toast("there are no default tags to apply")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_former_set_is_compared_and_put_back_unless_another_was_stored_meanwhile(
+    own: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    store(own, {"a": "1"})
+    store(own, {"a": "2", "b": "1"})
+    async with opened(own, monkeypatch, size=size) as ui:
+        await ui.expect_head("Web Shop")
+        ui.app.frame.go("default-tags")
+        await ui.expect("2/10 tags")
+        await ui.press("v")
+        await ui.expect("what they were", "► ", "a=2, b=1")
+        await ui.press("b")
+        await ui.expect_toast("this is the set as it is")
+        await ui.press("j", ENTER)
+        await ui.expect("+ b = 1", "~ a = 2  was 1")
+        await ui.press("escape", "b")
+        await ui.expect("Put this set back?", "− b = 1")
+        store(own, {"a": "2", "b": "1", "c": "1"})
+        await answered(ui, "Put this set back?", "y")
+        await ui.expect_toast("Nothing was put back: another set was stored meanwhile")
+        assert stored(own) == {"a": "2", "b": "1", "c": "1"}
+        await ui.expect("c=1")
+        await ui.press("g", "j", "b")
+        await ui.expect("− c = 1")
+        await answered(ui, "Put this set back?", "y")
+        await ui.expect_toast("Saved the default tags")
+        assert stored(own) == {"a": "2", "b": "1"}
+        await ui.press("z")
+        await ui.expect_toast("Taken back")
+        assert stored(own) == {"a": "2", "b": "1", "c": "1"}
+
+
+async def test_D26_a_refusal_of_the_platform_is_told_and_the_draft_stays(
+    own: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(own, BEGIN)
+    async with opened(own, monkeypatch) as ui:
+        await edited(ui, own)
+        own.sign_in("member@aurora.example")
+        own.kill_platform()  # the answer comes from another process, with another person
+        await ui.press("w")
+        await answered(ui, "Save default tags?", "y")
+        await ui.until(lambda: bool(ui.toasts) or "not signed in" in ui.head, "what became of it")
+        assert "+ new" in ui.text
+    own.sign_in()
+    assert stored(own) == BEGIN

@@ -1,0 +1,317 @@
+"""The draft of default tags, and what is said of applies: pure, without a screen. checklist D10, D31, L15 to L20"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from client.records import Record
+from tui import apply_words
+from tui.apply_progress import filled, progress_lines
+from tui.apply_table import BAR, SIGNS, bar, resource_text, type_rows, untouched_rows
+from tui.tag_draft import TagDraft
+from tui.tag_drafts import TagDrafts
+from tui.tag_lines import difference_lines
+
+STORED = {"env": "prod", "team": "core"}
+
+
+def marks(draft: TagDraft) -> dict[str, str]:
+    return {row["key"]: row["mark"] for row in draft.rows()}
+
+
+def test_D31_rows_tell_what_saving_would_add_change_and_remove() -> None:
+    draft = TagDraft(STORED, 3)
+    assert marks(draft) == {"env": "", "team": ""}
+    draft.put("env", "dev", "env")
+    draft.put("cost-center", "eu:7")
+    draft.remove(["team"])
+    assert marks(draft) == {"cost-center": "added", "env": "changed", "team": "removed"}
+    assert next(row for row in draft.rows() if row["key"] == "env")["was"] == "prod"
+    assert draft.words == "+ 1 added  ~ 1 changed  − 1 removed"
+    assert draft.dirty
+
+
+def test_another_key_is_one_tag_removed_and_one_added() -> None:
+    draft = TagDraft(STORED, 3)
+    draft.put("stage", "prod", "env")
+    assert marks(draft) == {"env": "removed", "stage": "added", "team": ""}
+
+
+def test_every_edit_is_taken_back_one_after_another_also_a_discard() -> None:
+    draft = TagDraft(STORED, 3)
+    draft.put("a", "1")
+    draft.remove(["env", "team"])
+    draft.discard()
+    draft.follow(dict(STORED), 3)  # it was read again meanwhile
+    assert not draft.dirty
+    for expected in ({"a": "1"}, {**STORED, "a": "1"}, STORED):
+        draft.undo()
+        assert draft.tags == expected
+    assert not draft.undoable
+    draft.undo()
+    assert draft.tags == STORED
+
+
+def test_what_is_put_as_it_is_already_is_no_edit() -> None:
+    draft = TagDraft(STORED, 3)
+    draft.put("env", "prod", "env")
+    draft.restore(["team"])
+    assert not draft.undoable
+
+
+def test_D10_the_eleventh_tag_is_refused_and_another_value_for_the_tenth_is_not() -> None:
+    draft = TagDraft({f"k{number}": "" for number in range(10)}, 1)
+    assert draft.problem_of("more", "") == "a tenant has at most 10 default tags"
+    assert draft.problem_of("k9", "new", "k9") is None
+    assert draft.problem_of("other", "new", "k9") is None
+
+
+def test_a_key_that_is_there_already_is_edited_and_not_added_twice() -> None:
+    draft = TagDraft(STORED, 1)
+    assert "in the set already" in str(draft.problem_of("env", "x"))
+    assert "in the set already" in str(draft.problem_of("env", "x", "team"))
+    assert draft.problem_of("env", "x", "env") is None
+
+
+def test_a_draft_that_is_not_edited_follows_what_is_stored_and_an_edited_one_stays() -> None:
+    draft = TagDraft(STORED, 3)
+    draft.follow({"env": "dev"}, 4)
+    assert (draft.tags, draft.version) == ({"env": "dev"}, 4)
+    draft.put("x", "1")
+    draft.follow({"env": "test"}, 5)
+    assert (draft.tags, draft.version) == ({"env": "dev", "x": "1"}, 4)
+    draft.follow({"env": "dev", "x": "1"}, 6)  # somebody stored just that
+    assert not draft.dirty
+    assert draft.version == 6
+    assert not draft.undoable
+
+
+def test_what_was_saved_is_no_edit_any_more_and_what_was_edited_meanwhile_still_is() -> None:
+    draft = TagDraft(STORED, 3)
+    draft.put("env", "dev", "env")
+    draft.saved(dict(draft.tags), 4)
+    assert not draft.dirty
+    assert not draft.undoable
+    draft.put("x", "1")
+    draft.put("y", "1")
+    draft.saved({"env": "dev", "team": "core", "x": "1"}, 5)
+    assert marks(draft) == {"env": "", "team": "", "x": "", "y": "added"}
+    assert draft.undoable
+
+
+def test_D30_a_merge_keeps_theirs_and_lays_ours_over_it() -> None:
+    draft = TagDraft({"env": "prod", "team": "core", "old": "1"}, 3)
+    draft.put("env", "dev", "env")
+    draft.put("new", "1")
+    draft.remove(["old"])
+    theirs = {"env": "test", "team": "data", "old": "1", "theirs": "2"}
+    assert draft.conflicts(theirs) == ["env"]
+    draft.merge(theirs, 4)
+    assert draft.tags == {"env": "dev", "team": "data", "theirs": "2", "new": "1"}
+    assert draft.version == 4
+    draft.undo()
+    assert draft.dirty  # what was edited is there as it was before the merge
+
+
+tags = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("123"))
+
+
+@given(tags, tags, tags)
+def test_a_merge_changes_against_theirs_only_what_we_changed(
+    base: dict[str, str], ours: dict[str, str], theirs: dict[str, str]
+) -> None:
+    draft = TagDraft(base, 1)
+    draft.tags = dict(ours)
+    draft.merge(theirs, 2)
+    for key in {*base, *ours, *theirs}:
+        touched = base.get(key) != ours.get(key)
+        assert draft.tags.get(key) == (ours if touched else theirs).get(key)
+
+
+def test_a_draft_is_there_again_in_another_run_of_the_program_for_who_made_it(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+
+    def drafts(who: str) -> TagDrafts:
+        return TagDrafts(environ, lambda: ("unix:x", who))
+
+    first = drafts("astrid")
+    assert first.follow("t", STORED, 3) == ""
+    draft = first.of("t")
+    assert draft is not None
+    draft.put("env", "dev", "env")
+    first.keep("t")
+    for other in (drafts("jonas"), drafts("astrid")):
+        assert bool(other.follow("t", STORED, 3)) is (other.of("t").dirty)  # type: ignore[union-attr]
+    again = drafts("astrid")
+    again.follow("t", {"env": "test"}, 4)  # stored meanwhile: the draft still stands on what it began with
+    found = again.of("t")
+    assert found is not None
+    assert (found.base, found.version, found.tags["env"]) == (STORED, 3, "dev")
+    found.discard()
+    again.keep("t")
+    assert not list((tmp_path / ".cli" / "drafts").iterdir())
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"base": {}}', '{"base": {"a": 1}, "tags": {}}', "{"])
+def test_a_draft_on_disk_that_is_none_is_passed_over(tmp_path: Path, text: str) -> None:
+    from tui.editor.drafts import Kept, keep
+
+    drafts = TagDrafts({"HOME": str(tmp_path)}, lambda: ("e", "w"))
+    keep(drafts._path("t"), Kept(text))
+    assert drafts.follow("t", STORED, 1) == ""
+    assert drafts.of("t").tags == STORED  # type: ignore[union-attr]
+
+
+def test_the_lines_of_a_difference_are_safe_and_carry_their_signs() -> None:
+    draft = TagDraft({"env": "prod", "gone": "x"}, 1)
+    draft.tags = {"env": "\x1b]52;c;x\x07", "[/x]": ""}
+    plain = [line.plain for line in difference_lines(draft.changes, ["env"])]
+    assert plain[0] == "+ [/x] = (empty)"
+    assert plain[1].startswith("~ env = ␛]52;c;x␇  was prod")
+    assert plain[1].endswith("! both changed it")
+    assert plain[2] == "− gone = x"
+
+
+# --- applies ---------------------------------------------------------------------------------------------------------
+
+COUNTS = {"examined": 10, "updated": 4, "unchanged": 3, "skipped": 2, "failed": 1}
+numbers = st.integers(0, 100_000)
+
+
+@given(numbers, numbers, numbers, numbers, st.one_of(st.none(), numbers), st.sampled_from(["done", "running"]))
+def test_a_bar_has_its_cells_and_every_part_that_is_not_nothing(
+    updated: int, unchanged: int, skipped: int, failed: int, total: int | None, state: str
+) -> None:
+    parts = {"updated": updated, "unchanged": unchanged, "skipped": skipped, "failed": failed}
+    examined = sum(parts.values())
+    drawn = bar({**parts, "examined": examined, "total": total, "state": state})
+    if not examined:
+        assert drawn == ("none" if state == "done" else "·" * BAR)
+        return
+    assert len(drawn) == BAR
+    if state == "done":
+        assert "·" not in drawn
+        assert {sign for name, sign in SIGNS.items() if parts[name]} == set(drawn)
+
+
+def test_a_type_to_come_is_drawn_as_such_and_what_runs_by_what_it_found_at_its_beginning() -> None:
+    by_type = {"instance": COUNTS, "volume": {**COUNTS, "updated": 1, "examined": 1}, "bucket": {"examined": 0}}
+    operation = {
+        "status": "running",
+        "currentStep": "volume (2/3)",
+        "counts": {"summary": COUNTS, "byType": by_type, "totals": {"instance": 10, "volume": 100, "bucket": 4}},
+    }
+    rows = type_rows(operation)
+    assert [row["state"] for row in rows] == ["done", "running", "pending"]
+    assert bar(rows[2]) == "······"
+    assert bar(rows[1]).count("·") >= 2
+    over = type_rows({**operation, "status": "completed"})
+    assert {row["state"] for row in over} == {"done"}
+
+
+def test_types_out_of_order_are_not_called_done_before_something_was_counted() -> None:
+    by_type: dict[str, Record] = {"a": {"examined": 0}, "b": {"examined": 3}, "c": {"examined": 1}}
+    rows = type_rows({"status": "running", "currentStep": "c (2/3)", "counts": {"byType": by_type}})
+    assert [row["state"] for row in rows] == ["pending", "done", "running"]
+
+
+@pytest.mark.parametrize("step", [None, "", "instance", "instance (x/y)", "instance (1)", "(1/2", 7])
+def test_a_step_that_is_no_place_among_types_is_none(step: object) -> None:
+    found = apply_words.place_among(step)
+    assert found is None or found == ("", 1, 2)
+    assert apply_words.place_among("instance (8/14)") == ("instance", 8, 14)
+
+
+def test_L18_a_reason_nobody_here_knows_is_shown_as_it_was_sent() -> None:
+    assert apply_words.reason_text("quantum_flux") == "quantum_flux"
+    assert apply_words.short_reason("quantum_flux") == "quantum_flux"
+    assert set(apply_words.SHORT) == set(apply_words.REASONS)
+    assert "over its tag limit" in apply_words.reason_text("tag_budget")
+
+
+def test_L17_failures_stand_first_and_a_type_that_could_not_be_listed_says_so() -> None:
+    result = {
+        "failures": [{"resourceType": "bucket", "resourceId": "", "reason": "backend_unavailable"}],
+        "skipped": [{"resourceType": "volume", "resourceId": "v-1", "resourceName": "root", "reason": "boot_volume"}],
+    }
+    rows = untouched_rows(result)
+    assert [(row["what"], resource_text(row)) for row in rows] == [("failed", "(the whole type)"), ("skipped", "root")]
+    assert len({row["key"] for row in rows}) == 2
+
+
+def test_how_long_a_run_takes_is_told_by_its_own_times() -> None:
+    begun = {"startedAt": "2026-11-21T10:00:00Z"}
+    assert apply_words.elapsed(begun, datetime(2026, 11, 21, 10, 0, 42, tzinfo=UTC)) == "0:42"
+    assert apply_words.elapsed({**begun, "completedAt": "2026-11-21T12:03:04Z"}) == "2:03:04"
+    assert apply_words.elapsed({}) == ""
+    assert apply_words.elapsed({**begun, "completedAt": "2026-11-21T09:00:00Z"}) == "0:00"  # clocks differ
+
+
+def lines(operation: Record, cells: int = 62, **more: object) -> str:
+    return "\n".join(line.plain for line in progress_lines(operation, cells, {}, **more))  # type: ignore[arg-type]
+
+
+RUNNING = {
+    "status": "running",
+    "progress": 57,
+    "currentStep": "kubernetes_cluster (38/44)",
+    "counts": {"summary": COUNTS},
+}
+
+
+@pytest.mark.parametrize("cells", [30, 40, 62, 77, 120])
+def test_no_line_of_progress_is_longer_than_there_is_room(cells: int) -> None:
+    many = {**RUNNING, "counts": {"summary": {name: 100_000 + place for place, name in enumerate(COUNTS)}}}
+    for operation in (RUNNING, many):
+        for line in progress_lines(operation, cells, {}, lost="no answer " * 9, waits=True, key="o"):
+            assert line.cell_length <= max(cells, 36), line.plain
+    assert "57%" in lines(RUNNING, cells)
+    for name, number in many["counts"]["summary"].items():
+        assert name == "examined" or f"{number:,} {name}" in lines(many, cells)
+
+
+def test_L15_progress_says_how_far_what_and_how_many() -> None:
+    text = lines(RUNNING)
+    for words in ("applying", "57%", "kubernetes_cluster (38/44)", "4 updated", "3 unchanged", "2 skipped", "1 failed"):
+        assert words in text
+
+
+def test_L20_a_run_that_failed_as_a_whole_says_why_and_what_to_do() -> None:
+    failed = {"status": "failed", "error": "the tags could not be read", "errorCode": "Unavailable"}
+    assert "! the tags could not be read [Unavailable]" in lines(failed)
+    assert "apply again shortly" in lines(failed)
+    words, wrong = apply_words.end_words(failed, "Web Shop")
+    assert wrong
+    assert "apply again shortly" in words
+
+
+def test_L35_a_completed_run_without_a_result_is_not_called_done() -> None:
+    text = lines({"status": "completed"}, 120)
+    assert "what it did is not known" in text
+    assert "! over" in text
+    assert apply_words.end_words({"status": "completed"}, "Web Shop")[1]
+
+
+def test_a_lost_connection_and_an_own_run_afterwards_are_said() -> None:
+    text = " ".join(lines(RUNNING, lost="the platform does not answer", waits=True, key="o").split())
+    assert "Shown as it was read last" in text
+    assert "Yours begins when this one is over · o changes that" in text
+
+
+@given(st.floats(0, 1), st.integers(8, 30))
+def test_the_bar_of_a_run_is_as_wide_as_said_and_never_beyond(share: float, width: int) -> None:
+    assert len(filled(share, width)) == width
+
+
+def test_an_undo_is_told_as_one() -> None:
+    operation = {
+        "operationId": "undo-default-tags-t",
+        "status": "running",
+        "progress": 5,
+        "counts": {"summary": COUNTS},
+    }
+    assert "undoing" in lines(operation)
+    assert "4 lost tags" in lines(operation)
