@@ -52,6 +52,8 @@ class Database:
 
     kind: Literal["sqlite", "postgresql"]
     engine: Engine
+    waits: int
+    """How often a change had to wait until another one of this process was made; on PostgreSQL they do not."""
 
     def __init__(self, url: str) -> None:
         parsed = make_url(url)
@@ -80,6 +82,7 @@ class Database:
             event.listen(self.engine, "checkout", partial(_look_after_rest, self.engine.dialect))
         else:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
+        self.waits = 0
         self._writer = threading.RLock()
         self._immediate = self.engine.execution_options(frost_immediate=True)
         # A transaction of SQLite is a snapshot by itself; PostgreSQL's usual one sees what others commit in between.
@@ -99,11 +102,22 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """One transaction: committed at the end, rolled back on any error."""
         if self.kind == "sqlite":
-            with self._writer, self._immediate.begin() as connection:
+            with self._turn(), self._immediate.begin() as connection:
                 yield connection
         else:
             with self.engine.begin() as connection:
                 yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The writer's turn, of one thread at a time."""
+        if not self._writer.acquire(blocking=False):
+            self.waits += 1
+            self._writer.acquire()
+        try:
+            yield
+        finally:
+            self._writer.release()
 
     @contextmanager
     def read_newest(self) -> Iterator[Connection]:

@@ -8,9 +8,11 @@ contract: `tenant default-tags apply` semantics; checklist L01 to L37; design: D
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -94,29 +96,38 @@ def preview(connection: Connection, job: Job) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Applying:
-    """Carries runs of `apply_default_tags` forward. `pace` is the least time between two portions, in seconds."""
+    """Carries runs of `apply_default_tags` forward.
+
+    `pace` is the least time between two portions, in seconds; `least` and `most` are how many resources one has.
+    """
 
     database: Database
     clock: Clock
     pace: float
-    size: int = apply_store.PORTION
+    least: int = apply_store.LEAST_PORTION
+    most: int = apply_store.PORTION
 
     async def run(self, run_id: str) -> None:
-        """Takes the run to its end, from wherever the last process left it. Cancelling is safe at any await."""
-        attempts = 0
-        step = self.begin
-        while True:
+        """Takes the run to its end, from wherever the last process left it. Cancelling is safe at any await.
+
+        Where changes take turns (SQLite), others come first: as long as somebody had to wait, portions get smaller
+        and the run rests as long as it worked; otherwise they grow.
+        """
+        attempts, size, going = 0, self.least, True
+        step: Callable[[], bool] = partial(self.begin, run_id)
+        while going:
+            waits, began = self.database.waits, time.monotonic()
             try:
-                going = await asyncio.to_thread(step, run_id)
+                going = await asyncio.to_thread(step)
             except Exception:
                 logger.exception("run %s could not go on; trying again", run_id)
                 attempts += 1
                 await asyncio.sleep(min(LONGEST_WAIT, max(self.pace, 0.05) * 2.0 ** min(attempts, 30)))
                 continue
-            if not going:
-                break
-            attempts, step = 0, self.carry_on
-            await asyncio.sleep(self.pace)
+            in_the_way = self.database.waits != waits
+            size = max(self.least, size // 2) if in_the_way else min(self.most, size * 2)
+            attempts, step = 0, partial(self.carry_on, run_id, size)
+            await asyncio.sleep(max(self.pace, time.monotonic() - began if in_the_way else 0))
         await asyncio.to_thread(self.tidy, run_id)
 
     def begin(self, run_id: str) -> bool:
@@ -158,8 +169,8 @@ class Applying:
             )
             return True
 
-    def carry_on(self, run_id: str) -> bool:
-        """Does the next portion and writes down how far the run is, and behind the last one its end; False then.
+    def carry_on(self, run_id: str, size: int) -> bool:
+        """Does the next portion, of at most so many resources, and writes down how far the run is; False at its end.
 
         All or nothing. Kinds that have no resources, or cannot be listed now, are passed on the way.
         """
@@ -177,7 +188,7 @@ class Applying:
                 if kind.name in failing:
                     tally.listing_failed(kind.name)
                 else:
-                    portion = look(connection, job, kind, after, self.size, tally, lock=True)
+                    portion = look(connection, job, kind, after, size, tally, lock=True)
                     if portion.last is not None:
                         change(connection, job, run_id, portion, now)
                         store.advance(
@@ -214,7 +225,7 @@ class Applying:
             more = True
             while more:
                 with self.database.write() as connection:
-                    more = apply_store.forget_portion(connection, tenant_id, older, self.size)
+                    more = apply_store.forget_portion(connection, tenant_id, older, self.least)
 
 
 def _job(row: RowMapping) -> Job:

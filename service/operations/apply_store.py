@@ -27,8 +27,9 @@ from sqlalchemy import (
 from service.db.engine import Record
 from service.db.tables import Document, applied_tags, operations, resources, users
 
-# At most so many resources in one transaction.
+# How many resources are changed in one transaction, at most, and while others wait for their turn.
 PORTION = 2_000
+LEAST_PORTION = 250
 # The runs of a tenant whose additions are remembered, so that they can be undone.
 REMEMBERED_RUNS = 10
 

@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 
-AREAS = ("account", "commands", "editor", "platform_start", "policy", "screens")
+AREAS = ("account", "commands", "default_tags", "editor", "platform_start", "policy", "screens")
 
 
 def main() -> int:

@@ -72,7 +72,7 @@ class Tagged:
 
     @property
     def applying(self) -> Applying:
-        return Applying(self.database, FixedClock(NOW), pace=0, size=self.size)
+        return Applying(self.database, FixedClock(NOW), pace=0, least=self.size, most=self.size)
 
     # What is there
 
@@ -125,7 +125,7 @@ class Tagged:
         """The run taken to its end, with its row."""
         going = self.applying.begin(run_id)
         while going:
-            going = self.applying.carry_on(run_id)
+            going = self.applying.carry_on(run_id, self.size)
         self.applying.tidy(run_id)
         return self.operation(run_id)
 

@@ -233,7 +233,7 @@ def test_every_portion_moves_seq_and_says_how_far_it_is(tagged: Tagged) -> None:
 
     assert tagged.applying.begin(run_id)
     see()
-    while tagged.applying.carry_on(run_id):
+    while tagged.applying.carry_on(run_id, tagged.size):
         see()
     row = see()
     number = len(examined_kinds())
@@ -290,7 +290,7 @@ async def test_a_finished_run_is_not_run_again(tagged: Tagged) -> None:
     after = tagged.operation(run_id)
     tagged.resource()
     await tagged.applying.run(run_id)
-    assert not tagged.applying.carry_on(run_id)
+    assert not tagged.applying.carry_on(run_id, tagged.size)
     assert tagged.operation(run_id) == after
 
 
@@ -298,7 +298,7 @@ async def test_the_pace_is_kept_between_portions(tagged: Tagged) -> None:
     tagged.many(3)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await Applying(tagged.database, tagged.applying.clock, pace=0.1, size=1).run(tagged.planned())
+    await Applying(tagged.database, tagged.applying.clock, pace=0.1, most=1).run(tagged.planned())
     assert loop.time() - began >= 0.4
 
 
@@ -341,7 +341,7 @@ def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> Non
     run_id = tagged.planned()
     work = tagged.applying
     assert work.begin(run_id)
-    assert work.carry_on(run_id)
+    assert work.carry_on(run_id, tagged.size)
     passed, ahead = ids[0], ids[-1]
     tagged.change(passed, tags={"env": "changed", "mine": "1"})
     tagged.change(ahead, tags={"env": "changed", "mine": "1"})
@@ -350,7 +350,7 @@ def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> Non
         made = REST | {"tenant_id": tagged.tenant_id, "kind": "instance", "state": "running", "relations": {}}
         connection.execute(insert(resources).values(**made, id="0" * 8, tags=DEFAULTS))
         connection.execute(insert(resources).values(**made, id="f" * 36, tags={"env": "own"}))
-    while work.carry_on(run_id):
+    while work.carry_on(run_id, tagged.size):
         pass
     result = tagged.operation(run_id)["result"]
     assert tagged.tags(passed) == {"env": "changed", "mine": "1"}
