@@ -22,6 +22,7 @@ from textual.widgets.option_list import Option
 from client.quota_request import Foreseen
 from client.records import TENANT
 from client.text import safe
+from tui.apply_progress import progress_lines
 from tui.display_filter import VisibleControls
 from tui.editor.completion import Choice
 from tui.editor.draft import Draft
@@ -40,6 +41,8 @@ from tui.effects import Effect
 from tui.palette import Entry as Found
 from tui.palette import Palette
 from tui.screens.help import Help, Line
+from tui.tag_draft import TagDraft
+from tui.tag_lines import difference_lines
 from tui.widgets.command_prompt import CommandPrompt
 from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Detail
@@ -52,6 +55,8 @@ from tui.widgets.header import Facts, Header
 from tui.widgets.heading import Heading
 from tui.widgets.key_form import KeyDraft, KeyForm
 from tui.widgets.last_owner import LastOwner
+from tui.widgets.listing import Listing
+from tui.widgets.listing_confirm import ListingConfirm
 from tui.widgets.menu import Entry, Menu
 from tui.widgets.navigation import Navigation
 from tui.widgets.new_secret import NewSecret
@@ -61,6 +66,9 @@ from tui.widgets.quota_form import QuotaForm
 from tui.widgets.record_table import RecordTable
 from tui.widgets.rotation import Rotation
 from tui.widgets.steps import Steps
+from tui.widgets.summary import Summary
+from tui.widgets.tag_conflict import TagConflict
+from tui.widgets.tag_form import TagForm
 from tui.widgets.tenant_switcher import TenantSwitcher
 from tui.widgets.what_if import WhatIf
 
@@ -83,6 +91,13 @@ def principal(text: str) -> dict[str, Any]:
 
 def scope(text: str) -> dict[str, Any]:
     return {"scope": text, "description": text, "operations": 1, "held": False, "lacks": [text], "enforced": False}
+
+
+def tags(text: str) -> list[Content]:
+    """The difference of two hostile sets of tags."""
+    draft = TagDraft({text: "x", f"{text} changed": text}, 1)
+    draft.tags = {f"{text} new": text, f"{text} changed": f"{text} otherwise"}
+    return difference_lines(draft.changes, [f"{text} changed"])
 
 
 async def never(_: object) -> None:
@@ -152,6 +167,7 @@ class Hostile(App[None]):
         yield Header()
         yield Navigation([("tenants", "Tenants")])
         yield Heading("Tenants", self.screen.focus)
+        yield Summary()
         yield RecordTable(TENANT, TENANT.columns)
         yield Detail()
         yield Steps()
@@ -217,6 +233,10 @@ class Hostile(App[None]):
                     reason=text,
                 ),
                 WhatIf(lambda text=text: [{"resourceType": text, "limit": 1, "unit": text}], f"{text}=1"),  # type: ignore[misc]
+                ListingConfirm(text, [(text, text)], tags(text), yes="Yes"),
+                Listing(text, tags(text), ""),
+                TagConflict(text, tags(text), tags(text)),
+                TagForm(safe(text, 60), (text, text), TagDraft({}, 1).problem_of, count="1/10"),
                 LastOwner([{"name": text, "id": text}]),
                 Difference(text, text, f"{text} ", {"target": text, "gained": [text], "lost": [text]}),
             ):
@@ -227,6 +247,15 @@ class Hostile(App[None]):
         self.query_one(Header).show(Facts(text, text, text, text, text, text, text, True, text, "bold", text))
         self.query_one(Heading).count(text)
         self.query_one(Heading).put(text)
+        counts = {"summary": {}, "appliedTags": {text: text}}
+        failed = {"status": text, "error": text, "errorCode": text, "currentStep": text, "counts": counts}
+        told = {"startedBy": {"email": text}}
+        for operation in (failed, failed | {"status": "failed"}):
+            self.query_one(Summary).show(
+                lambda cells, operation=operation: progress_lines(
+                    operation, cells, told, lost=text, waits=True, key=text
+                )  # type: ignore[misc]
+            )
         self.query_one(RecordTable).show(rows())
         self.query_one(Detail).show(text, [(text, [(text, text), ("", text)])])
         steps = [{"name": text, "status": state, "attempts": 2, "error": text} for state in (text, "failed")]
