@@ -127,7 +127,47 @@ async def new_secret(pilot: Pilot) -> None:
     pilot.app.push_screen(NewSecret("New API key night watch", facts, "x" * 40, lambda secret, say: None))
 
 
+async def running(pilot: Pilot) -> None:
+    """An apply half way: a real one would be somewhere else in every picture. Its counts are those of its preview."""
+    from tui.applies import Run
+
+    workspace = pilot.app.workspace
+    tenant_id = workspace.tenant_id
+    result = (await workspace.ask(lambda client: client.default_tags.preview(tenant_id))).wire()
+    kinds = list(result["byType"])
+    here = kinds.index("snapshot")
+    by_type = {
+        kind: counts if kinds.index(kind) < here else dict.fromkeys(counts, 0)
+        for kind, counts in result["byType"].items()
+    }
+    by_type["snapshot"] = {name: number // 2 for name, number in result["byType"]["snapshot"].items()}
+    summary = {name: sum(counts[name] for counts in by_type.values()) for name in result["summary"]}
+    counts = {
+        "summary": summary,
+        "byType": by_type,
+        "totals": {kind: counts["examined"] for kind, counts in result["byType"].items()},
+        "appliedTags": result["appliedTags"],
+    }
+    operation = {
+        "runId": "0193",
+        "operationId": f"apply-default-tags-{tenant_id}",
+        "status": "running",
+        "startedAt": "2026-11-21T10:04:18Z",
+        "createdAt": "2026-11-21T10:04:18Z",
+        "progress": summary["examined"] * 100 // result["summary"]["examined"],
+        "currentStep": f"snapshot ({here + 1}/{len(kinds)})",
+        "counts": counts,
+    }
+    workspace.applies._runs[tenant_id] = Run("0193", operation)
+    pilot.app.frame.perform("default-tags.follow")
+
+
 EDITOR = ("2",)
+TAGS = ("colon", *"default-tags", "enter", "…Version 1")
+DRAFT = (
+    *(*TAGS, "n", "…0/64", *"stage", "equals_sign", *"blue", "enter", "…+ stage"),
+    *("k", "delete", "…− owner", "k", "enter", "…Edit env", *["backspace"] * 4, *"dev", "enter", "…~ env"),
+)
 NEW_KEY = ("6", "…bars span", "n", "…compute:read", *"night watch")
 
 SCENES = (
@@ -168,6 +208,12 @@ SCENES = (
     Scene("quotas", ("9", "…95%", "j", "j"), "85%"),
     Scene("quotas-organization", ("9", "…95%", "j", "j", "o"), "150 ►"),
     Scene("quota-request", ("9", "…95%", "j", "j", "n", "…New limit", *"150", "tab", *"second region"), "above 110"),
+    Scene("default-tags", DRAFT, "+ 1 added  ~ 1 changed  − 1 removed"),
+    Scene("default-tags-form", (*TAGS, "n", "…0/64", *"Team", "slash", *"owner"), "character 5"),
+    Scene("default-tags-save", (*DRAFT, "w"), "~ env = dev  was prod"),
+    Scene("default-tags-preview", (*TAGS, "p"), "would change"),
+    Scene("apply", TAGS, "snapshot (7/44)", then=running),
+    Scene("apply-failures", (*TAGS, "p", "…would change", "f", "…legacy-erp"), "not in this state"),
     Scene("help", ("question_mark",), "Create tenant"),
     Scene("palette", ("ctrl+p", *"tenant"), "tenant"),
     Scene("editor", EDITOR, "within what you hold", then=editor_opened),
