@@ -12,8 +12,9 @@ from tui.widgets.record_table import Tones
 
 BAR = 6
 """Cells of a type's bar."""
-SIGNS = {"updated": "█", "unchanged": "▒", "skipped": "░", "failed": "×"}
-LEGEND = "█ updated  ▒ unchanged  ░ skipped  × failed  · to come"
+SIGNS = {"updated": "━", "unchanged": "─", "skipped": "╌", "failed": "×"}
+"""Lines and no blocks: bars below each other stay apart."""
+LEGEND = (*((sign, name) for name, sign in SIGNS.items()), ("·", "to come"))
 
 
 def bar(record: Record) -> str:
@@ -73,7 +74,7 @@ def _number(key: str, title: str) -> Column:
         value = record.get(key)
         if not isinstance(value, int):
             return UNKNOWN
-        return f"{value:,}" if value or record.get("state") != "pending" else ""
+        return f"{value:,}" if value or record.get("state") != "pending" else " "
 
     return Column(key, title, align="right", cell=text, sort=lambda record: record.get(key))
 
@@ -105,7 +106,7 @@ def _some(key: str, tone: str) -> Any:
 
 
 TONES: Tones = {
-    "bar": lambda record: "bad" if record.get("failed") else "good" if record.get("updated") else "dim",
+    "bar": lambda record: "good" if record.get("updated") else "dim",
     "updated": _some("updated", "good"),
     "unchanged": lambda record: "dim",
     "skipped": _some("skipped", "warning"),

@@ -67,9 +67,9 @@ def short_reason(reason: object) -> str:
 
 
 def reasons_counted(items: Iterable[Mapping[str, Any]]) -> str:
-    """`managed service 12 · an image 3`: how often each reason stands in a list."""
+    """`managed service 12, an image 3`: how often each reason stands in a list."""
     found = Counter(short_reason(item.get("reason", "")) for item in items)
-    return " · ".join(f"{words} {number:,}" for words, number in found.most_common())
+    return ", ".join(f"{words} {number:,}" for words, number in found.most_common())
 
 
 def is_open(operation: Mapping[str, Any]) -> bool:

@@ -55,11 +55,11 @@ async def test_D17_bytes_are_counted_as_typed_and_a_text_too_long_says_so() -> N
     [
         ("OS_Type", "", "keys that begin with os_ are reserved"),  # D18
         ("Customer-Id", "", "this key is reserved"),  # D19
-        ("team/owner", "", "character 5: team▸/"),  # D14
-        ("-lead", "", "character 1: ▸-"),
+        ("team/owner", "", "character 5: team►/"),  # D14
+        ("-lead", "", "character 1: ►-"),
         ("trail.", "", "begins and ends with a letter or digit"),
-        ("k", 'a"b', 'character 2: a▸"'),  # D16
-        ("k", "x\tz", "character 2: x▸␉"),
+        ("k", 'a"b', 'character 2: a►"'),  # D16
+        ("k", "x\tz", "character 2: x►␉"),
         ("k", "a\u202eb", "‹U+202E›"),
         ("env", "", "in the set already"),
         ("x" * 65, "", "a key has 1 to 64 bytes, not 65"),  # D11
@@ -127,7 +127,7 @@ async def test_the_form_has_room_for_its_longest_words_and_nothing_is_clipped(si
 def test_where_the_stray_character_stands_is_shown_also_deep_in_a_text() -> None:
     problem = Problem("value_charset", "rule", "k", 200)
     words = problem_words(problem, "k", "a" * 200 + "\x1b" + "b")
-    assert words.splitlines()[0] == "character 201: aaaaaaaaaaaa▸␛"
+    assert words.splitlines()[0] == "character 201: aaaaaaaaaaaa►␛"
     assert problem_words(None, "k", "") == ""
 
 

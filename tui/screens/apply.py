@@ -162,7 +162,7 @@ class Apply(Inner):
             items = [item for item in result.get(what) or () if item.get("resourceType") == record["resourceType"]]
             if items:
                 sections.append((title, [("", apply_words.reasons_counted(items))]))
-        return str(record["resourceType"]), [*sections, ("Bar", [("", LEGEND)])]
+        return str(record["resourceType"]), [*sections, ("Bar", LEGEND)]
 
     # Actions
 

@@ -84,7 +84,8 @@ class ApplyPreview(Inner):
         words = (
             f"{counts['updated']:,} would change · {counts['unchanged']:,} unchanged · {counts['skipped']:,} skipped"
         )
-        lines = wrapped(f"{words} · {counts['failed']:,} failing  of {counts['examined']:,}, by {of}", cells)
+        lines = wrapped(f"{words} · {counts['failed']:,} failing", cells)
+        lines += wrapped(f"of {counts['examined']:,} resources, by {of}", cells)
         lines += wrapped(f"Lack it:  {_lacking_words(result)}", cells, "$text-muted", "          ")
         for what, title in (("skipped", "Skipped"), ("failures", "Failing")):
             if reasons := apply_words.reasons_counted(result.get(what) or ()):
@@ -133,4 +134,4 @@ def _lacking_words(result: Mapping[str, Any]) -> str:
     for lacking in (result.get("affected") or {}).values():
         for key, number in lacking.items():
             totals[key] = totals.get(key, 0) + number
-    return " · ".join(f"{safe(key)} {number:,}" for key, number in totals.items()) or tags_text({})
+    return ", ".join(f"{safe(key)} {number:,}" for key, number in totals.items()) or tags_text({})

@@ -133,5 +133,5 @@ def problem_words(problem: Problem | str | None, key: str, value: str) -> str:
         return safe(problem if isinstance(problem, str) else problem.message)
     text = value if problem.reason.startswith("value") else key
     stray, before = text[problem.index : problem.index + 1], text[: problem.index][-BEFORE:]
-    where = f"character {problem.index + 1}: {cut(safe(before), BEFORE)}▸{safe(stray)}" if stray else ""
+    where = f"character {problem.index + 1}: {cut(safe(before), BEFORE)}►{safe(stray)}" if stray else ""
     return "\n".join(filter(None, (where, safe(problem.message))))
