@@ -26,6 +26,7 @@ from sqlalchemy import (
 
 from service.db.engine import Record
 from service.db.tables import Document, applied_tags, operations, resources, users
+from service.operations.store import open_run
 
 # How many resources are changed in one transaction, at most, and while others wait for their turn.
 PORTION = 2_000
@@ -224,7 +225,9 @@ def runs(connection: Connection, tenant_id: str, kind: str) -> Sequence[RowMappi
 
 
 def forgotten_runs(connection: Connection, tenant_id: str, kind: str) -> list[str]:
-    """The runs older than the tenant's last ones of which something is still remembered."""
+    """The runs older than the tenant's last ones of which something is still remembered, but one being undone now."""
+    going = open_run(connection, tenant_id, kind)
+    undone = None if going is None else going["snapshot"]["undoes"]
     remembered = select(applied_tags.c.run_id).where(applied_tags.c.run_id == operations.c.run_id).exists()
     older = (
         select(operations.c.run_id)
@@ -234,7 +237,8 @@ def forgotten_runs(connection: Connection, tenant_id: str, kind: str) -> list[st
     )
     # PostgreSQL needs no bound beside an offset, SQLite does.
     older = older.limit(1_000_000)
-    return list(connection.scalars(select(operations.c.run_id).where(operations.c.run_id.in_(older), remembered)))
+    found = connection.scalars(select(operations.c.run_id).where(operations.c.run_id.in_(older), remembered))
+    return [run_id for run_id in found if run_id != undone]
 
 
 def forget_portion(connection: Connection, tenant_id: str, run_id: str, size: int) -> bool:
