@@ -31,6 +31,10 @@ BUSY_SECONDS = 10
 REST_SECONDS = 5
 # As PostgreSQL numbers them.
 READ_ONLY_TRANSACTION, DISK_FULL = "25006", "53100"
+# Pages (of 4 KB) in the log before they are brought home: those changed several times meanwhile, once.
+LOGGED_PAGES = 4_000
+# What a change of many rows may keep in memory; SQLite's usual is 2 MB a connection.
+ROOM_KIB = 32_000
 # Ids named in one statement: databases bound the number of its parameters.
 MOST_NAMED = 500
 
@@ -107,6 +111,20 @@ class Database:
         else:
             with self.engine.begin() as connection:
                 yield connection
+
+    @contextmanager
+    def write_much(self) -> Iterator[Connection]:
+        """As `write`, for changes all over a table: SQLite has room to keep what it read until it is changed."""
+        with self.write() as connection:
+            if self.kind != "sqlite":
+                yield connection
+                return
+            usual = connection.exec_driver_sql("PRAGMA cache_size").scalar_one()
+            connection.exec_driver_sql(f"PRAGMA cache_size={-ROOM_KIB}")
+            try:
+                yield connection
+            finally:
+                connection.exec_driver_sql(f"PRAGMA cache_size={usual}")
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -209,7 +227,13 @@ def _look_after_rest(dialect: Dialect, driver_connection: Any, record: Connectio
 
 def _prepare_sqlite(driver_connection: Any, record: object) -> None:
     cursor = driver_connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={BUSY_SECONDS * 1000}"):
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+        f"busy_timeout={BUSY_SECONDS * 1000}",
+        f"wal_autocheckpoint={LOGGED_PAGES}",
+    ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

@@ -174,7 +174,7 @@ class Applying:
 
         All or nothing. Kinds that have no resources, or cannot be listed now, are passed on the way.
         """
-        with self.database.write() as connection:
+        with self.database.write_much() as connection:
             row = store.locked(connection, run_id)
             if row is None or row["status"] not in store.OPEN:
                 return False

@@ -1,10 +1,13 @@
 """Applying default tags to what is there, portion by portion. checklist L01 to L17, L34, L36; platform facts 2.8"""
 
 import asyncio
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, insert, update
+from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from service.db.engine import Database
@@ -358,6 +361,57 @@ def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> Non
     assert tagged.tags("0" * 8) == DEFAULTS
     assert tagged.tags("f" * 36) == {**DEFAULTS, "env": "own"}
     assert result["summary"] == dict(zip(COUNTS, (20, 20, 0, 0, 0), strict=True))
+
+
+def test_a_change_that_comes_between_look_and_write_waits_and_is_made_whole(
+    tagged: Tagged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = tagged.resource()
+    theirs = {f"k{number}": "" for number in range(kinds()["instance"].tag_limit)}
+    other = threading.Thread(target=lambda: tagged.change(one, tags=theirs))
+    real = apply_store.remember
+
+    def remember(*args: Any) -> None:
+        real(*args)
+        other.start()
+        other.join(0.5)
+        assert other.is_alive()
+
+    monkeypatch.setattr(apply_store, "remember", remember)
+    assert tagged.applied()["summary"]["updated"] == 1
+    other.join()
+    # Not beyond what it may carry, and nothing of theirs lost: they came after.
+    assert tagged.tags(one) == theirs
+
+
+def test_changes_of_others_during_a_run_are_never_lost(tagged: Tagged) -> None:
+    tagged.size = 25
+    ids = tagged.many(200)
+    run_id = tagged.planned()
+    over = threading.Event()
+
+    def change(number: int) -> dict[str, str]:
+        last: dict[str, str] = {}
+        chosen = random.Random(number)
+        while not over.is_set():
+            resource_id, value = chosen.choice(ids[number::4]), str(chosen.random())
+            with tagged.database.write() as connection:
+                query = select(resources.c.tags).where(resources.c.id == resource_id).with_for_update()
+                tags = connection.execute(query).scalar_one() | {"mine": value}
+                connection.execute(update(resources).where(resources.c.id == resource_id).values(tags=tags))
+            last[resource_id] = value
+        return last
+
+    with ThreadPoolExecutor(4) as threads:
+        changing = [threads.submit(change, number) for number in range(4)]
+        asyncio.run(tagged.applying.run(run_id))
+        over.set()
+        last = {resource_id: value for one in changing for resource_id, value in one.result().items()}
+    assert last
+    for resource_id in ids:
+        mine = {"mine": last[resource_id]} if resource_id in last else {}
+        assert tagged.tags(resource_id) == DEFAULTS | mine
+    assert tagged.operation(run_id)["result"]["summary"] == dict(zip(COUNTS, (200, 200, 0, 0, 0), strict=True))
 
 
 # Undo
