@@ -118,7 +118,8 @@ class FrostApp(App[None]):
 
     def action_interrupt(self) -> None:
         """Nothing is lost by a habit: ctrl+c says how to leave."""
-        going_on = " What is being provisioned goes on without this screen." if self.workspace.running else ""
+        runs = self.workspace.running or self.workspace.applies.running
+        going_on = " What is running goes on without this screen." if runs else ""
         key = self.keys.label("app.quit")
         self.frame.toast(f"{key} quits.{going_on}" if key else f"Quit with :quit.{going_on}")
 

@@ -12,6 +12,7 @@ from tui import apply_words
 from tui.widgets.summary import wrapped
 
 BAR, LEAST_BAR = 30, 8
+LONGEST_STEP, LONGEST_TAIL = 26, 11  # `kubernetes_cluster (38/44)`, `100%  59:59`
 HALVES = " ▏▎▍▌▋▊▉█"
 LONGEST_TAGS = 200
 STATES = {
@@ -61,12 +62,13 @@ def _headline(operation: Mapping[str, Any], cells: int) -> Content:
     percent = float(operation.get("progress") or 0)
     tail = f"{percent:3.0f}%  {apply_words.elapsed(operation)}" if going else apply_words.elapsed(operation)
     step = safe(operation.get("currentStep") or "") if going else ""
-    room = cells - head.cell_length - len(tail) - 6
     if not going:
         return head + Content.styled(f"  in {tail}" if tail else "", "$text-muted")
-    width = max(LEAST_BAR, min(BAR, room - len(step)))
+    # As wide whatever the type at work is called and however long it takes: a bar that jumps tells nothing.
+    width = max(LEAST_BAR, min(BAR, cells - head.cell_length - LONGEST_TAIL - LONGEST_STEP - 5))
     line = head + "  " + Content.styled(filled(percent / 100, width), "$text-success on $foreground 15%") + f" {tail}"
-    return line + Content.styled("  " + cut(step, max(0, room - width)), "$text-muted") if step else line
+    room = cells - line.cell_length - 2
+    return line + Content.styled("  " + cut(step, room), "$text-muted") if step and room > 0 else line
 
 
 def filled(share: float, width: int) -> str:

@@ -227,7 +227,6 @@ TAG_ACTIONS: tuple[Action, ...] = (
         ("D",),
         "discard",
         reason=_unsaved,
-        command=lambda _: line(*TAGS, "get"),
         help="The set as it is stored; can be undone",
     ),
     Action(

@@ -114,6 +114,8 @@ async def test_L15_to_L18_a_run_is_seen_wherever_one_is_and_its_result_stays(
         await ui.expect("✓ applied")
         await ui.press("g", ENTER)
         await ui.expect("Failures and skips in Web Shop", "type:instance")
+        by_type = asked(paced, "POST", "/preview", body={})["byType"]["instance"]
+        await ui.expect(f"{by_type['skipped'] + by_type['failed']} of {result['skipped'] + result['failed']}")
     async with opened(paced, monkeypatch, size=size) as ui:  # the program was closed
         await ui.expect_head("Web Shop")
         await ui.press("colon")

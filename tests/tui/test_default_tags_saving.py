@@ -79,7 +79,7 @@ async def test_D31_saving_shows_the_difference_asks_with_no_first_and_can_be_und
         await ui.expect("Not saved")
         await ui.press("w")
         await answered(ui, "Save default tags?", "y")
-        await ui.expect_toast("Saved the default tags of Web Shop: 3 tags are others · z takes it back")
+        await ui.expect_toast("Saved the default tags of Web Shop: 1 added, 1 changed, 1 removed · z takes it back")
         assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
         await ui.until(lambda: "Not saved" not in ui.text, "the draft stored")
         await ui.press("z")

@@ -100,7 +100,7 @@ class Apply(Inner):
         return "Default tags were not applied here yet."
 
     def state_words(self) -> str:
-        return "" if self.operation is not None else super().state_words()
+        return "" if self.operation is not None or not self.run_id else super().state_words()
 
     # Following
 
@@ -169,7 +169,9 @@ class Apply(Inner):
     def do_untouched(self, kind: str = "") -> None:
         if self.run_id:
             assert self.subject is not None
-            filter_line = f"type:{kind}" if kind else ""
+            # A word is found within others: types that are called like this one and more are shut out.
+            longer = [str(row["resourceType"]) for row in self.records() if kind and kind in str(row["resourceType"])]
+            filter_line = " ".join([f"type:{kind}", *(f"!type:{one}" for one in longer if one != kind)]) if kind else ""
             self.post_message(Travel("untouched", Subject(self.tenant_id, self.run_id, self.subject.name), filter_line))
 
     async def do_again(self) -> None:

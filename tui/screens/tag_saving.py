@@ -10,7 +10,6 @@ from client.records import time_text
 from client.records_tags import person_text
 from client.tag_changes import TagChanges, difference
 from client.text import safe
-from tui.effects import counted
 from tui.messages import Undoable
 from tui.tag_draft import TagDraft
 from tui.tag_lines import difference_lines
@@ -52,6 +51,7 @@ async def save(place: "DefaultTags") -> None:
                 return
             overwriting = way == "overwrite"
             continue
+        place.table.clear_marks()
         _taken(place, tenant_id, stored, own=True)
         _offer_undo(place, tenant_id, before, stored)
         return
@@ -169,5 +169,6 @@ def _offer_undo(place: "Collected", tenant_id: str, before: Mapping[str, str], s
 
 
 def _counted(changes: TagChanges) -> str:
-    number = len(changes.added) + len(changes.changed) + len(changes.removed)
-    return counted(number, "tag is another", "tags are others")
+    """`1 added, 2 removed`."""
+    counts = ((changes.added, "added"), (changes.changed, "changed"), (changes.removed, "removed"))
+    return ", ".join(f"{len(keys)} {what}" for keys, what in counts if keys)
