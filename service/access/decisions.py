@@ -91,11 +91,13 @@ class Compiled:
             last = _answer("role", self.role, operation, target, facts)
             if not last.allowed:
                 return last
+        return self.by_policies(operation, target, facts) or last
+
+    def by_policies(self, operation: str, target: str, facts: Facts) -> Decision | None:
+        """What the policies alone say; None where there are none."""
         if self.unreadable:
             return Decision(False, "policies", unreadable=True)
-        if self.policies is not None:
-            return _answer("policies", self.policies, operation, target, facts)
-        return last
+        return None if self.policies is None else _answer("policies", self.policies, operation, target, facts)
 
 
 def _answer(part: Part, engine: Engine, operation: str, target: str, facts: Facts) -> Decision:

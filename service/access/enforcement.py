@@ -48,7 +48,14 @@ def enforce(platform: Platform, connection: Connection, rule: Rule, access: Acce
     elif access.caller.kind != "session":
         tenant_id = str(access.caller.tenant_id)
         ready = compiled(platform, connection, access.caller, tenant_id)
-        _require(ready, access, target_of(access.action, ready.standing))
+        target = target_of(access.action, ready.standing)
+        if rule.scope is not None:
+            _require(ready, access, target)
+            return
+        # Every credential of the tenant has it, so no policy need give it; one can still take it away.
+        said = ready.by_policies(access.action, target, access.facts)
+        if said is not None and said.reason not in ("allowed", "no_match"):
+            raise errors.insufficient_permissions(access.action, said.part, said.reason)
 
 
 def require(platform: Platform, connection: Connection, access: Access, target: str, facts: Facts) -> None:

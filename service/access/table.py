@@ -82,6 +82,11 @@ def _default_tags(verb: str, operation: str | None = None, *, tries: bool = Fals
     )
 
 
+def _quotas(what: str) -> Rule:
+    """Reading them needs no scope, but a machine's policies can deny it. contract: Authentication 6"""
+    return Rule("caller", scope_of="tenant", action=f"quotas:{what}:list")
+
+
 def _interactive(name: str, scope: str) -> Rule:
     action = f"sessions:{name}:open"
     return Rule("caller", scope, scope_of="tenant", operation="interactive.open", action=action, of_people=True)
@@ -192,12 +197,12 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", f"{INTERACTIVE}/database-consoles"): _interactive("database-consoles", "sessions:forward"),
     ("POST", f"{INTERACTIVE}/shells"): _interactive("shells", "sessions:pty"),
     ("POST", f"{INTERACTIVE}/cluster-proxies"): _interactive("cluster-proxies", "sessions:write"),
-    # Reading current quotas needs no scope; an organization's are for people. contract: Authentication
-    ("GET", "/api/v1/tenants/{tenant_id}/quotas-report"): Rule("caller", scope_of="tenant"),
-    ("GET", "/api/v1/tenants/{tenant_id}/quotas"): Rule("caller", scope_of="tenant"),
-    ("GET", "/api/v1/tenants/{tenant_id}/quotas/usage"): Rule("caller", scope_of="tenant"),
+    # An organization's are for people. contract: Authentication 3
+    ("GET", "/api/v1/tenants/{tenant_id}/quotas-report"): _quotas("limits"),
+    ("GET", "/api/v1/tenants/{tenant_id}/quotas"): _quotas("limits"),
+    ("GET", "/api/v1/tenants/{tenant_id}/quotas/usage"): _quotas("limits"),
     ("GET", "/api/v1/organizations/{organization_id}/quotas-report"): Rule("person", scope_of="organization"),
-    ("GET", "/api/v1/tenants/{tenant_id}/quota-requests"): Rule("caller", scope_of="tenant"),
+    ("GET", "/api/v1/tenants/{tenant_id}/quota-requests"): _quotas("requests"),
     ("POST", "/api/v1/tenants/{tenant_id}/quota-requests"): Rule(
         "caller",
         scope="quotas:write",

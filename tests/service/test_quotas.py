@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from service.db.engine import Database
 from service.db.tables import resources
 from service.world.quotas import defaults, quota_types
-from tests.service.access import code
+from tests.service.access import Iam, allow, code, deny
 from tests.service.account import Key
 from tests.service.conftest import KINDS
 from tests.service.quotas import Quotas
@@ -158,6 +158,31 @@ def test_any_key_reads_the_quotas_of_its_tenant_and_of_no_other(demo: Running) -
         for other in (STAGING, NEWSROOM, NOBODY):
             refused = [demo.get(path, key=name) for path in reads(other)]
             assert {code(answer) for answer in refused} == {(403, "TENANT_ACCESS_DENIED")}, name
+
+
+def test_what_a_policy_of_a_key_denies_is_not_read_with_it(sandbox: Quotas) -> None:
+    """Q15: neither a scope nor a policy need give it, but a deny of any policy wins."""
+    iam = Iam(sandbox.platform, tenant=SANDBOX)
+    limits, requests = reads(SANDBOX)[:3], reads(SANDBOX)[3:]
+    for number, (rules, refused) in enumerate(
+        (
+            ([allow("*")], []),
+            ([allow("compute:*")], []),
+            ([allow("*"), deny("quotas:limits:*")], limits),
+            ([allow("*"), deny("quotas:requests:list")], requests),
+            ([deny("quotas:*")], [*limits, *requests]),
+        )
+    ):
+        key = Key(sandbox.platform, "compute:read", tenant=SANDBOX)
+        assert [key.use("GET", path).status for path in reads(SANDBOX)] == [200] * 4
+        iam.attach(iam.policy(f"bounds {number}", *rules), "api_key", key.id)
+        for path in reads(SANDBOX):
+            answer = key.use("GET", path)
+            assert (answer.status == 403) == (path in refused), (rules, path, answer)
+            if answer.status == 403:
+                needed = "quotas:requests:list" if path in requests else "quotas:limits:list"
+                assert code(answer) == (403, "INSUFFICIENT_PERMISSIONS")
+                assert answer.json()["error"]["required_permission"] == needed
 
 
 def test_no_key_reads_those_of_the_organization(demo: Running) -> None:
