@@ -111,7 +111,20 @@ def test_a_status_decides_how_a_command_ends(status: int, exit_code: Exit) -> No
     assert refused(status, {"error": {"code": "X", "message": "m"}}).exit_code == exit_code
 
 
-@pytest.mark.parametrize("code", ["INVALID_INPUT", "INVALID_CURSOR", "INVALID_POLICY_DOCUMENT", "UNKNOWN_OPERATION"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "INVALID_INPUT",
+        "INVALID_CURSOR",
+        "INVALID_POLICY_DOCUMENT",
+        "UNKNOWN_OPERATION",
+        "INVALID_API_KEY_NAME",
+        "INVALID_SCOPE",
+        "WILDCARD_SCOPE_NOT_ALLOWED",
+        "API_KEY_LIFETIME_EXCEEDS_MAX",
+        "API_KEY_EXPIRY_IN_PAST",
+    ],
+)
 def test_a_value_that_the_platform_refuses_ends_a_command_as_one_that_the_client_refuses(code: str) -> None:
     assert refused(400, {"error": {"code": code, "message": "m"}}).exit_code == Exit.USAGE
     assert refused(409, {"error": {"code": code, "message": "m"}}).exit_code == Exit.CONFLICT
