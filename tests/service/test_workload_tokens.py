@@ -198,6 +198,8 @@ def test_a_token_of_another_cluster_with_the_same_names_is_refused(platform: Run
     "claims",
     [
         {"aud": "frost"},
+        {"aud": "frost:cluster:"},
+        {"aud": "frost:cluster:\x00"},
         {"aud": []},
         {"aud": None},
         {"exp": None},
