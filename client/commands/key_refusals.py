@@ -32,8 +32,8 @@ def explained(expires: str | None) -> Iterator[None]:
             case "WILDCARD_SCOPE_NOT_ALLOWED" | "INVALID_SCOPE":
                 error.message = f'--scopes: "{safe(details.get("scope"), _CELLS)}": {error.message}'
             case "SCOPE_EXCEEDS_AUTHOR":
-                lacks = ", ".join(_texts(details.get("lacks")))
-                error.message += f", for one {lacks}" if lacks else ""
+                first, *others = _texts(details.get("lacks")) or [""]
+                error.message += f" (it lacks {first}{' and more' if others else ''})" if first else ""
             case "API_KEY_LIFETIME_EXCEEDS_MAX" if expires is not None:
                 _name_latest(error, expires, details)
             case "API_KEY_EXPIRY_IN_PAST":
