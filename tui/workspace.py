@@ -131,6 +131,11 @@ class Workspace:
         return bool(self.me) and (self.me or {}).get("credential", {}).get("kind") == "api_key"
 
     @property
+    def key_first(self) -> bool:
+        """Whether the context has an API key: requests use it and no session, whoever signs in (facts 4.3)."""
+        return self.connection.context.credentials.kinds[:1] == ("api_key",)
+
+    @property
     def organizations(self) -> Sequence[Mapping[str, Any]]:
         """The caller's organizations with the role in each."""
         return self.me.get("organizations", ()) if self.me else ()
