@@ -64,6 +64,7 @@ async def test_a_key_made_in_the_screens_works_within_its_scopes_and_its_secret_
         await ui.expect("1 chosen", "Read organizations")
         await ui.press("ctrl+s")
         await ui.expect("New API key night watch", "shown only now")
+        assert "Z, in 364d" in ui.row("Expires  20")
         secret = secret_of(ui)
         assert demo.request("GET", TENANTS, key=secret).status == 200
         refused = demo.request("POST", TENANTS, key=secret, body={"displayName": "No"})
@@ -228,7 +229,7 @@ async def test_K37_a_rotated_key_goes_on_until_it_was_said_and_the_new_one_has_i
         await ui.expect("deploy-pipeline")
         await ui.cursor_on("deploy-pipeline")
         await ui.press("o")
-        await ui.expect("Rotate deploy-pipeline", "The new one", "The old one", "● 24 h", "in 1d", "in 365d")
+        await ui.expect("Rotate deploy-pipeline", "New key ends", "Old key ends", "● 24 h", "in 1d", "in 365d")
         await ui.pilot.pause(0.3)
         await ui.press("left", "ctrl+s")
         await ui.expect("New API key deploy-pipeline", "Old key", "works until", "Taken over")
@@ -286,6 +287,11 @@ async def test_a_key_is_changed_and_its_secret_and_expiry_stay(demo: Home, monke
         (after,) = await asyncio.to_thread(keys, demo, "mixed-forms")
         assert set(after["scopes"]) == {"compute:read", "dns:read"}
         assert after["expiresAt"] == before["expiresAt"]
+        await ui.expect_toast("Changed mixed-forms")
+        await ui.press("z")
+        await ui.expect_toast("Taken back: mixed-forms is as it was")
+        (again,) = await asyncio.to_thread(keys, demo, "mixed-forms")
+        assert again == before
         await ui.press("e")
         await ui.expect("Change API key mixed-forms")
         await ui.press(ENTER)

@@ -57,7 +57,7 @@ class Rotation(Sending):
     DEFAULT_CSS = """
     Rotation {
         & > .dialog { width: 84; overflow-y: auto; scrollbar-size-vertical: 1; }
-        .rotation--facts { grid-size: 2; grid-columns: 12 1fr; grid-gutter: 0 2; grid-rows: auto; height: auto; }
+        .rotation--facts { grid-size: 2; grid-columns: 11 1fr; grid-gutter: 0 2; grid-rows: auto; height: auto; }
         .rotation--label { color: $text-muted; }
         Until { margin-top: 1; }
         .rotation--problem { color: $text-error; height: auto; min-height: 1; margin-top: 1; }
@@ -86,13 +86,13 @@ class Rotation(Sending):
             lines.append(Static(name, classes="rotation--label", markup=False))
             lines.append(Static(Content(safe(value)), markup=False))
         yield Grid(*lines, classes="rotation--facts")
-        yield Until("The new one", EXPIRIES, YEAR, id="until-new")
-        yield Until("The old one", OVERLAPS, DAY, at_once=AT_ONCE, latest=self._ends, id="until-old")
+        yield Until("New key ends", EXPIRIES, YEAR, id="until-new")
+        yield Until("Old key ends", OVERLAPS, DAY, at_once=AT_ONCE, latest=self._ends, id="until-old")
         yield Static("", classes="rotation--problem", markup=False)
         yield Horizontal(
             Button("Cancel", id="cancel"), Button("Rotate", id="save", variant="primary"), classes="dialog--buttons"
         )
-        yield hint("← → choose when each one ends · Tab next · ^s rotates · Esc cancels")
+        yield hint("← → choose when each ends · Tab next · ^s rotates · Esc cancels")
 
     def first_focus(self) -> Widget:
         return self.query_one("#until-old", Until).line
