@@ -85,6 +85,11 @@ class Place(Row):
         """What the list holds now."""
         raise NotImplementedError
 
+    @property
+    def known(self) -> bool:
+        """Whether the list is all there is, so that an empty one means that there is nothing."""
+        return True
+
     def state_words(self) -> str:
         """What is to be said about the freshness of the list; empty when it is fresh."""
         return ""
@@ -187,6 +192,8 @@ class Place(Row):
         if self._sort_restored:  # before, what is remembered is still to be read
             self.workspace.state.sort[self.NAME] = self.sort_state()
         count = f"{len(view):,} of {view.total:,}" if view.filter else f"{view.total:,} {self._noun(view.total)}"
+        if not view.total and not self.known:
+            count = ""  # that there are none is not known
         marks = f"{len(view.marks)} marked" if view.marks else ""
         words = " · ".join(part for part in (count, marks, self.state_words()) if part)
         self.heading.count(words)
