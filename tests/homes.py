@@ -189,12 +189,11 @@ class Home:
         _wait_gone(pid)
 
     def remove(self) -> None:
-        """Stop what still runs and remove the folder."""
+        """End what still runs, at once as nothing of it is kept, and remove the folder."""
         pid = self.platform_pid()
         if pid is not None:
-            os.kill(pid, signal.SIGTERM)
-            if not _wait_gone(pid, 5):
-                os.kill(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+            _wait_gone(pid, 5)
         shutil.rmtree(self.path, ignore_errors=True)
 
 
