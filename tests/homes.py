@@ -208,14 +208,14 @@ class Home:
         _wait_gone(pid)
 
     def remove(self) -> None:
-        """Stop what still runs and remove the folder; no secret may have been left in it. hostile C15"""
+        """End what still runs, at once as nothing of it is kept, and remove the folder; no secret may have been left in
+        it. hostile C15"""
         self.note_seen()
         leaks = leaks_of_files(self.path, SECRET_FILES, self.seen)
         pid = self.platform_pid()
         if pid is not None:
-            os.kill(pid, signal.SIGTERM)
-            if not _wait_gone(pid, 5):
-                os.kill(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+            _wait_gone(pid, 5)
         shutil.rmtree(self.path, ignore_errors=True)
         assert not leaks, leaks
 

@@ -20,6 +20,7 @@ from tui import contexts
 from tui.collections import Collections
 from tui.following import Following, Spawn
 from tui.link import Link
+from tui.notices import Severity
 from tui.state import RECENT, State, remembered
 from tui.watching import FINAL, REREAD_SECONDS, changes, watched
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from client.connection import Connection
 
 Answer = TypeVar("Answer")
-Severity = Literal["information", "warning", "error"]
 
 MAY_CREATE = ("owner", "admin")
 
