@@ -34,7 +34,19 @@ EXITS: Mapping[int, Exit] = {
     504: Exit.UNREACHABLE,
 }
 """Status -> how a command ends; any other one is Exit.REFUSED."""
-_WRONG_VALUES = frozenset({"INVALID_INPUT", "INVALID_CURSOR", "INVALID_POLICY_DOCUMENT", "UNKNOWN_OPERATION"})
+_WRONG_VALUES = frozenset(
+    {
+        "INVALID_INPUT",
+        "INVALID_CURSOR",
+        "INVALID_POLICY_DOCUMENT",
+        "UNKNOWN_OPERATION",
+        "INVALID_API_KEY_NAME",
+        "INVALID_SCOPE",
+        "WILDCARD_SCOPE_NOT_ALLOWED",
+        "API_KEY_LIFETIME_EXCEEDS_MAX",
+        "API_KEY_EXPIRY_IN_PAST",
+    }
+)
 """Codes for a value of the command line that is none: it ends the command as when the client itself finds it."""
 
 SIGN_IN = "sign in: frost login"

@@ -160,8 +160,8 @@ def remove(config: Config, name: str) -> list[str]:
         )
     from client import credentials
 
-    notices = credentials.forget_all(config, name)
     with edit(config.path) as document:
+        notices = credentials.forget_in_keyring(document, name)
         document.map("contexts").pop(name, None)
     return notices
 

@@ -133,22 +133,17 @@ def forget(config: Config, name: str, *, ended: bool) -> list[str]:
     return notices
 
 
-def forget_all(config: Config, name: str) -> list[str]:
-    """Forgets every secret of the context, wherever it is; returns notices for the person."""
-    from client.config_edit import edit
+def forget_in_keyring(document: Document, name: str) -> list[str]:
+    """Forgets what the keyring has of a context that is to go from the file; returns notices for the person."""
+    if document.credentials(name).get("store") != "keyring":
+        return []
+    from client import keyring_store
 
-    notices: list[str] = []
-    with edit(config.path) as document:
-        if document.credentials(name).get("store") == "keyring":
-            from client import keyring_store
-
-            try:
-                keyring_store.update(document.entry(name), dict.fromkeys(("api_key", *_SESSION)))
-            except keyring_store.Unavailable as error:
-                notices.append(f"the credentials could not be removed from the keyring: {error}")
-        document.context(name).pop("credentials")
-        document.context(name).pop("api_key", None)
-    return notices
+    try:
+        keyring_store.update(document.entry(name), dict.fromkeys(("api_key", *_SESSION)))
+    except keyring_store.Unavailable as error:
+        return [f"the credentials could not be removed from the keyring: {error}"]
+    return []
 
 
 def entry(config: Config, name: str) -> str:

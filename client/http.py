@@ -247,6 +247,7 @@ def _client(link: Link) -> httpx.AsyncClient:
     """A pool for the link's endpoint. Nothing is taken from the environment by httpx itself (hostile H07)."""
     endpoint = link.endpoint
     limits = httpx.Limits(max_connections=20, max_keepalive_connections=10, keepalive_expiry=30)
+    # verify=False where no TLS is spoken, and redirects are off: it only spares building an SSL context.
     if endpoint.kind == "unix":
         transport = httpx.AsyncHTTPTransport(uds=endpoint.path, trust_env=False, limits=limits, verify=False)
     elif endpoint.kind == "http":

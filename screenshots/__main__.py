@@ -324,19 +324,22 @@ def settle(home: Home) -> None:
 
 _TEXT = re.compile(r'(<text class="[^"]*" )x="([0-9.]+)"( y="[0-9.]+" )textLength="[0-9.]+"([^>]*>)([^<]*)</text>')
 CELL = 12.2
+FEW = 6
 
 
-def _words(text: re.Match[str]) -> str:
-    """A piece of a line as its words, each where its first cell is."""
+def _pieces(text: re.Match[str]) -> str:
+    """A piece of a line as a few letters at a time, each where its first cell is."""
     head, x, y, tail, content = text.groups()
-    words, at = [], float(x)
-    for piece in re.split("(\u00a0+)", html.unescape(content)):
+    letters = html.unescape(content)
+    pieces, at = [], float(x)
+    for begin in range(0, len(letters), FEW):
+        piece = letters[begin : begin + FEW]
         cells = cell_len(piece)
         if piece.strip("\u00a0"):
             place = f'x="{at:.1f}"{y}textLength="{cells * CELL:.1f}"'
-            words.append(f"{head}{place}{tail}{html.escape(piece)}</text>")
+            pieces.append(f"{head}{place}{tail}{html.escape(piece)}</text>")
         at += cells * CELL
-    return "".join(words)
+    return "".join(pieces)
 
 
 def draw(svg: str, path: Path) -> None:
@@ -345,8 +348,8 @@ def draw(svg: str, path: Path) -> None:
     from PIL import Image
 
     # A cell is 12.2 wide and a letter of Fira Code 0.6 of its size. Letters are placed on whole pixels, rounded up, so
-    # that only at five times the size, and word by word, does a line end where it should.
-    fitted = _TEXT.sub(_words, svg).replace("font-size: 20px", f"font-size: {12.18 / 0.6:.4f}px")
+    # that only at five times the size, and a few letters at a time, does a line end where it should.
+    fitted = _TEXT.sub(_pieces, svg).replace("font-size: 20px", f"font-size: {12.18 / 0.6:.4f}px")
     large = cairosvg.svg2png(bytestring=fitted.encode(), scale=5)
     with Image.open(io.BytesIO(large)) as picture:
         picture.resize((picture.width // 5, picture.height // 5), Image.Resampling.LANCZOS).save(path, optimize=True)

@@ -6,14 +6,18 @@ framework after; early clients wait in the backlog meanwhile.
 
 import gc
 import os
+import signal
 import sys
-
-from service import listening
-from service.settings import from_arguments
 
 
 def main() -> int:
     """Serve until told to stop. Exit status 75: the platform of this folder is running already."""
+    # Until the server has handlers of its own. A KeyboardInterrupt in the middle of an import may come out of it as
+    # another error; nothing is lost, a folder left like this is taken as after a kill.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    from service import listening
+    from service.settings import from_arguments
+
     settings = from_arguments(sys.argv[1:], os.environ)
     os.umask(0o077)
     try:
@@ -40,8 +44,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        # Ctrl-C before the server has its own handlers.
-        sys.exit(130)
+    sys.exit(main())

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from service.world.loader import KEY_FILE
-from tests.leaks import leaks_of_files
+from tests.leaks import leaks_of_files, secrets_in
 
 # What is theirs alone to read: the demo world's keys, and the credentials where no keyring keeps them; `key.yaml` is
 # what the tests name with --config.
 SECRET_FILES = (KEY_FILE, "config.yaml", "key.yaml")
+_REFRESH_TOKEN = re.compile(rb"""refresh_token: *["']?([\w-]{20,})""", re.ASCII)
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
 
 
@@ -74,6 +76,8 @@ class Home:
         # Not pytest's folder: its long names would push the socket over the length a path may have.
         self.path = Path(tempfile.mkdtemp(prefix="frost-"))
         self.variables = {"FROST_CREDENTIAL_STORE": "file", "FROST_PLATFORM_PROVISIONING_PACE": "0.02", **variables}
+        self.seen: set[str] = set()
+        """Refresh tokens that were kept here."""
 
     @property
     def config(self) -> Path:
@@ -118,7 +122,16 @@ class Home:
             check=False,
             cwd=cwd or self.path,
         )
+        self.note_seen()
+        # Talk, traces of requests and tracebacks: no secret may be in them. hostile C15
+        told = [*secrets_in(done.stderr), *(secret for secret in self.seen if secret.encode() in done.stderr)]
+        assert not told, f"{words}: standard error tells {len(told)} secrets"
         return Result(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8", "backslashreplace"))
+
+    def note_seen(self) -> None:
+        """Remember the refresh tokens in the config file, to be searched for when the home is removed."""
+        if self.config.is_file():
+            self.seen |= {found.decode() for found in _REFRESH_TOKEN.findall(self.config.read_bytes())}
 
     def json(self, *words: str, env: Mapping[str, str] | None = None) -> Any:
         """Run a command that must succeed and read its JSON."""
@@ -195,13 +208,14 @@ class Home:
         _wait_gone(pid)
 
     def remove(self) -> None:
-        """Stop what still runs and remove the folder; no secret may have been left in it. hostile C15"""
-        leaks = leaks_of_files(self.path, SECRET_FILES)
+        """End what still runs, at once as nothing of it is kept, and remove the folder; no secret may have been left in
+        it. hostile C15"""
+        self.note_seen()
+        leaks = leaks_of_files(self.path, SECRET_FILES, self.seen)
         pid = self.platform_pid()
         if pid is not None:
-            os.kill(pid, signal.SIGTERM)
-            if not _wait_gone(pid, 5):
-                os.kill(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+            _wait_gone(pid, 5)
         shutil.rmtree(self.path, ignore_errors=True)
         assert not leaks, leaks
 

@@ -13,12 +13,16 @@ import re
 import select
 import signal
 import struct
+import sys
 import termios
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyte
+
+from tests.homes import Home
 
 # Anything else is sent as typed, except ctrl+x, which becomes the control character, and alt+x, which gets an ESC.
 KEYS = {
@@ -273,3 +277,32 @@ class Program:
                     self.pump(0.02)
                 else:
                     time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def screens(home: Home, *words: str, columns: int = 120, rows: int = 36, **env: str) -> Iterator[Program]:
+    """The application, ended by force if a test leaves it open."""
+    program = Program(
+        [sys.executable, "-m", "tui", *words],
+        columns,
+        rows,
+        env=home.environment({"COLORTERM": "truecolor", **env}),
+        inherit=False,
+    )
+    try:
+        yield program
+    finally:
+        if program.alive:
+            program.close()
+
+
+@contextlib.contextmanager
+def policy_editor(home: Home, key: str, **env: str) -> Iterator[Program]:
+    """The application with the editor open: `enter` on the first policy, `n` on a new one of the first template."""
+    with screens(home, **env) as program:
+        program.wait_for("Web Shop", 40)
+        program.press("2")
+        program.wait_for("deployments")
+        program.press(key)
+        program.wait_for("within what you hold")
+        yield program

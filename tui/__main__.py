@@ -5,10 +5,11 @@ A command never loads Textual; the screens start the local platform before they 
 
 import gc
 import os
+import signal
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from tui import launch
 
@@ -25,12 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A command is over before a collection would pay, and at its end nothing needs to be gone through: together
         # a quarter of its time.
         gc.disable()
-        try:
+        with _loading():
             from client.commands.root import main as commands
 
-            code = commands(given)
-        except KeyboardInterrupt:  # before the commands were there to take it
-            return INTERRUPTED
+        code = commands(given)
         gc.freeze()
         return code
     # Standard error as well: it is what Textual paints on.
@@ -47,9 +46,10 @@ def _refuse(words: str) -> int:
 
 
 def _screens(wanted: launch.Launch) -> int:
-    from client.connection import resolve
-    from client.errors import FrostError
-    from client.local import answers
+    with _loading():
+        from client.connection import resolve
+        from client.errors import FrostError
+        from client.local import answers
 
     try:
         connection = resolve(wanted.config, os.environ)
@@ -69,9 +69,24 @@ def _screens(wanted: launch.Launch) -> int:
     os.environ.setdefault("ESCDELAY", "25")
     _choose_colours(wanted.no_color)
     gc.disable()
-    from tui.app import start
+    with _loading():
+        from tui.app import start
 
     return start(connection, wanted)
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Ctrl-C ends the program at once: raised in the middle of an import, it came out as a traceback, or as another
+    error that swallowed it."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _choose_colours(no_color: bool) -> None:

@@ -85,11 +85,11 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "api-keys.edit",
-        "Change name, description, scopes or rate limit",
+        "Change API key",
         ("e",),
         "edit",
         reason=_change_one,
-        help="The secret and the expiry stay as they are",
+        help="Name, description, scopes and rate limit; the secret and the expiry stay",
         dialog=True,
         writes=True,
     ),

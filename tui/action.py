@@ -50,6 +50,11 @@ class Situation(NamedTuple):
     """Whether there is a view before and after this one in the history."""
 
 
+def inside(title: str) -> str:
+    """A title in the middle of a sentence: `API keys` keeps its letters."""
+    return title if title[:2].isupper() else f"{title[:1].lower()}{title[1:]}"
+
+
 Reason = Callable[[Situation], str]
 Command = Callable[[Situation], str]
 

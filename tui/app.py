@@ -27,11 +27,11 @@ from tui.driver import FrostDriver
 from tui.following import Work
 from tui.launch import Launch
 from tui.messages import SignInWanted
-from tui.notices import Notice, Notices, seconds
+from tui.notices import Notice, Notices, Severity, seconds
 from tui.screens.frame import FrameScreen
 from tui.type_ahead import TypeAhead
 from tui.widgets.record_table import RecordTable
-from tui.workspace import Severity, Workspace
+from tui.workspace import Workspace
 
 if TYPE_CHECKING:
     from client.connection import Connection

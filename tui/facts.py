@@ -19,7 +19,9 @@ def facts(workspace: Workspace) -> Facts:
         "lost": ("", ""),
         "signed_out": ("! not signed in · r signs in", "$text-warning"),
     }[link.state]
-    if link.state == "lost" and link.stopped:
+    if link.state == "signed_out" and workspace.key_first:
+        words = "! API key refused · r tries again"
+    elif link.state == "lost" and link.stopped:
         words, tone = "○ stopped · r starts it", "$text-warning"
     elif link.state == "lost" and link.since is not None:
         words = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again · r tries now"

@@ -41,7 +41,7 @@ def problem(error: FrostError) -> Problem:
         case "API_KEY_LIFETIME_EXCEEDS_MAX":
             words = f"a key lives at most 2 years: the latest is {_latest(details.get('latest'))}"
         case "API_KEY_EXPIRY_IN_PAST":
-            words = f"that is over: by the platform's clock it is {safe(details.get('now'), _CELLS)}"
+            words = f"that is over: by the platform's clock it is {_second(details.get('now'))}"
         case "SECRET_ALREADY_SHOWN":
             words = (
                 f"key {safe(details.get('apiKeyId'), _CELLS)} was made, but its secret was lost on the way:"
@@ -61,4 +61,10 @@ def _latest(value: object) -> str:
     latest = parse_time(value)
     if latest is None:
         return safe(value, _CELLS)
-    return f"{expiry.wire(latest)}, or {expiry.last_day(latest).isoformat()}"
+    return f"{_second(value)}, or {expiry.last_day(latest).isoformat()}"
+
+
+def _second(value: object) -> str:
+    """An instant as it may be typed, to the second."""
+    moment = parse_time(value)
+    return safe(value, _CELLS) if moment is None else expiry.wire(moment.replace(microsecond=0))

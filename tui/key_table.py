@@ -3,6 +3,7 @@
 Nothing hangs on colour: a bar is read by its length, an expiry that is near carries `!`, a key nobody uses `○`.
 """
 
+import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -125,7 +126,13 @@ def _over(record: Record, left: timedelta) -> str:
     return "·" * max(0, BAR + EXPIRY_WORDS - len(words)) + words if words else "·" * BAR
 
 
-USED = Column("lastUsedAt", "  Idle", cell=used_text, sort=lambda record: _instant("lastUsedAt", record), whole=True)
+def _idle(record: Record) -> float:
+    """How long it is idle, to sort by: downwards, what was never used stands first."""
+    last = _instant("lastUsedAt", record)
+    return math.inf if last is None else -last
+
+
+USED = Column("lastUsedAt", "  Idle", cell=used_text, sort=_idle, whole=True)
 KIND = API_KEY._replace(
     filter_fields={**API_KEY.filter_fields, **fields((USED,), used="lastUsedAt")},
 )

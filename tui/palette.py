@@ -20,6 +20,7 @@ from textual.worker import Worker
 
 from client.text import cut, safe
 from tui import actions, places
+from tui.action import inside
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
 
@@ -58,7 +59,7 @@ def entries(frame: "FrameScreen", typed: str = "") -> Iterator[Entry]:
     yield from of(situation.place)
     for number, door in enumerate(places.DOORS, 1):
         yield Entry(
-            f"Go to {door.title.lower()}",
+            f"Go to {inside(door.title)}",
             str(number) if number <= places.DIGITS else "",
             "",
             partial(frame.go, door.name),
@@ -82,7 +83,7 @@ def _elsewhere(frame: "FrameScreen", door: places.Door) -> Iterator[Entry]:
     read_only = frame.workspace.read_only
     for action in actions.of_scope(door.name):
         reason = read_only if action.writes else ""
-        words = reason or f"In {door.title.lower()}{': ' if action.help else ''}{action.help}"
+        words = reason or f"In {inside(door.title)}{': ' if action.help else ''}{action.help}"
         yield Entry(action.title, "", words, partial(_entered, frame, action.id), not reason)
 
 

@@ -22,6 +22,7 @@ from tui.applies import Applies
 from tui.collections import RUNS, Collections
 from tui.following import Following, Spawn
 from tui.link import Link
+from tui.notices import Severity
 from tui.state import RECENT, State, remembered
 from tui.tag_drafts import TagDrafts
 from tui.watching import changes, watched
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from client.connection import Connection
 
 Answer = TypeVar("Answer")
-Severity = Literal["information", "warning", "error"]
 
 MAY_CREATE = ("owner", "admin")
 
@@ -145,6 +145,11 @@ class Workspace:
     def scopes(self) -> tuple[str, ...]:
         """What the API key in use is allowed; empty without one."""
         return tuple((self.me or {}).get("credential", {}).get("scopes") or ()) if self.keyed else ()
+
+    @property
+    def key_first(self) -> bool:
+        """Whether the context has an API key: requests use it and no session, whoever signs in (facts 4.3)."""
+        return self.connection.context.credentials.kinds[:1] == ("api_key",)
 
     @property
     def organizations(self) -> Sequence[Mapping[str, Any]]:

@@ -77,7 +77,7 @@ def create(
     """Create an API key; its secret is shown only now.
 
     The key belongs to the tenant in use and never exceeds your own permissions, now or later. `frost account api-key
-    scopes` lists what it can be given.
+    scopes` lists what it can be given. With --quiet the secret alone is printed.
     """
     wanted = _scopes(scopes)
     until = None if expires is None else expiry.instant(expires)
@@ -149,15 +149,22 @@ def rotate(run: Invocation, key_id: str, expires: str | None, overlap: str) -> N
     replaced = made["replaced"]
     ends = "is revoked" if replaced["status"] == "revoked" else f"works until {time_text(replaced['expiresAt'])}"
     grants = made.get("grants", 0)
-    taken = f"; the new one has its {grants} groups and policies" if grants else ""
+    of_them = "group or policy" if grants == 1 else "groups and policies"
+    taken = f"; the new one has its {grants} {of_them}" if grants else ""
     run.output.note(f"the old key {old['id']} {ends}{taken}")
 
 
 def _show(run: Invocation, made: dict[str, Any]) -> None:
-    """The key, and the secret on a line of its own; nobody has it when it cannot be written."""
+    """The key, and the secret on a line of its own, with --quiet alone (checklist G18).
+
+    Nobody has it when it cannot be written.
+    """
     try:
         if run.output.structured:
             run.output.document(made)
+            return
+        if run.output.quiet:
+            run.output.lines([str(made["key"])])
             return
         run.output.record(records_account.API_KEY, made["apiKey"])
         run.output.lines(["", "key (shown only now):", str(made["key"])])

@@ -10,31 +10,11 @@ from client.commands.invocation import Invocation
 iam = Group(
     "iam",
     {
-        "group": Lazy(
-            "client.commands.iam_group:group",
-            "Groups of API keys and workload identities.",
-            ("groups",),
-        ),
-        "policy": Lazy(
-            "client.commands.iam_policy:policy",
-            "Access policies and their attachments.",
-            ("policies",),
-        ),
-        "simulate": Lazy(
-            "client.commands.iam_simulate:simulate",
-            "Try a policy document on a request.",
-            ("test",),
-        ),
-        "access": Lazy(
-            "client.commands.iam_access:access",
-            "Show everything a principal may do, and why.",
-            ours=True,
-        ),
-        "who": Lazy(
-            "client.commands.iam_access:who",
-            "List everybody who may do something, and why.",
-            ours=True,
-        ),
+        "group": Lazy("client.commands.iam_group:group", "Groups of API keys and workload identities.", ("groups",)),
+        "policy": Lazy("client.commands.iam_policy:policy", "Access policies and their attachments.", ("policies",)),
+        "simulate": Lazy("client.commands.iam_simulate:simulate", "Try a policy document on a request.", ("test",)),
+        "access": Lazy("client.commands.iam_access:access", "Show everything a principal may do, and why.", ours=True),
+        "who": Lazy("client.commands.iam_access:who", "List everybody who may do something, and why.", ours=True),
     },
     help="Access policies, groups, and who may do what.",
 )

@@ -14,13 +14,7 @@ from client.errors import usage
 
 group = Group(
     "group",
-    {
-        "member": Lazy(
-            "client.commands.iam_member:member",
-            "The members of a group.",
-            ("members",),
-        )
-    },
+    {"member": Lazy("client.commands.iam_member:member", "The members of a group.", ("members",))},
     help="Groups of API keys and workload identities.",
     person=True,
 )

@@ -51,11 +51,10 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
 
     You become its author: it must stay within what you hold. Nothing is lost, so there is no question.
     """
-    if dry_run:
-        document = _version(run, policy_id, number)["document"]
-        effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=json_text(document))
-        return
     text = json_text(_version(run, policy_id, number)["document"])
+    if dry_run:
+        effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=text)
+        return
     preview = effects.preview(
         run, lambda tenant: trials.preview(tenant, "updatePolicy", policyId=policy_id, documentText=text)
     )

@@ -14,7 +14,6 @@ _WHERE = {
     "user": "people stand with their ids in: frost iam who --operation OPERATION --target '*';"
     " your own id is told by: frost whoami -o json",
 }
-_THAT_OF = "that of "
 _BY_TAB = "Tab completes the ids of this tenant, once set up: frost completion --help"
 
 
@@ -26,8 +25,7 @@ def explain(run: Invocation, error: FrostError, thing: Thing, other: Thing | Non
     if other is None or not _found(run, thing):
         _not_here(run, error, thing)
         return
-    _not_here(run, error, other)
-    if unrelated and not error.hint.startswith(_THAT_OF):
+    if not _not_here(run, error, other) and unrelated:
         error.message = safe(unrelated, 300)
         error.hint = f"see them: {see}"
 
@@ -58,23 +56,28 @@ def _found(run: Invocation, thing: Thing) -> dict[str, Any] | None:
     return found
 
 
-def _not_here(run: Invocation, error: FrostError, thing: Thing) -> None:
-    """One thing is not in the tenant: the id of the only one that has this name, or where ids are shown."""
+def _not_here(run: Invocation, error: FrostError, thing: Thing) -> bool:
+    """One thing is not in the tenant: the id of the only one that has this name, or where ids are shown.
+
+    Returns:
+        Whether it was called by its name.
+    """
     kind, given = thing
     error.message = f"there is no {kind} {safe(given, 130)} in this tenant"
-    ids = ids_named(run, kind, given)
+    ids = _ids_named(run, kind, given)
     if len(ids) == 1:
         error.message = f"{kind} takes an id"
-        error.hint = f'{_THAT_OF}{kind} "{safe(given, 130)}" is {safe(ids[0], 80)}'
-    else:
-        if kind == "user" and "@" in given:
-            error.message = f"user takes an id, {safe(given, 130)} is an address"
-        error.hint = _WHERE.get(kind, _BY_TAB)
-        if "list" in error.hint and run.tenant.source == "flag":
-            error.hint += f" --tenant {run.tenant.tenant_id}"
+        error.hint = f'that of {kind} "{safe(given, 130)}" is {safe(ids[0], 80)}'
+        return True
+    if kind == "user" and "@" in given:
+        error.message = f"user takes an id, {safe(given, 130)} is an address"
+    error.hint = _WHERE.get(kind, _BY_TAB)
+    if "list" in error.hint and run.tenant.source == "flag":
+        error.hint += f" --tenant {run.tenant.tenant_id}"
+    return False
 
 
-def ids_named(run: Invocation, kind: str, name: str) -> list[str]:
+def _ids_named(run: Invocation, kind: str, name: str) -> list[str]:
     """The ids of a tenant's things that have a name, on the first page; none where that cannot be known."""
     from client.tenancy import folded
 

@@ -29,16 +29,8 @@ policy = Group(
             "client.commands.iam_check:check", "Check a document as saving it would, without saving it.", ours=True
         ),
         "history": Lazy(f"{_HISTORY}:history", "List what a policy was, newest first.", ours=True),
-        "diff": Lazy(
-            f"{_HISTORY}:diff",
-            "Compare two versions, as text and in effect.",
-            ours=True,
-        ),
-        "rollback": Lazy(
-            f"{_HISTORY}:rollback",
-            "Take the document of an earlier version back.",
-            ours=True,
-        ),
+        "diff": Lazy(f"{_HISTORY}:diff", "Compare two versions, as text and in effect.", ours=True),
+        "rollback": Lazy(f"{_HISTORY}:rollback", "Take the document of an earlier version back.", ours=True),
     },
     help="Access policies and their attachments.",
     person=True,

@@ -134,6 +134,8 @@ class Invocation:
         except FrostError as error:
             if error.code == "SESSION_REQUIRED":
                 self.point_to_person(error)
+            elif error.code == "AUTHENTICATION_REQUIRED":
+                self._name_key(error)
             raise
         self.tell_notices(self.connection)
         return answer
@@ -144,6 +146,17 @@ class Invocation:
             error.hint = (
                 f"context {safe(self.connection.context.name, 60)} uses an API key; sign in as a person in another"
                 f" one: frost login --context NAME --endpoint {safe(self.connection.endpoint, 200)}"
+            )
+
+    def _name_key(self, error: "FrostError") -> None:
+        """Have the refusal of an API key say so: signing in helps nobody, the key goes before the session."""
+        if self.connection.credential().kind == "api_key":
+            error.message = (
+                f"the platform does not take the API key of context {safe(self.connection.context.name, 60)}:"
+                " it is revoked, expired or deleted, or the account that made it is"
+            )
+            error.hint = (
+                "store another one: frost config set api_key -, or take another context: frost config get-contexts"
             )
 
     def call_for_tenant(self, calls: Callable[[str], "Call"]) -> Any:

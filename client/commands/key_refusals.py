@@ -11,17 +11,6 @@ from client.records import parse_time, time_text
 from client.text import safe
 
 _CELLS = 100
-_WRONG_VALUES = frozenset(
-    {
-        "INVALID_INPUT",
-        "INVALID_API_KEY_NAME",
-        "WILDCARD_SCOPE_NOT_ALLOWED",
-        "INVALID_SCOPE",
-        "API_KEY_LIFETIME_EXCEEDS_MAX",
-        "API_KEY_EXPIRY_IN_PAST",
-    }
-)
-"""Codes for a value of the command line that is none: it ends the command as when the client itself finds it."""
 _FLAGS = {"name": "--name", "description": "--description", "scopes": "--scopes", "rateLimit": "--rate-limit"}
 
 
@@ -36,8 +25,6 @@ def explained(expires: str | None) -> Iterator[None]:
         yield
     except FrostError as error:
         details = error.details or {}
-        if error.code in _WRONG_VALUES:
-            error.exit_code = Exit.USAGE
         match error.code:
             case "INVALID_INPUT" | "INVALID_API_KEY_NAME":
                 flag = _FLAGS.get(str(details.get("member", "name")))
@@ -45,8 +32,8 @@ def explained(expires: str | None) -> Iterator[None]:
             case "WILDCARD_SCOPE_NOT_ALLOWED" | "INVALID_SCOPE":
                 error.message = f'--scopes: "{safe(details.get("scope"), _CELLS)}": {error.message}'
             case "SCOPE_EXCEEDS_AUTHOR":
-                lacks = ", ".join(_texts(details.get("lacks")))
-                error.message += f", for one {lacks}" if lacks else ""
+                first, *others = _texts(details.get("lacks")) or [""]
+                error.message += f" (it lacks {first}{' and more' if others else ''})" if first else ""
             case "API_KEY_LIFETIME_EXCEEDS_MAX" if expires is not None:
                 _name_latest(error, expires, details)
             case "API_KEY_EXPIRY_IN_PAST":

@@ -105,6 +105,9 @@ def _run(words: list[str], run: Invocation) -> int:
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            # Python 3.11 raises what interrupts the making of a class as the cause of a RuntimeError.
+            raise KeyboardInterrupt from None
         failure = _unexpected(error, run)
     if failure.code == "TENANT_ID_NEEDED":
         from client.commands.names import name_the_id

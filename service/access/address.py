@@ -1,7 +1,7 @@
 """Where a request comes from: the other end of the connection, never a header anybody can write. hostile D04"""
 
 from collections.abc import Collection, Mapping
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from service.peer import peer_uid
@@ -15,7 +15,7 @@ def address_of(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None
     client = scope.get("client")
     if not client or peer_uid(scope) is not None:
         return None
-    peer = str(client[0])
+    peer = plain_address(str(client[0])) or str(client[0])
     if peer not in proxies:
         return peer
     given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
@@ -29,8 +29,9 @@ def address_of(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None
 
 
 def plain_address(text: str) -> str | None:
-    """An IP address in its canonical spelling; None for anything else."""
+    """An IP address in its canonical spelling, IPv4 as such however it is written; None for anything else."""
     try:
-        return str(ip_address(text))
+        address = ip_address(text)
     except ValueError:
         return None
+    return str((address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address)

@@ -9,13 +9,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, select
 from starlette.requests import Request
 
 from service import errors
 from service.access.caller import Caller
+from service.access.standing import reaching
 from service.access.table import Rule
-from service.db.tables import membership_tenants, memberships, tenants
+from service.db.tables import memberships, tenants
 from service.errors import Refusal
 from service.policy.facts import NOTHING_KNOWN, Facts
 from service.world.catalogue import enforced_scopes, levels
@@ -99,18 +100,8 @@ def entitled(caller: Caller) -> ColumnElement[bool]:
 
     A key enters its one tenant, and only while its creator may.
     """
-    condition = and_(memberships.c.user_id == caller.user_id, _of_their_membership())
+    condition = and_(memberships.c.user_id == caller.user_id, reaching())
     return and_(condition, tenants.c.id == caller.tenant_id) if caller.tenant_id else condition
-
-
-def _of_their_membership() -> ColumnElement[bool]:
-    """Whether the membership beside a tenant reaches it: a limited one counts only for its named tenants."""
-    named = (
-        select(membership_tenants.c.tenant_id)
-        .where(membership_tenants.c.user_id == memberships.c.user_id, membership_tenants.c.tenant_id == tenants.c.id)
-        .exists()
-    )
-    return or_(memberships.c.limited.is_(False), named)
 
 
 def still_entitled(
@@ -120,7 +111,7 @@ def still_entitled(
     rows = connection.execute(
         select(memberships.c.user_id, tenants.c.id)
         .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
-        .where(memberships.c.user_id.in_(user_ids), tenants.c.id.in_(tenant_ids), _of_their_membership())
+        .where(memberships.c.user_id.in_(user_ids), tenants.c.id.in_(tenant_ids), reaching())
     )
     return frozenset((user_id, tenant_id) for user_id, tenant_id in rows)
 

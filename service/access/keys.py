@@ -30,7 +30,8 @@ MARK = "fmk_"
 RANDOM_LENGTH = 30
 CHECKSUM_LENGTH = 6
 PREFIX_LENGTH = 12
-_SECRET = re.compile(r"(fm[kw]_[0-9A-Za-z]{8})[0-9A-Za-z]+")
+# A key or token however damaged; and whatever is longer than the words and ids of any path: what an issuer hands out.
+_SECRETS = re.compile(r"(fm[kw]_[0-9A-Za-z]{8})[0-9A-Za-z]+|([\w.~-]{12})[\w.~-]{28,}", re.ASCII)
 _BODY = re.compile(rf"[0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}}")
 
 
@@ -67,9 +68,9 @@ def digest(secret_key: bytes, secret: str) -> str:
     return hmac.new(secret_key, secret.encode("ascii"), sha256).hexdigest()
 
 
-def masked(text: str) -> str:
-    """A text without the secrets that somebody put into it by mistake, such as one in a path. hostile C15"""
-    return _SECRET.sub(r"\1…", text)
+def masked(path: str) -> str:
+    """A path without the secrets that somebody put into it by mistake. hostile C15"""
+    return _SECRETS.sub(r"\1\2…", path)
 
 
 def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: int | None) -> Caller:

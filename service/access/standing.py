@@ -50,21 +50,26 @@ class Standing:
     policies: tuple[Held, ...] = ()
 
 
-def entitled_membership() -> ColumnElement[bool]:
-    """A membership that counts in the tenant of the row, of a person who is still there.
-
-    To be used over `tenants`, `users` and `memberships`.
-    """
+def reaching() -> ColumnElement[bool]:
+    """Whether the membership beside a tenant reaches it: a limited one counts only for its named tenants."""
     named = (
         select(membership_tenants.c.tenant_id)
         .where(membership_tenants.c.user_id == memberships.c.user_id, membership_tenants.c.tenant_id == tenants.c.id)
         .exists()
     )
+    return or_(memberships.c.limited.is_(False), named)
+
+
+def entitled_membership() -> ColumnElement[bool]:
+    """A membership that counts in the tenant of the row, of a person who is still there.
+
+    To be used over `tenants`, `users` and `memberships`.
+    """
     return and_(
         memberships.c.user_id == users.c.id,
         memberships.c.organization_id == tenants.c.organization_id,
         users.c.deleted_at.is_(None),
-        or_(memberships.c.limited.is_(False), named),
+        reaching(),
     )
 
 

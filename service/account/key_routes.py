@@ -211,7 +211,7 @@ def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> 
         old = the_key(connection, access, key_id)
         if key_store.status(old, now) != "active":
             raise Refusal(409, "API_KEY_NOT_ACTIVE", "only an active key can be rotated", hint="create a new key")
-        retires = old.expires_at if body.retire_at is None else key_rules.expiry(body.retire_at, now)
+        retires = old.expires_at if body.retire_at is None else key_rules.expiry(body.retire_at, now, "retireAt")
         if retires > old.expires_at:
             raise errors.invalid_input(
                 "retireAt is later than the key's expiry", member="retireAt", latest=wire_time(old.expires_at)

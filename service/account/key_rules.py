@@ -24,7 +24,7 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800
     map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
 )
 _INSTANT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})", re.ASCII
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-5][0-9])", re.ASCII
 )
 
 
@@ -100,10 +100,10 @@ def require_held(role: str | None, tenant_id: str, wanted: Sequence[str], known:
             )
 
 
-def expiry(text: str | None, now: datetime) -> datetime:
+def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> datetime:
     """When a key made now expires: 365 days on, or the instant asked for, at most two calendar years on.
 
-    A fraction of a second is cut to microseconds, never rounded up.
+    A fraction of a second is cut to microseconds, never rounded up. `member` is where the text stood.
 
     Raises:
         Refusal: 400 for what is no full RFC 3339 timestamp, for the past, and API_KEY_LIFETIME_EXCEEDS_MAX.
@@ -113,8 +113,8 @@ def expiry(text: str | None, now: datetime) -> datetime:
     instant = read_instant(text)
     if instant is None:
         raise errors.invalid_input(
-            "expiresAt must be an RFC 3339 timestamp with a zone, such as 2027-01-31T23:59:59Z",
-            member="expiresAt",
+            f"{member} must be an RFC 3339 timestamp with a zone, such as 2027-01-31T23:59:59Z",
+            member=member,
             reason="timestamp",
         )
     if instant <= now:

@@ -18,6 +18,7 @@ from service.access.tokens import LONGEST, in_time
 from service.db.engine import Record
 from service.errors import Refusal
 from service.iam import cluster_store
+from service.iam.rules import is_id
 
 AUDIENCE = "frost:cluster:"
 MOST_KEYS = 10
@@ -122,7 +123,8 @@ def _cluster_of(claims: Any) -> str | None:
     given = claims.get("aud")
     audiences = given if isinstance(given, list) else [given]
     named = [one.removeprefix(AUDIENCE) for one in audiences if isinstance(one, str) and one.startswith(AUDIENCE)]
-    return named[0] if len(named) == 1 else None
+    # A database need not take every text there is.
+    return named[0] if len(named) == 1 and is_id(named[0]) else None
 
 
 def _end(expiry: float) -> datetime:

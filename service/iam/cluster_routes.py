@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import Scope
 
 from service import errors
 from service.access import audit, workloads
@@ -90,8 +91,7 @@ def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
 async def exchange_token(request: Request, platform: Here, access: Granted) -> JSONResponse:
     """A token of a workload's binding for a token of its cluster; a form, as RFC 8693 has it."""
     subject_token = await subject_token_of(request)
-    address = address_of(request.scope, platform.settings.proxies)
-    return await run_in_threadpool(exchanged, platform, access.caller, subject_token, address)
+    return await run_in_threadpool(exchanged, platform, access.caller, subject_token, request.scope)
 
 
 async def subject_token_of(request: Request) -> str:
@@ -116,12 +116,13 @@ async def subject_token_of(request: Request) -> str:
     return token
 
 
-def exchanged(platform: Platform, anonymous: Caller, subject_token: str, address: str | None) -> JSONResponse:
-    """The answer to an exchange.
+def exchanged(platform: Platform, anonymous: Caller, subject_token: str, scope: Scope) -> JSONResponse:
+    """The answer to an exchange. In `scope` is left who asks, once that is known, for a refusal to be audited.
 
     Raises:
         Refusal: 401 in one and the same words for every token that is not believed, 403 for a binding without a grant.
     """
+    address = address_of(scope, platform.settings.proxies)
     platform.attempts.require_patience(address, subject_token)
     now = platform.clock.now()
     with platform.database.read() as connection:
@@ -136,13 +137,15 @@ def exchanged(platform: Platform, anonymous: Caller, subject_token: str, address
         if believed is None:
             raise errors.authentication_required()
         identity, ends = believed
+        caller = Caller(kind="workload", request_id=anonymous.request_id, workload_id=identity.id)
+        scope["frost.caller"], scope["frost.access"] = caller, Access(caller, tenant_id=identity.tenant_id)
         if not workloads.granted(connection, identity.tenant_id, identity.id, identity.scopes):
             raise Refusal(403, "WORKLOAD_HAS_NO_GRANT", "this workload identity has neither scopes nor a policy")
         until = min(now + workloads.LIFETIME, ends)
         token = workloads.issue(connection, platform.secret, identity.id, at=now, until=until)
         audit.record(
             connection,
-            Caller(kind="workload", request_id=anonymous.request_id, workload_id=identity.id),
+            caller,
             operation="workload_identity.exchange",
             target=f"workload_identity:{identity.id}",
             tenant_id=identity.tenant_id,

@@ -6,7 +6,8 @@ from service import errors
 from service.access.decisions import Known
 from service.errors import Refusal
 from service.platform import Platform
-from service.policy.document import DocumentRefused, Problem, Reading, read
+from service.policy.document import DocumentRefused, Reading, read
+from service.policy.problems import Problem
 
 
 def read_document(platform: Platform, known: Known, text: str) -> Reading:

@@ -8,6 +8,7 @@ from typing import Any
 from service.access.decisions import Compiled, Known, covers
 from service.db.engine import Record
 from service.iam import wire
+from service.policy.bits import places_in
 from service.policy.coverage import CatalogueMasks
 from service.policy.difference import Condition, conditions_of, differing
 from service.policy.engine import GrantedRule
@@ -87,7 +88,7 @@ def operations(compiled: Compiled, paths: Paths) -> list[dict[str, Any]]:
             mask, _ = spans(masks, granted.rule, tenant)
             (taking if granted.rule.denies else giving).add(mask & found.named, partial(grant, granted, paths))
     listed = []
-    for place in _places(found.named):
+    for place in places_in(found.named):
         bit = 1 << place
         access = "allowed" if found.sure & bit else "conditional" if found.possible & bit else "denied"
         listed.append(
@@ -119,7 +120,7 @@ class _Grants:
         """One more for the operations of a mask; `grant` is made only where it is among the first."""
         wanted = mask & ~self._full
         shown = grant() if wanted else {}
-        for place in _places(wanted):
+        for place in places_in(wanted):
             first = self.first.setdefault(place, [])
             first.append(shown)
             if len(first) == MOST_SHOWN:
@@ -141,13 +142,6 @@ def _scope(scope: str) -> dict[str, Any]:
 
 def _scopes_for(scopes: Iterable[str], operation: str, known: Known) -> list[str]:
     return [scope for scope in scopes if covers((scope,), known.scope_of(operation))]
-
-
-def _places(mask: int) -> Iterable[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
 
 
 def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:

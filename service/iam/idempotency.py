@@ -3,15 +3,13 @@
 Whoever saw no answer (a time-out, a lost connection) may send the request again. A key is kept for a day.
 """
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
-from hashlib import sha256
 
 from sqlalchemy import Connection
 
 from service.access.authority import Access
-from service.tenants.rules import require_same_request
+from service.tenants.rules import request_hash, require_same_request
 from service.tenants.store import claim
 
 
@@ -34,8 +32,8 @@ def made_under(
     """
     if key is None:
         return new
-    request_hash = sha256(json.dumps([access.tenant_id, *request]).encode()).hexdigest()
+    asked = request_hash(str(access.tenant_id), *request)
     named = {"actor_id": access.caller.key_id or str(access.caller.user_id), "operation": operation, "key": key}
-    claimed = claim(connection, named | {"request_hash": request_hash, "resource_id": new}, at)
-    require_same_request(claimed.request_hash, request_hash, id=claimed.resource_id)
+    claimed = claim(connection, named | {"request_hash": asked, "resource_id": new}, at)
+    require_same_request(claimed.request_hash, asked, id=claimed.resource_id)
     return str(claimed.resource_id)

@@ -19,8 +19,18 @@ from sqlalchemy import (
     update,
 )
 
+from service.access.workloads import granted
 from service.db.engine import insert_unless_there
-from service.db.tables import api_keys, executors, operations, sessions, tenants, users, workload_identities
+from service.db.tables import (
+    api_keys,
+    executors,
+    operations,
+    sessions,
+    tenants,
+    users,
+    workload_identities,
+    workload_tokens,
+)
 
 OPEN = ("pending", "running")
 LISTED = 50
@@ -217,7 +227,7 @@ class Credentials:
 
 
 def still_good(connection: Connection, held: Credentials, now: datetime) -> Credentials:
-    """Those that are neither ended, revoked nor expired at `now`, and whose person is still there."""
+    """Those that are neither ended, revoked nor expired at `now`, and whose person or grant is still there."""
     live_sessions = (
         connection.execute(
             select(sessions.c.id)
@@ -246,9 +256,19 @@ def still_good(connection: Connection, held: Credentials, now: datetime) -> Cred
         if held.keys
         else ()
     )
+    # Tokens of one identity may all do the same, so any that has not ended will do.
     bound = (
-        connection.scalars(select(workload_identities.c.id).where(workload_identities.c.id.in_(held.workloads)))
+        connection.execute(
+            select(workload_identities.c.tenant_id, workload_identities.c.id, workload_identities.c.scopes).where(
+                workload_identities.c.id.in_(
+                    select(workload_tokens.c.identity_id).where(
+                        workload_tokens.c.identity_id.in_(held.workloads), workload_tokens.c.expires_at > now
+                    )
+                )
+            )
+        ).all()
         if held.workloads
         else ()
     )
-    return Credentials(frozenset(live_sessions), frozenset(live_keys), frozenset(bound))
+    live_workloads = (row.id for row in bound if granted(connection, row.tenant_id, row.id, row.scopes))
+    return Credentials(frozenset(live_sessions), frozenset(live_keys), frozenset(live_workloads))

@@ -5,12 +5,14 @@ coordinate). "Unknown" is an ordinary atom of a coordinate and "absent" one of e
 where it surely holds, a deny those where it may hold, so that three-valued evaluation becomes membership.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import compress, count
 from typing import Any
 
 from service.policy import conditions
+from service.policy.bits import mask_from
 from service.policy.conditions import read_block
 from service.policy.facts import Address, Facts, read_instant
 from service.policy.glob_classes import classes
@@ -74,7 +76,7 @@ class Coordinate:
         found = self._masks.get(key)
         if found is None:
             self.work.spend(len(self.atoms))
-            found = self._masks[key] = _mask([holds(atom) for atom in self.atoms])
+            found = self._masks[key] = self._mask(map(holds, self.atoms))
         return found
 
     def mask_of(self, constraint: Constraint, *, deny: bool) -> int:
@@ -86,8 +88,11 @@ class Coordinate:
         if found is None:
             self.work.spend(len(self.atoms))
             test = conditions.possibly(constraint) if deny else conditions.surely(constraint)
-            found = self._masks[constraint, deny] = _mask([test(known) for known in self._facts])
+            found = self._masks[constraint, deny] = self._mask(map(test, self._facts))
         return found
+
+    def _mask(self, holding: Iterable[bool]) -> int:
+        return mask_from(compress(count(), holding), len(self.atoms))
 
     def only(self, atom: Atom) -> int:
         """One atom that is there."""
@@ -100,15 +105,6 @@ class Coordinate:
     def only_unknown(self) -> int:
         """The unknown atom, or 0 where the coordinate has none."""
         return 1 << self._places[UNKNOWN] if UNKNOWN in self._places else 0
-
-
-def _mask(holding: Sequence[bool]) -> int:
-    """Bit i for each place i that holds; through bytes, as setting bits of a long integer copies it each time."""
-    data = bytearray(len(holding) // 8 + 1)
-    for place, holds in enumerate(holding):
-        if holds:
-            data[place >> 3] |= 1 << (place & 7)
-    return int.from_bytes(data, "little")
 
 
 def operation_part(literals: Sequence[str], work: Work) -> Coordinate:

@@ -20,6 +20,8 @@ from service.policy.atoms import (
     target_id,
     target_part,
 )
+from service.policy.bits import places_in
+from service.policy.boxes import Box, Covers, meet, merged, split, union
 from service.policy.engine import Engine, GrantedRule, Source
 from service.policy.facts import Question
 from service.policy.matching import STAR, OperationPattern, Target
@@ -32,7 +34,6 @@ MOST_EXAMPLES = 5
 MOST_LEFT = 64
 """Boxes that are left over before the search stops: there are counterexamples enough in them."""
 
-Box = tuple[int, ...]
 # Coordinates 0 to 2 are the operation's parts, 3 to 5 the target's region, type and id; facts follow. The target's
 # service is the operation's, and its tenant is always the document's, so neither is a coordinate of its own.
 SERVICE, RESOURCE, ACTION, REGION, TYPE, ID = range(6)
@@ -168,7 +169,7 @@ class Space:
             tuple(literal_mask(parts[place], part, deny=rule.denies) for place, part in enumerate(pattern))
             for pattern in rule.operations
         ]
-        return {(a, b, c) for a, b, c in _merged(found)}
+        return {(a, b, c) for a, b, c in merged(found)}
 
     def _targets(self, rule: Rule) -> set[tuple[int, int, int, int]]:
         parts, deny = self.coordinates, rule.denies
@@ -182,7 +183,7 @@ class Space:
             for target in rule.targets
             if target.tenant in (STAR, self.tenant)
         ]
-        return {(a, b, c, d) for a, b, c, d in _merged(found)}
+        return {(a, b, c, d) for a, b, c, d in merged(found)}
 
     def unnamed(self, place: int) -> str:
         """The value that stands for all those of a part of the target that no rule names."""
@@ -190,7 +191,7 @@ class Space:
 
     def operations_in(self, box: Box, names: "_Names") -> Iterator[OperationPattern]:
         """The operations of today's catalogue in the box."""
-        for number in _bits(names.within(box)):
+        for number in places_in(names.within(box)):
             yield OperationPattern(*names.names[number])
 
 
@@ -213,73 +214,8 @@ class _Names:
         """The operations of a box."""
         found = (1 << len(self.names)) - 1
         for place, sets in enumerate(self._atoms):
-            found &= _union(sets[number] for number in _bits(box[place]))
+            found &= union(sets[number] for number in places_in(box[place]))
         return found
-
-
-class _Covers:
-    """Boxes to subtract, widest first, asked as sets: bit i of a set is box i.
-
-    Every coordinate has few different masks, so that what meets or holds a box is one set for each of its masks,
-    found once and kept, and the answer for the whole box their intersection.
-    """
-
-    def __init__(self, boxes: Iterable[Box], coordinates: int, work: Work) -> None:
-        self.work = work
-        # Widest first: one wide cover ends a search that many narrow ones would only split.
-        self.boxes = sorted(set(boxes), key=_size, reverse=True)
-        self.all = (1 << len(self.boxes)) - 1
-        # A set of boxes is as long as there are boxes.
-        self.cost = 1 + len(self.boxes) // 1_024
-        work.spend(len(self.boxes) * coordinates * self.cost)
-        self._by_mask: list[dict[int, int]] = [{} for _ in range(coordinates)]
-        for number, box in enumerate(self.boxes):
-            for place, mask in enumerate(box):
-                masks = self._by_mask[place]
-                masks[mask] = masks.get(mask, 0) | 1 << number
-        self._meeting: list[dict[int, int]] = [{} for _ in range(coordinates)]
-        self._holding: list[dict[int, int]] = [{} for _ in range(coordinates)]
-
-    def meeting(self, box: Box, among: int) -> int:
-        """Those that share a point with the box."""
-        for place, mask in enumerate(box):
-            kept = self._meeting[place]
-            if (found := kept.get(mask)) is None:
-                self.work.spend(len(self._by_mask[place]) * self.cost)
-                found = kept[mask] = _union(covers for other, covers in self._by_mask[place].items() if other & mask)
-            among &= found
-            if not among:
-                break
-        return among
-
-    def holding(self, box: Box, among: int) -> int:
-        """Those that hold all of the box."""
-        for place, mask in enumerate(box):
-            kept = self._holding[place]
-            if (found := kept.get(mask)) is None:
-                self.work.spend(len(self._by_mask[place]) * self.cost)
-                found = kept[mask] = _union(
-                    covers for other, covers in self._by_mask[place].items() if other & mask == mask
-                )
-            among &= found
-            if not among:
-                break
-        return among
-
-
-def _union(sets: Iterable[int]) -> int:
-    found = 0
-    for one in sets:
-        found |= one
-    return found
-
-
-def _size(box: Box) -> int:
-    """How many points a box holds."""
-    size = 1
-    for mask in box:
-        size *= mask.bit_count()
-    return size
 
 
 class _Search:
@@ -293,19 +229,19 @@ class _Search:
         coordinates = len(self.space.coordinates)
         back = self._boxes(draft, deny=True)
         work = self.space.work
-        covers = _Covers([*back, *self._boxes(author, deny=False)], coordinates, work)
-        taken_back = _Covers(back, coordinates, work)
-        denied = _Covers(self._boxes(author, deny=True), coordinates, work)
+        covers = Covers([*back, *self._boxes(author, deny=False)], coordinates, work)
+        taken_back = Covers(back, coordinates, work)
+        denied = Covers(self._boxes(author, deny=True), coordinates, work)
         allowed = self._boxes(draft, deny=False)
         left: list[Box] = []
         for world in self.space.worlds():
             for whole in allowed:
-                box = _meet(whole, world)
+                box = meet(whole, world)
                 if box is None:
                     continue
                 left += self._minus(box, covers)
-                for number in _bits(denied.meeting(box, denied.all)):
-                    both = _meet(box, denied.boxes[number])
+                for number in places_in(denied.meeting(box, denied.all)):
+                    both = meet(box, denied.boxes[number])
                     assert both is not None
                     left += self._minus(both, taken_back)
                 if len(left) > MOST_LEFT:
@@ -315,7 +251,7 @@ class _Search:
     def _boxes(self, rules: Sequence[Rule], *, deny: bool) -> set[Box]:
         return {box for rule in rules if rule.denies is deny for box in self.space.boxes(rule)}
 
-    def _minus(self, box: Box, covers: _Covers) -> list[Box]:
+    def _minus(self, box: Box, covers: Covers) -> list[Box]:
         """What the covers leave of a box. Depth first: of a box that is left over the first pieces are enough."""
         left: list[Box] = []
         stack = [(box, covers.all)]
@@ -333,46 +269,10 @@ class _Search:
             elif not covers.holding(rest, near):
                 widest = near & -near
                 cover = covers.boxes[widest.bit_length() - 1]
-                for piece in _split(rest, cover):
+                for piece in split(rest, cover):
                     self.space.work.spend(len(piece))
                     stack.append((piece, near ^ widest))
         return left
-
-
-def _bits(numbers: int) -> Iterator[int]:
-    while numbers:
-        low = numbers & -numbers
-        yield low.bit_length() - 1
-        numbers ^= low
-
-
-def _meet(one: Box, other: Box) -> Box | None:
-    both = tuple(mine & theirs for mine, theirs in zip(one, other, strict=True))
-    return both if all(both) else None
-
-
-def _split(box: Box, cover: Box) -> Iterator[Box]:
-    """Box minus cover: one coordinate at a time, the pieces do not overlap."""
-    rest = list(box)
-    for place, (mine, other) in enumerate(zip(box, cover, strict=True)):
-        outside = mine & ~other
-        if outside:
-            yield (*rest[:place], outside, *rest[place + 1 :])
-            rest[place] = mine & other
-
-
-def _merged(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Join boxes that differ in one coordinate only, the last one first: fewer boxes, the same union."""
-    found = list(dict.fromkeys(boxes))
-    if not found:
-        return []
-    for place in reversed(range(len(found[0]))):
-        joined: dict[tuple[int, ...], int] = {}
-        for box in found:
-            key = box[:place] + box[place + 1 :]
-            joined[key] = joined.get(key, 0) | box[place]
-        found = [(*key[:place], mask, *key[place:]) for key, mask in joined.items()]
-    return found
 
 
 def _example(space: Space, box: Box, names: _Names, draft: Engine, author: Engine) -> Counterexample | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from service.policy import conditions
+from service.policy.bits import mask_from, places_in
 from service.policy.engine import GrantedRule
 from service.policy.facts import Facts
 from service.policy.matching import STAR, OperationPattern, Target, asked_target, may_cover, surely_covers
@@ -24,8 +25,9 @@ class CatalogueMasks:
         for place, name in enumerate(self.operations):
             for part, values in zip(name.split(":"), bits, strict=True):
                 values.setdefault(part, []).append(place)
-        # One pass through bytes: setting bits one by one in a long integer would copy it each time.
-        self._parts = tuple({value: _mask(places, len(self.operations)) for value, places in p.items()} for p in bits)
+        self._parts = tuple(
+            {value: mask_from(places, len(self.operations)) for value, places in p.items()} for p in bits
+        )
 
     def of(self, pattern: OperationPattern) -> int:
         """The operations a pattern stands for."""
@@ -49,19 +51,7 @@ class CatalogueMasks:
 
     def names(self, mask: int) -> list[str]:
         """The operations of a mask, in the order of the catalogue."""
-        found = []
-        while mask:
-            low = mask & -mask
-            found.append(self.operations[low.bit_length() - 1])
-            mask ^= low
-        return found
-
-
-def _mask(places: list[int], length: int) -> int:
-    data = bytearray(length // 8 + 1)
-    for place in places:
-        data[place >> 3] |= 1 << (place & 7)
-    return int.from_bytes(data, "little")
+        return [self.operations[place] for place in places_in(mask)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,18 @@ met. policy language: The document; checklist O14 to O37.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, cast
 
-from client.models.strict_json import Path, StrictJsonError, loads, path_text, walk
+from client.models.strict_json import Path, StrictJsonError, loads, walk
 from service.policy.catalogue import Catalogue
 from service.policy.conditions import read_block, why_no_block
 from service.policy.facts import read_instant
 from service.policy.matching import STAR, PatternRefused, read_operation_pattern, read_target
+from service.policy.problems import MOST_PROBLEMS, Finding, Problem, of_json, placed, told
 from service.policy.rules import (
     CURRENT_TIME,
     OPERATORS,
@@ -37,7 +38,6 @@ MOST_RULES = 500
 MOST_OPERATIONS = 4_096
 MOST_NAME = 128
 MOST_TEXT = 1_024
-MOST_PROBLEMS = 20
 
 MEMBERS = ("schemaVersion", "rules")
 RULE_MEMBERS = ("name", "access", "operations", "targets", "constraints")
@@ -56,21 +56,6 @@ _ELSEWHERE = {
 }
 
 RegionTargets = Literal["accept", "refuse"]
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing wrong: where (JSON path, line and column from 1), why, and what may have been meant."""
-
-    path: str
-    line: int
-    column: int
-    reason: str
-    suggestions: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        meant = f"; did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
-        return f"{self.path} (line {self.line}, column {self.column}): {self.reason}{meant}"
 
 
 class DocumentRefused(ValueError):
@@ -95,7 +80,7 @@ def read(text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTarge
     try:
         value = loads(text, max_bytes=MOST_BYTES, max_depth=MOST_DEPTH, repeated=repeated)
     except StrictJsonError as error:
-        raise DocumentRefused(_first([*_of_json(repeated), *_of_json([error])])) from None
+        raise DocumentRefused(told([*of_json(repeated), *of_json([error])])) from None
     reader = _Reader(catalogue, region_targets)
     rules: tuple[Rule, ...] = ()
     with suppress(_Enough):
@@ -105,8 +90,8 @@ def read(text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTarge
     source = (text if isinstance(text, str) else text.decode()).removeprefix("\ufeff")
     places = dict(walk(source, MOST_DEPTH, []))
     if reader.found or repeated:
-        raise DocumentRefused(_first([*_of_json(repeated), *_placed(reader.found, places, source, reader.misnamed)]))
-    return Reading(Document(rules), _first(_placed(reader.warned, places, source)))
+        raise DocumentRefused(told([*of_json(repeated), *placed(reader.found, places, source, reader.misnamed)]))
+    return Reading(Document(rules), told(placed(reader.warned, places, source)))
 
 
 def canonical(document: Document) -> dict[str, Any]:
@@ -132,47 +117,6 @@ def _canonical_rule(rule: Rule) -> dict[str, Any]:
     if constraints:
         shown["constraints"] = constraints
     return shown
-
-
-Finding = tuple[Path, str, tuple[str, ...]]
-
-
-def _of_json(errors: list[StrictJsonError]) -> list[Problem]:
-    return [Problem(error.path, error.line, error.column, error.reason) for error in errors]
-
-
-def _first(problems: list[Problem]) -> tuple[Problem, ...]:
-    """As many as are told, in the order of the text."""
-    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column))[:MOST_PROBLEMS])
-
-
-def _placed(
-    findings: list[Finding], places: Mapping[Path, int], text: str, misnamed: Collection[Path] = ()
-) -> list[Problem]:
-    """Findings with line and column; a value that is not there stands where what should hold it begins.
-
-    Args:
-        misnamed: The findings that stand where the name of the member does.
-    """
-    problems = []
-    for path, reason, suggestions in findings:
-        held = path
-        while held not in places and held:
-            held = held[:-1]
-        at = places.get(held, 0)
-        if path in misnamed:
-            at = _name_start(text, at)
-        line_start = text.rfind("\n", 0, at) + 1
-        problems.append(Problem(path_text(path), text.count("\n", 0, at) + 1, at - line_start + 1, reason, suggestions))
-    return problems
-
-
-def _name_start(text: str, at: int) -> int:
-    """Where the name of the member begins whose value stands at `at`: the quote before, leaving out escaped ones."""
-    start = text.rindex('"', 0, text.rindex('"', 0, at))
-    while (start - len(text[:start].rstrip("\\"))) % 2:
-        start = text.rindex('"', 0, start)
-    return start
 
 
 class _Enough(Exception):

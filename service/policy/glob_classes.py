@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 
+from service.policy.bits import places_in
 from service.policy.matching import STAR
 from service.policy.work import OutOfBudget, Work
 
@@ -92,10 +93,8 @@ class _Walker:
         found: dict[str, None] = {}
         for places, glob, stars in zip(state, self.globs, self.stars, strict=True):
             places &= ~stars & ((1 << len(glob)) - 1)
-            while places:
-                low = places & -places
-                places ^= low
-                found[glob[low.bit_length() - 1]] = None
+            for place in places_in(places):
+                found[glob[place]] = None
                 self.work.spend(1 + len(glob) // POSITIONS)
         yield from sorted(found)
 

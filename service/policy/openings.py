@@ -42,8 +42,8 @@ class _Bounds(NamedTuple):
 def _some_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts, work: Work) -> bool:
     bounds: dict[int, _Bounds] = {}
     allows: dict[tuple[int, Target], None] = {}
-    own = _targets(engine.rules, operation, asked, facts, denying=True)
-    for granted in _counting(engine.rules, operation, facts, denying=False):
+    own = _targets(engine, operation, asked, facts, denying=True)
+    for granted in _counting(engine, operation, facts, denying=False):
         cap = id(granted.cap)
         if cap not in bounds:
             bounds[cap] = _bounds(granted.cap, own, operation, asked, facts)
@@ -71,28 +71,25 @@ def _bounds(
 ) -> _Bounds:
     allows, denies = [ANYTHING], [*own]
     if cap is not None:
-        allows = _targets(cap.rules, operation, asked, facts, denying=False)
-        denies += _targets(cap.rules, operation, asked, facts, denying=True)
+        allows = _targets(cap, operation, asked, facts, denying=False)
+        denies += _targets(cap, operation, asked, facts, denying=True)
     return _Bounds(allows, denies, [unused([deny[place] for deny in denies]) for place in range(4)])
 
 
-def _counting(
-    rules: Iterable[GrantedRule], operation: OperationPattern, facts: Facts, *, denying: bool
-) -> Iterator[GrantedRule]:
+def _counting(engine: Engine, operation: OperationPattern, facts: Facts, *, denying: bool) -> Iterator[GrantedRule]:
     """The rules of one kind that count for an operation, but for their targets."""
     holds = conditions.possibly if denying else conditions.surely
-    for granted in rules:
+    for number in engine.candidates(operation):
+        granted = engine.rules[number - 1]
         rule = granted.rule
-        if rule.denies is not denying or not any(pattern.matches(operation) for pattern in rule.operations):
-            continue
-        if all(holds(constraint)(facts) for constraint in rule.constraints):
+        if rule.denies is denying and all(holds(constraint)(facts) for constraint in rule.constraints):
             yield granted
 
 
 def _targets(
-    rules: Iterable[GrantedRule], operation: OperationPattern, asked: Target, facts: Facts, *, denying: bool
+    engine: Engine, operation: OperationPattern, asked: Target, facts: Facts, *, denying: bool
 ) -> list[Target]:
-    counting = _counting(rules, operation, facts, denying=denying)
+    counting = _counting(engine, operation, facts, denying=denying)
     patterns = dict.fromkeys(pattern for granted in counting for pattern in granted.rule.targets)
     return [pattern for pattern in patterns if may_cover(pattern, asked)]
 

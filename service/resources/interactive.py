@@ -11,10 +11,11 @@ from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
+from service import errors
 from service.access.authority import Access, authorize
-from service.access.enforcement import require, target_in
+from service.access.enforcement import compiled, require, require_somewhere, target_in
 from service.access.guard import area
-from service.iam.answering import found, record
+from service.iam.answering import record
 from service.iam.rules import is_id
 from service.platform import Platform, platform_of
 from service.resources import store
@@ -68,7 +69,10 @@ def opened(access: Access, platform: Platform, resource_id: str, *kinds: str) ->
     """
     now, tenant_id = platform.clock.now(), str(access.tenant_id)
     with platform.database.write() as connection:
-        row = found(store.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None)
+        row = store.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
+        if row is None:
+            require_somewhere(compiled(platform, connection, access.caller, tenant_id), access)
+            raise errors.not_found()
         facts = replace(access.facts, region=row.region, resource_tags=row.tags)
         require(platform, connection, access, target_in(access, row), facts)
         details = {"operation": access.action}

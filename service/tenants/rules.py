@@ -55,9 +55,9 @@ def tightest(
     return best[1] if best else first_unknown
 
 
-def request_hash(organization_id: str, name: str) -> str:
+def request_hash(*request: str) -> str:
     """What tells two uses of one idempotency key apart."""
-    return sha256(json.dumps([organization_id, name]).encode()).hexdigest()
+    return sha256(json.dumps(request).encode()).hexdigest()
 
 
 def require_same_request(stored: str, now: str, **made: str) -> None:

@@ -56,11 +56,13 @@ def test_a_rotated_key_may_do_the_same_and_the_old_one_works_until_the_overlap_i
 
 def test_the_secret_of_a_rotated_key_stands_on_a_line_of_its_own(owner: Account) -> None:
     key = Key(owner, "compute:read")
+    granted(owner, key)
     result = owner.run(*ROTATE, key.id)
     *_, heading, secret = result.out.splitlines()
     assert "shown only now" in heading
     assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
     assert f"the old key {key.id} works until {days(1).strftime('%Y-%m-%d')}" in result.err
+    assert "; the new one has its 1 group or policy" in result.err
 
 
 def test_an_overlap_ends_by_itself(owner: Account) -> None:

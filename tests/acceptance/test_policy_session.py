@@ -1,38 +1,12 @@
 """A policy from its first letter to what its keys may do by it: in the screens, and the same from the command line."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from tests.acceptance.iam import KEYS, Desk, allow, text
 from tests.acceptance.people import OWNER, VIEWER
-from tests.terminal import Program
+from tests.terminal import Program, policy_editor
 
 READERS = "\x1b[B" * 6 + "\x1b[F" + "\x1b[D" * 3
 """From the top of the first template to the end of its last operation."""
 DELETES = "compute:instances:delete"
-
-
-@contextmanager
-def new_policy(desk: Desk) -> Iterator[Program]:
-    """The program with the editor open on a new policy, that of the first template."""
-    program = Program(
-        [sys.executable, "-m", "tui"],
-        120,
-        36,
-        env=desk.home.environment({"COLORTERM": "truecolor"}),
-        inherit=False,
-    )
-    try:
-        program.wait_for("Web Shop", 40)
-        program.press("2")
-        program.wait_for("deployments")
-        program.press("n")
-        program.wait_for("within what you hold")
-        yield program
-    finally:
-        if program.alive:
-            program.close()
 
 
 def ask_to_delete(program: Program) -> None:
@@ -58,7 +32,7 @@ def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk:
     for key in ("terraform", "tenant-reader"):
         desk.add(group, "api_key", KEYS[key])
     assert desk.access("api_key", KEYS["terraform"])["storage:buckets:list"] == "allowed"
-    with new_policy(desk) as program:
+    with policy_editor(desk.home, "n") as program:
         ask_to_delete(program)
         let_it_delete(program)
         program.wait_for("✓ within what you hold")
@@ -93,7 +67,7 @@ def test_the_viewer_is_refused_with_a_counterexample_where_the_owner_is_not(own_
     """contract: Author check; checklist P, S."""
     desk = own_desk
     desk.home.sign_in(VIEWER)
-    with new_policy(desk) as program:
+    with policy_editor(desk.home, "n") as program:
         ask_to_delete(program)
         let_it_delete(program)
         program.wait_for("× beyond what you hold")

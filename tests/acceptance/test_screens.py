@@ -5,31 +5,12 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from tests.acceptance.people import AURORA, DATA_LAKE, MEMBER, SANDBOX, current, listed
 from tests.homes import Home
-from tests.terminal import Program
-
-
-@contextmanager
-def screens(home: Home, *words: str, columns: int = 120, rows: int = 36, **env: str) -> Iterator[Program]:
-    """The application, ended by force if a test leaves it open."""
-    program = Program(
-        [sys.executable, "-m", "tui", *words],
-        columns,
-        rows,
-        env=home.environment({"COLORTERM": "truecolor", **env}),
-        inherit=False,
-    )
-    try:
-        yield program
-    finally:
-        if program.alive:
-            program.close()
+from tests.terminal import Program, screens
 
 
 def head(program: Program) -> str:
@@ -47,9 +28,9 @@ def wait_head(program: Program, wanted: str, seconds: float = 15) -> str:
 
 def test_a_fresh_machine_opens_on_its_tenants_signed_in_as_the_owner(home: Home) -> None:
     with screens(home) as program:
-        text = program.wait_for("Data Lake", 40)
+        program.wait_for("Data Lake", 40)
         for name in ("Web Shop", "Staging", "Sandbox", "Newsroom", "Aurora Labs", "Borealis Media"):
-            assert name in text
+            program.wait_for(name)
         line = wait_head(program, "Web Shop")
         for wanted in ("local", "Aurora Labs", "owner@aurora.example"):
             assert wanted in line

@@ -245,6 +245,14 @@ def test_d01_d04_guessing_from_one_address_is_refused_whatever_it_claims_to_come
     assert not_used.use().status == 200
 
 
+def test_d01_addresses_of_version_4_written_as_version_6_are_told_apart(proxied: Running) -> None:
+    through, key = tcp(proxied), Key(proxied, "compute:read")
+    guesses = [status(through, keys.mint(), X_Forwarded_For="::ffff:203.0.113.9") for _ in range(400)]
+    assert 429 in guesses
+    assert status(through, key.secret, X_Forwarded_For="203.0.113.9") == 429
+    assert status(through, key.secret, X_Forwarded_For="::ffff:198.51.100.7") == 200
+
+
 def test_d02_one_prefix_from_many_addresses_is_limited_and_its_own_key_works_on(proxied: Running) -> None:
     key = Key(proxied, "compute:read")
     through = tcp(proxied)

@@ -4,14 +4,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert
 
-from service.access import keys, workloads
-from service.db import tables
+from service.access import audit, keys, workloads
+from service.access.caller import PLATFORM
 from service.db.engine import Database
+from tests.homes import Home
 from tests.leaks import leaks_of_database, leaks_of_files, secrets_in
 from tests.service.account import Key
-from tests.service.running import OWNER, Running
+from tests.service.clusters import Cluster as Kubernetes
+from tests.service.clusters import Workload
+from tests.service.postgres import Cluster
+from tests.service.running import DEVICE_GRANT, OWNER, Running
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,12 +34,75 @@ def test_a_platform_that_wrote_a_secret_down_is_found_out() -> None:
         with (running.folder.parent / "log").open("a") as log:
             log.write(f"{secret}\n")
         assert [leak.partition(":")[0] for leak in running.leaks()] == ["log"]
-        database = Database(running.database_url)
-        organization = {"id": secret, "name": "o", "slug": "o", "created_at": datetime.now(UTC)}
-        with database.write() as connection:
-            connection.execute(insert(tables.organizations).values(organization))
-        database.close()
-        assert [leak.partition(":")[0] for leak in leaks_of_database(running.database_url)] == ["organizations"]
+        write_down(running.database_url, secret)
+        assert [leak.partition(":")[0] for leak in leaks_of_database(running.database_url)] == ["audit_log"]
+
+
+def test_what_a_day_leaves_in_the_files_of_postgresql_holds_no_secret() -> None:
+    with pytest.raises(AssertionError, match=r"^\['0{7}1"), Cluster() as server:
+        search_the_files_of(server)
+
+
+def search_the_files_of(server: Cluster) -> None:
+    """The tables as they are on the disk, the write-ahead log, the server's own log; then secrets are put there."""
+    server.create("day")
+    with Running(server.url("day")) as running:
+        told = a_day_of(running)
+        running.seen |= told
+    assert len(told) == 11
+    server.execute("CHECKPOINT")
+    assert leaks_of_files(server.folder, (), told) == []
+    for secret in told:
+        write_down(server.url("day"), secret)
+    server.execute("CHECKPOINT")
+    for place in (server.wal, server.folder / "data" / "base"):
+        found = {leak.rpartition(" ")[2] for leak in leaks_of_files(place, (), told)}
+        assert found == {f"{secret[: keys.PREFIX_LENGTH]}…" for secret in told}
+
+
+def a_day_of(running: Running) -> set[str]:
+    """Uses every kind of secret on a platform; which those were."""
+    key = Key(running, "compute:read")
+    assert key.use().status == 200
+    rotated = key.manage("POST", "/rotate", {}).json()["key"]
+    assert key.revoke().status == 200
+    assert key.use().status == 401
+    cluster = Kubernetes(running)
+    assert cluster.register().status == 200
+    workload = Workload(cluster, "media", "image-resizer")
+    assert workload.use().status == 200
+    started = running.form("/issuer/device_authorization", client_id="frost-cli")
+    running.form("/issuer/device/approve", user_code=started["user_code"], email=OWNER)
+    polled = {"grant_type": DEVICE_GRANT, "device_code": started["device_code"]}
+    renewed = {"grant_type": "refresh_token"}
+    access = [running.token(OWNER)]
+    for form in (polled, renewed):
+        given = running.form("/issuer/token", client_id="frost-cli", **form)
+        access.append(given["access_token"])
+        renewed["refresh_token"] = given["refresh_token"]
+    told = {key.secret, rotated, workload.token, *access, *running.seen}
+    for secret in told:
+        # By mistake in a path, which goes to the log, and with a change to the audit log.
+        place = f"/api/v1/tenants/{secret}/api-keys/{secret}"
+        assert {running.ask(method, place, as_=OWNER).status for method in ("GET", "DELETE")} == {400}
+    return told
+
+
+def write_down(url: str, secret: str) -> None:
+    database = Database(url)
+    with database.write() as connection:
+        audit.record(connection, PLATFORM, operation="x", target="x", details={"x": secret}, at=datetime.now(UTC))
+    database.close()
+
+
+def test_a_command_that_tells_a_secret_is_found_out() -> None:
+    home = Home()
+    try:
+        secret = keys.mint()
+        with pytest.raises(AssertionError, match="standard error tells 1 secrets"):
+            home.frost("iam", secret)
+    finally:
+        home.remove()
 
 
 @pytest.mark.parametrize("folder", ["screenshots", "tests", "client", "tui", "service"])

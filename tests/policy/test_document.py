@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.policy.catalogue import Catalogue
-from service.policy.document import DocumentRefused, Problem, Reading, canonical, canonical_text, read
+from service.policy.document import DocumentRefused, Reading, canonical, canonical_text, read
 from service.policy.matching import _remembered, glob
+from service.policy.problems import Problem
 from tests.policy import worlds
 
 CATALOGUE = Catalogue(worlds.CATALOGUE)

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from service.world.loader import KEY_FILE
 from tests.homes import Answer, UnixConnection
-from tests.leaks import leaks_of_database, leaks_of_files
+from tests.leaks import formless_in, leaks_of_database, leaks_of_files
 
 START_SECONDS = 30
 STOP_SECONDS = 15
@@ -57,6 +57,8 @@ class Running:
         self.variables = {"FROST_PLATFORM_PROVISIONING_PACE": "600", **variables}
         self.process: subprocess.Popen[bytes] | None = None
         self.tokens: dict[str, str] = {}
+        self.seen: set[str] = set()
+        """Secrets without a form that were asked for or given."""
 
     @property
     def socket(self) -> Path:
@@ -78,16 +80,16 @@ class Running:
             leaks = self.leaks()
             if self.process and self.process.poll() is None:
                 self.stop()
-            leaks += leaks_of_files(self.folder.parent, SECRET_FILES)
+            leaks += leaks_of_files(self.folder.parent, SECRET_FILES, self.seen)
         finally:
             shutil.rmtree(self.folder.parent, ignore_errors=True)
         assert error or not leaks, leaks
 
     def leaks(self) -> list[str]:
         """Where a secret can be read that belongs to nobody but its owner. hostile C15"""
-        leaks = leaks_of_files(self.folder.parent, SECRET_FILES)
+        leaks = leaks_of_files(self.folder.parent, SECRET_FILES, self.seen)
         if self.flags[-2:-1] == ["--database"]:
-            leaks += leaks_of_database(self.database_url)
+            leaks += leaks_of_database(self.database_url, self.seen)
         return leaks
 
     def start(self) -> None:
@@ -187,6 +189,7 @@ class Running:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         answer = self.request("POST", path, headers, urlencode(fields).encode())
         assert answer.status == 200, answer
+        self.seen |= {*formless_in(fields), *formless_in(answer.json())}
         return answer.json()
 
     def key(self, name: str) -> str:

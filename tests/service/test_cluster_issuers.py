@@ -125,6 +125,9 @@ def test_tokens_end_with_the_issuer_and_with_the_cluster(platform: Running) -> N
     assert code(platform.get(cluster.path, as_=OWNER)) == (404, "NOT_FOUND")
 
 
+CLUSTER = "c0000000-0000-4000-8000-000000000000"
+
+
 class Bound:
     """A cluster with an issuer and one binding, and the application in this process that exchanges its tokens."""
 
@@ -133,14 +136,14 @@ class Bound:
         self.platform, now = inside.platform, datetime.now(UTC)
         times = {"created_at": now, "updated_at": now}
         told = {"region": "se-sto-1", "state": "active", "tags": {}, "relations": {}, "attributes": {}}
-        cluster = {"id": "c", "tenant_id": "t", "kind": principal_store.CLUSTER, "name": "c"}
-        identity = {"id": "w", "tenant_id": "t", "cluster_id": "c", "namespace": "n", "service_account": "a"}
+        cluster = {"id": CLUSTER, "tenant_id": "t", "kind": principal_store.CLUSTER, "name": "c"}
+        identity = {"id": "w", "tenant_id": "t", "cluster_id": CLUSTER, "namespace": "n", "service_account": "a"}
         issuer = {"issuer": "https://c.example", "keys": [public(P256)], "changed_by": "u", "changed_at": now}
         with self.platform.database.write() as connection:
             connection.execute(insert(tables.resources).values(cluster | told | times))
             principal_store.add_identity(connection, identity | {"scopes": ["compute:read"], "created_by": "u"} | times)
-            cluster_store.put(connection, "t", "c", issuer)
-        said = {"iss": "https://c.example", "sub": "system:serviceaccount:n:a", "aud": "frost:cluster:c"}
+            cluster_store.put(connection, "t", CLUSTER, issuer)
+        said = {"iss": "https://c.example", "sub": "system:serviceaccount:n:a", "aud": f"frost:cluster:{CLUSTER}"}
         until = {"exp": int(now.timestamp()) + 600}
         self.token = jwt.encode({"alg": "ES256", "kid": "one"}, said | until, P256)
 
@@ -148,7 +151,7 @@ class Bound:
         """The status of an exchange."""
         anonymous = Caller(kind="anonymous", request_id="r")
         try:
-            return cluster_routes.exchanged(self.platform, anonymous, self.token, None).status_code
+            return cluster_routes.exchanged(self.platform, anonymous, self.token, {}).status_code
         except Refusal as refusal:
             return refusal.status_code
 
@@ -166,7 +169,7 @@ def drop_scopes(connection: Connection) -> None:
 
 
 def drop_issuer(connection: Connection) -> None:
-    cluster_store.remove(connection, "t", "c")
+    cluster_store.remove(connection, "t", CLUSTER)
 
 
 def drop_cluster(connection: Connection) -> None:

@@ -20,12 +20,16 @@ from service.db.tables import (
     memberships,
     operations,
     organizations,
+    policy_attachments,
     sessions,
     tenants,
     users,
+    workload_identities,
+    workload_tokens,
 )
 from service.operations import routes
 from service.operations.signals import LOOK_SECONDS, MOST_OF_ONE, MOST_STREAMS, MOST_WAITING, RESYNC, Signals, Stream
+from tests.service.clusters import Cluster, Workload
 from tests.service.live import EventReader, Live
 from tests.service.planned import BEFORE, NOW, Planned, planned_on
 from tests.service.running import (
@@ -132,6 +136,26 @@ def test_revoking_an_api_key_ends_its_streams(platform: Live, platform_database:
         connection.execute(
             update(api_keys).where(api_keys.c.name == "tenant-reader").values(revoked_at=datetime.now(UTC))
         )
+    hangs_up(reader, time.monotonic())
+
+
+@pytest.mark.parametrize("ended", ["issuer", "token", "grant"])
+def test_a_workload_hears_nothing_more_when_what_it_was_given_has_ended(
+    platform: Live, platform_database: Database, ended: str
+) -> None:
+    cluster = Cluster(platform)
+    assert cluster.register().status == 200
+    reader = EventReader(platform, WEB_SHOP, Workload(cluster, "media", "image-resizer").token)
+    assert reader.next() == ("resync", {})
+    if ended == "issuer":
+        assert platform.ask("DELETE", cluster.path, as_=OWNER).status == 204
+    else:
+        with platform_database.write() as connection:
+            if ended == "token":
+                connection.execute(update(workload_tokens).values(expires_at=datetime.now(UTC)))
+            else:
+                connection.execute(update(workload_identities).values(scopes=[]))
+                connection.execute(delete(policy_attachments))
     hangs_up(reader, time.monotonic())
 
 

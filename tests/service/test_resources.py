@@ -151,7 +151,16 @@ def test_an_interactive_session_is_opened_to_the_right_kind_of_this_tenant_and_a
     assert open_("shells", INSTANCE).status == 200
     for name, resource in (("shells", DATABASE), ("cluster-proxies", INSTANCE), ("shells", ELSEWHERE), ("shells", "x")):
         assert code(open_(name, resource)) == (404, "NOT_FOUND")
-    assert code(open_("shells", INSTANCE, VIEWER)) == (403, "INSUFFICIENT_PERMISSIONS")
+    for resource in (INSTANCE, ELSEWHERE, "x"):
+        assert code(open_("shells", resource, VIEWER)) == (403, "INSUFFICIENT_PERMISSIONS")
+    narrowed, iam = Key(platform, "sessions:*"), Iam(platform)
+    assert (
+        iam.attach(iam.policy("no shells", allow("sessions:cluster-proxies:open")), "api_key", narrowed.id).status
+        == 204
+    )
+    for resource in (INSTANCE, ELSEWHERE, "x"):
+        answer = narrowed.use("POST", interactive("shells"), {"resourceId": resource})
+        assert code(answer) == (403, "INSUFFICIENT_PERMISSIONS")
     opened = Database(platform.database_url)
     with opened.read() as connection:
         query = select(audit_log).where(audit_log.c.operation == "interactive.open", audit_log.c.outcome == "done")

@@ -160,10 +160,15 @@ def test_a_token_dies_with_its_binding_and_with_the_last_grant(platform: Running
     assert workload.use().status == 401
 
 
-def test_an_identity_without_any_grant_gets_no_token(storefront: Cluster) -> None:
-    iam = Iam(storefront.platform)
-    iam.binding("inert")
+def test_an_identity_without_any_grant_gets_no_token_and_that_is_audited(
+    storefront: Cluster, database: Database
+) -> None:
+    binding = Iam(storefront.platform).binding("inert")
     assert code(exchange(storefront.platform, storefront.token("tests", "inert"))) == (403, "WORKLOAD_HAS_NO_GRANT")
+    with database.read() as connection:
+        entry = connection.execute(select(audit_log).where(audit_log.c.actor_id == binding)).one()
+    assert (entry.operation, entry.outcome, entry.tenant_id) == ("workload_identity.exchange", "refused", WEB_SHOP)
+    assert entry.details == {"status": 403, "code": "WORKLOAD_HAS_NO_GRANT"}
 
 
 def test_a_token_lives_a_quarter_of_an_hour_and_never_longer_than_the_one_it_came_from(
@@ -198,6 +203,8 @@ def test_a_token_of_another_cluster_with_the_same_names_is_refused(platform: Run
     "claims",
     [
         {"aud": "frost"},
+        {"aud": "frost:cluster:"},
+        {"aud": "frost:cluster:\x00"},
         {"aud": []},
         {"aud": None},
         {"exp": None},

@@ -63,6 +63,14 @@ class Editing:
 
         return await self.until(all_is_said, "an answer")
 
+    async def meanwhile(self, **members: str) -> "Editing":
+        """Somebody else changes the policy that is open."""
+        policy = self.editor.draft.policy
+        assert policy is not None
+        client = await self.ui.app.workspace.client()
+        await client.policies.update(self.editor.tenant_id, policy["id"], **members)
+        return self
+
     async def until(self, holds: Any, what: str) -> "Editing":
         await self.ui.until(holds, what)
         return self

@@ -89,6 +89,25 @@ class Ui:
             await self.press("j")
         raise AssertionError(f"{name} is not in the list:\n{self.text}")
 
+    async def policy(self, name: str) -> "Ui":
+        """Go to the policies, the cursor on one."""
+        await self.press("2")
+        await self.expect(name)
+        return await self.cursor_on(name)
+
+    async def switch(self, tenant: str) -> "Ui":
+        """Work in another tenant, called by its whole name."""
+        await self.press("ctrl+t")
+        await self.expect("Switch tenant")
+        await self.type(tenant)
+        await self.press("enter")
+        return await self.expect_head(tenant.title())
+
+    async def agree(self) -> "Ui":
+        """Answer the question that is open with yes, once it listens."""
+        await self.pilot.pause(0.3)
+        return await self.press("y")
+
     def row(self, name: str) -> str:
         """The line of the list that shows a name."""
         return next(line for line in self.text.splitlines() if name in line)

@@ -49,10 +49,16 @@ async def test_A04_an_account_is_deleted_only_when_its_email_was_typed_and_then_
         await ui.pilot.pause(0.3)
         await typed(ui, "somebody@else.example")
         assert ui.app.screen.query_one("#yes").disabled
+        await ui.press(ENTER)
+        await ui.expect(f"That is not it: type {MEMBER}")
         await ui.press("ctrl+a", "ctrl+k")
         await typed(ui, MEMBER)
+        await ui.expect(f"Type {MEMBER} to go on")
         token = demo.token()
-        await ui.press("tab", "tab", ENTER)
+        await ui.press(ENTER)  # goes on to the answer and is none
+        await ui.until(lambda: ui.app.focused is not None and ui.app.focused.id == "yes", "the answer")
+        assert demo.request("GET", "/api/v1/me", token=token).status == 200
+        await ui.press(ENTER)
         await ui.expect_toast(f"The account {MEMBER} is deleted; support can bring it back until 20")
         await ui.expect_head("not signed in")
         assert demo.request("GET", "/api/v1/me", token=token).status == 401
@@ -102,6 +108,7 @@ async def test_A05_an_account_deleted_elsewhere_ends_the_screen_with_one_questio
         assert questions(ui) == 1
         await ui.press("escape")
         await ui.expect_head("not signed in")
+        await ui.expect("API keys · not refreshed, r tries again")
         await ui.press("3", "7", "6", "j")
         await ui.pilot.pause(0.5)
         assert questions(ui) == 0

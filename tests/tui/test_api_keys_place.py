@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from client import clock
+from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
 from tests.tui.screens import opened
 from tui import key_table
@@ -162,6 +163,70 @@ async def test_K38_marked_keys_are_deleted_together_and_are_gone_for_good(
         assert left.isdisjoint({"quota-bot", "tenant-writer"})
 
 
+async def test_a_key_that_was_never_used_is_not_counted_as_in_use_however_young_it_is(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.json("account", "api-key", "create", "--name", "young", "--scopes", "dns:read")
+    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
+        await ui.press("6")
+        await ui.expect("17 API keys")
+        for name in ("young", "status-page"):
+            await ui.cursor_on(name)
+            await ui.press("space")
+        await ui.press("v")
+        await ui.expect("Revoke 2 API keys?", "young, status-page", "1 of them")
+
+
+async def test_the_longest_idle_keys_stand_last_and_downwards_those_never_used_first(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("6")
+        await ui.expect("16 API keys")
+        assert ui.app.frame.place is not None
+        view = ui.app.frame.place.table.view
+        ui.app.frame.place.do_sort("idle")
+        await ui.expect("Idle ▲")
+        names = [str(view[place]["name"]) for place in range(16)]
+        assert (names[0], names[12]) == ("status-page", "old-deploy")
+        assert set(names[13:]) == {EVIL, "compute-all", "newsroom-writer"}
+        ui.app.frame.place.do_sort("idle")
+        await ui.expect("Idle ▼")
+        assert str(view[3]["name"]) == "old-deploy"
+
+
+async def test_who_may_enter_no_tenant_is_not_told_to_make_a_key(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo.sign_in(OUTSIDER)
+    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect_head(OUTSIDER)
+        await ui.press("6")
+        await ui.expect("You have no API key. A key belongs to a tenant, and none is")
+
+
+async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.sign_in()
+    person, secret = demo.token(), demo.world_key("tenant-reader")
+    assert (await asyncio.to_thread(demo.frost, "config", "set", "api_key", "-", stdin=f"{secret}\n")).code == 0
+    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect_head("API key")
+        await ui.expect_head("Web Shop")
+        path = f"/api/v1/tenants/{WEB_SHOP}/api-keys/a93f32a9-a172-4102-8e4e-dc90253d9e30/revoke"
+        assert demo.request("POST", path, token=person).status == 200
+        for _ in range(2):  # the second time it is still the key: nothing signed in meanwhile
+            await ui.press("r")
+            await ui.expect("The API key is refused", "revoked, expired", "frost config set api_key -", "y Contexts")
+            await ui.expect_head("API key refused · r tries again")
+            await ui.press("escape")
+            await ui.until(lambda: "The API key is refused" not in ui.text, "the words gone")
+        await ui.press("r")
+        await ui.expect("The API key is refused")
+        await ui.pilot.pause(0.3)
+        await ui.press(ENTER)
+        await ui.until(lambda: ui.app.frame.place is not None and ui.app.frame.place.NAME == "contexts", "the contexts")
+
+
 async def test_in_a_read_only_start_the_keys_stay_and_say_why(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
         await ui.press("6")
@@ -183,6 +248,7 @@ async def test_K44_with_an_api_key_the_places_say_that_a_person_is_needed(
         for place, press, title in (("6", "n", "New API key"), ("7", "delete", "End every session")):
             await ui.press(place)
             await ui.expect("This context works with an API key", "person who is signed in.")
+            ui.absent("0 API keys").absent("0 sessions")
             await ui.press(press)
             await ui.expect_toast(f"{title}: this context works with an API key")
         await ui.press("8")
@@ -209,6 +275,21 @@ async def test_a_name_full_of_markup_stands_in_every_dialog_as_it_is(
             await ui.press("escape")
             await ui.until(lambda words=words: words not in ui.text, "the dialog gone")  # type: ignore[misc]
         assert ui.app.is_running
+
+
+async def test_the_palette_writes_API_keys_as_everybody_does_and_each_action_on_one_line(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect_head("connected")
+        await ui.press("ctrl+p")
+        await ui.type("api")
+        await ui.expect("Go to API keys", "In API keys: ")
+        assert "In API keys: Name, description" in ui.row("Change API key")
+        await ui.press("escape", "6")
+        await ui.expect("16 API keys")
+        await ui.press("y")
+        await ui.expect("command: new API key")
 
 
 async def test_the_palette_finds_a_key_by_its_name(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,11 +150,8 @@ async def test_a_version_stored_meanwhile_is_shown_and_saved_over_only_on_purpos
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with editing(demo, monkeypatch) as it:
-        policy = it.editor.draft.policy
-        assert policy is not None
-        client = await it.ui.app.workspace.client()
         theirs = document(rule("network:*:read", name="theirs"))
-        await client.policies.update(it.editor.tenant_id, policy["id"], document_text=theirs)
+        await it.meanwhile(document_text=theirs)
         mine = document(rule("storage:*:read", name="mine"))
         await it.write(mine)
         await it.answered()

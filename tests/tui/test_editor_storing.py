@@ -2,14 +2,14 @@
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
 from client.connection import Connection
 from tests.homes import Home
-from tests.tui.editing import document, editing, policies, rule, stored
+from tests.tui.editing import Editing, document, editing, policies, rule, stored
 from tui.editor import saving
 
 READ = "compute:instances:read"
@@ -45,18 +45,22 @@ def hung(home: Home) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-async def test_saving_on_top_of_theirs_leaves_their_name_and_description_where_mine_were_not_touched(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch) as it:
-        policy = it.editor.draft.policy
-        assert policy is not None
-        client = await it.ui.app.workspace.client()
-        await client.policies.update(it.editor.tenant_id, policy["id"], name="their name", description="their words")
+@asynccontextmanager
+async def reviewing_mine_since_theirs(home: Home, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Editing]:
+    """My document before it is saved, on a policy that was given another name and description meanwhile."""
+    async with editing(home, monkeypatch) as it:
+        await it.meanwhile(name="their name", description="their words")
         await it.write(document(rule(READ, name="mine")))
         await it.answered()
         await it.press("ctrl+s")
         await it.expect("In effect")
+        yield it
+
+
+async def test_saving_on_top_of_theirs_leaves_their_name_and_description_where_mine_were_not_touched(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
         await it.press("enter")
         await it.expect("Version 4 was stored meanwhile")
         await it.press("o")
@@ -71,15 +75,7 @@ async def test_saving_on_top_of_theirs_leaves_their_name_and_description_where_m
 async def test_saving_a_touched_name_on_top_of_theirs_names_what_it_overwrites(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with editing(demo, monkeypatch) as it:
-        policy = it.editor.draft.policy
-        assert policy is not None
-        client = await it.ui.app.workspace.client()
-        await client.policies.update(it.editor.tenant_id, policy["id"], name="their name", description="their words")
-        await it.write(document(rule(READ, name="mine")))
-        await it.answered()
-        await it.press("ctrl+s")
-        await it.expect("In effect")
+    async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
         await it.press("tab", "ctrl+u", *"mine")
         await it.expect("In name", "− deployments", "+ mine")
         await it.press("enter")

@@ -5,14 +5,12 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.homes import Home
-from tests.terminal import Program
+from tests.terminal import policy_editor
 
 SCRIPT = """#!{python}
 import os, pathlib, sys
@@ -22,28 +20,6 @@ pathlib.Path({seen!r}).write_text(repr((oct(path.stat().st_mode & 0o777), oct(pa
                                         sys.argv[1:-1], str(path), os.isatty(0) and os.isatty(1))))
 {work}
 """
-
-
-@contextmanager
-def editor(home: Home, **env: str) -> Iterator[Program]:
-    """The program with the editor open on the first policy."""
-    program = Program(
-        [sys.executable, "-m", "tui"],
-        120,
-        36,
-        env=home.environment({"COLORTERM": "truecolor", **env}),
-        inherit=False,
-    )
-    try:
-        program.wait_for("Web Shop", 40)
-        program.press("2")
-        program.wait_for("deployments")
-        program.press("enter")
-        program.wait_for("within what you hold")
-        yield program
-    finally:
-        if program.alive:
-            program.close()
 
 
 def script(folder: Path, name: str, work: str) -> Path:
@@ -56,7 +32,7 @@ def script(folder: Path, name: str, work: str) -> Path:
 
 def test_the_text_goes_to_the_editor_in_a_private_file_and_comes_back(demo: Home, tmp_path: Path) -> None:
     vim = script(tmp_path, "vim", "path.write_text(text.replace('roll-out', 'from outside'))")
-    with editor(demo, EDITOR=f"{vim} -n") as program:
+    with policy_editor(demo, "enter", EDITOR=f"{vim} -n") as program:
         program.press("down", "down", "down", "down")
         program.write(b"\x1bOS")  # F4
         program.wait_for("allowed by rule 1 from outside")
@@ -84,20 +60,20 @@ def test_an_editor_that_fails_loses_nothing(demo: Home, tmp_path: Path, work: st
     folder = tmp_path / "a-folder-with-a-name-so-long-that-the-whole-path-fills-more-than-a-line-of-a-message"
     folder.mkdir()
     broken = script(folder, "broken", work)
-    with editor(demo, EDITOR=str(broken)) as program:
+    with policy_editor(demo, "enter", EDITOR=str(broken)) as program:
         program.write(b"\x1bOS")
         program.wait_for(said)
         assert ("half done" if "half" in work else "roll-out") in program.wait_for('"rules"')
 
 
 def test_without_an_editor_one_line_says_what_to_set(demo: Home, tmp_path: Path) -> None:
-    with editor(demo, PATH=str(tmp_path), EDITOR="") as program:
+    with policy_editor(demo, "enter", PATH=str(tmp_path), EDITOR="") as program:
         program.write(b"\x1bOS")
         program.wait_for("No editor: set EDITOR to the one you use")
 
 
 def test_a_draft_outlives_a_kill_and_is_offered_the_next_time(demo: Home) -> None:
-    with editor(demo) as program:
+    with policy_editor(demo, "enter") as program:
         program.press("down", "end", *"  ")
         program.wait_for("not saved")
         program.until_quiet(1.6, 4)
@@ -106,7 +82,7 @@ def test_a_draft_outlives_a_kill_and_is_offered_the_next_time(demo: Home) -> Non
     kept = next((demo.path / ".cli" / "drafts").glob("*.json"))
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert '"1",  \n' in json.loads(kept.read_text())["text"]
-    with editor(demo) as program:
+    with policy_editor(demo, "enter") as program:
         program.wait_for("An unsaved draft of")
         program.press("g")
         program.wait_for("not saved")

@@ -279,11 +279,7 @@ async def test_another_person_signed_in_by_another_shell_is_told_and_sees_nothin
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect_head("owner@aurora.example · session")
         await ui.expect("Data Lake", "Newsroom")
-        await ui.press("ctrl+t")
-        await ui.expect("Switch tenant")
-        await ui.type("newsroom")
-        await ui.press(ENTER)
-        await ui.expect_head("Newsroom")
+        await ui.switch("newsroom")
         assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
         await ui.press("r")
         await ui.expect_head("member@aurora.example · session")

@@ -7,7 +7,7 @@ import pytest
 from tests.acceptance.iam import Desk, text
 from tests.acceptance.people import WEB_SHOP
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import opened
 from tests.tui.test_frame import Line
 from tui.launch import Launch
 
@@ -39,8 +39,7 @@ async def test_a_group_is_made_gets_two_keys_and_a_policy_and_each_effect_is_see
         await ui.expect("tenant-reader", "tenant-writer")
         await ui.press("tab", "tab", ENTER)
         await ui.expect("Add 2 members?", "nothing gained, nothing lost", "Web Shop")
-        await ui.pilot.pause(0.3)
-        await ui.press("y")
+        await ui.agree()
         await ui.expect_toast("Added tenant-reader (API key), tenant-writer (API key) to night watch")
         await ui.expect("Members  2")
         await ui.press("a")
@@ -50,8 +49,7 @@ async def test_a_group_is_made_gets_two_keys_and_a_policy_and_each_effect_is_see
         await ui.expect("Attach policy?", "look at compute", "night watch (group)", "2 keys and identities")
         assert ui.app.focused is not None
         assert ui.app.focused.id == "no" if "lost" in ui.text else "yes"
-        await ui.pilot.pause(0.3)
-        await ui.press("y")
+        await ui.agree()
         await ui.expect_toast("Attached look at compute to night watch (group)")
         await ui.expect("Policies  1")
         await ui.press("z")
@@ -86,8 +84,7 @@ async def test_members_are_removed_by_marks_and_what_they_lose_stands_in_the_que
         await ui.expect("Remove 1 member?", "−", "lost", "− compute:instances:create")
         assert ui.app.focused is not None
         assert ui.app.focused.id == "no"
-        await ui.pilot.pause(0.3)
-        await ui.press("y")
+        await ui.agree()
         await ui.expect("2 members")
         await ui.press("z")
         await ui.expect("3 members")
@@ -132,8 +129,7 @@ async def test_deleting_a_group_names_it_its_tenant_and_what_is_lost_and_no_is_t
         assert "on call" in ui.text
         await ui.press("delete")
         await ui.expect("Delete group?")
-        await ui.pilot.pause(0.3)
-        await ui.press("y")
+        await ui.agree()
         await ui.expect_toast("Deleted group on call")
         await ui.expect("2 groups")
     assert ON_CALL not in {one["id"] for one in Desk(demo).items("group", "list")}
@@ -179,20 +175,12 @@ async def test_after_a_switch_nothing_of_the_former_tenant_is_left(
         await ui.expect("deployers")
         await ui.press("o")
         await ui.expect("Members of deployers")
-        await switch(ui, "newsroom")
+        await ui.switch("newsroom")
         assert "deployers" not in ui.text
         await ui.expect("editors", "1 group")
         await ui.press("minus")
         await ui.expect("deployers", "3 groups")
         assert "editors" not in ui.text
-
-
-async def switch(ui: Ui, tenant: str) -> None:
-    await ui.press("ctrl+t")
-    await ui.expect("Switch tenant")
-    await ui.type(tenant)
-    await ui.press(ENTER)
-    await ui.expect_head(tenant.title())
 
 
 async def test_a_failure_keeps_the_rows_and_says_how_to_go_on(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from tui.screens.place import Place
 from tui.screens.travelling import Travelling
 from tui.widgets.covered import Covered, Row, Stack
 from tui.widgets.dialog import Dialog
+from tui.widgets.sending import Sending
 from tui.widgets.too_small import TooSmall
 
 PROGRAM = Path(__file__).parent / "hostile_screen.py"
@@ -107,7 +108,18 @@ def painting() -> set[str]:
 
 
 # Places are painted by heading, list and details alone; hostile names stand in them in test_groups_place.py.
-WITHOUT_FOREIGN_TEXT = (Covered, Row, Stack, TooSmall, Dialog, Travelling, FrameScreen, PolicyEditor, EditorPalette)
+WITHOUT_FOREIGN_TEXT = (
+    Covered,
+    Row,
+    Stack,
+    TooSmall,
+    Dialog,
+    Sending,
+    Travelling,
+    FrameScreen,
+    PolicyEditor,
+    EditorPalette,
+)
 """Arrangements of other widgets, and words of our own."""
 
 

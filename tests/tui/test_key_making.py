@@ -64,6 +64,7 @@ async def test_a_key_made_in_the_screens_works_within_its_scopes_and_its_secret_
         await ui.expect("1 chosen", "Read organizations")
         await ui.press("ctrl+s")
         await ui.expect("New API key night watch", "shown only now")
+        assert "Z, in 364d" in ui.row("Expires  20")
         secret = secret_of(ui)
         assert demo.request("GET", TENANTS, key=secret).status == 200
         refused = demo.request("POST", TENANTS, key=secret, body={"displayName": "No"})
@@ -228,7 +229,7 @@ async def test_K37_a_rotated_key_goes_on_until_it_was_said_and_the_new_one_has_i
         await ui.expect("deploy-pipeline")
         await ui.cursor_on("deploy-pipeline")
         await ui.press("o")
-        await ui.expect("Rotate deploy-pipeline", "The new one", "The old one", "● 24 h", "in 1d", "in 365d")
+        await ui.expect("Rotate deploy-pipeline", "New key ends", "Old key ends", "● 24 h", "in 1d", "in 365d")
         await ui.pilot.pause(0.3)
         await ui.press("left", "ctrl+s")
         await ui.expect("New API key deploy-pipeline", "Old key", "works until", "Taken over")
@@ -286,7 +287,75 @@ async def test_a_key_is_changed_and_its_secret_and_expiry_stay(demo: Home, monke
         (after,) = await asyncio.to_thread(keys, demo, "mixed-forms")
         assert set(after["scopes"]) == {"compute:read", "dns:read"}
         assert after["expiresAt"] == before["expiresAt"]
+        await ui.expect_toast("Changed mixed-forms")
+        await ui.press("z")
+        await ui.expect_toast("Taken back: mixed-forms is as it was")
+        (again,) = await asyncio.to_thread(keys, demo, "mixed-forms")
+        assert again == before
         await ui.press("e")
         await ui.expect("Change API key mixed-forms")
         await ui.press(ENTER)
         await ui.until(lambda: "Change API key" not in ui.text, "a form with nothing changed gone")
+
+
+async def test_Esc_leaves_what_was_found_among_the_scopes_before_it_leaves_the_form(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await form(ui, "night watch")
+        find = ui.app.screen.query_one("#field-find")
+        ui.app.screen.set_focus(find)
+        await ui.type("zzz")
+        await ui.expect("Nothing matches zzz; Esc clears the filter.")
+        await ui.press("escape")
+        await ui.expect("New API key in Web Shop", "night watch", "compute:read")
+        ui.absent("zzz")
+        await ui.press("space")  # the first scope is under the cursor, not the name of its service
+        await ui.expect("●   compute:read", "1 chosen")
+        await ui.press("escape")
+        await ui.until(lambda: "New API key in" not in ui.text, "the form gone")
+
+
+async def test_a_refused_scope_is_spoken_of_while_one_stands_on_it(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo.sign_in(VIEWER)
+    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect_head("connected")
+        await ui.press("6")
+        await ui.expect("viewer-dashboard")
+        await ui.press("n")
+        await ui.expect("× lacks it")
+        ui.app.screen.set_focus(ui.app.screen.query_one("#field-scopes"))
+        await ui.press("down", "space")
+        await ui.expect("compute:write: your role does not give it")
+        await ui.press("up")
+        await ui.until(lambda: "your role does not give it" not in ui.text, "the refusal gone")
+
+
+@pytest.mark.parametrize("press", ["n", "e", "o"])
+async def test_a_platform_that_does_not_answer_is_waited_for_in_words_and_holds_nobody(
+    demo: Home, monkeypatch: pytest.MonkeyPatch, press: str
+) -> None:
+    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect_head("Web Shop")
+        await ui.press("6")
+        await ui.expect("tenant-reader")
+        await ui.cursor_on("tenant-reader")
+        await ui.press(press)
+        await ui.expect("Esc cancels")
+        await ui.pilot.pause(0.3)
+        if press != "o":
+            await choose(ui, "dns:read")
+            ui.app.screen.set_focus(ui.app.screen.query_one("#field-name"))
+            await ui.type("stuck")
+
+        async def nothing(question: Any) -> None:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(ui.app.workspace, "ask", nothing)
+        await ui.press("ctrl+s")
+        await ui.expect("Waiting for the platform to answer")
+        await ui.press("escape")
+        await ui.expect("Esc once more leaves")
+        await ui.press("escape")
+        await ui.until(lambda: "Esc cancels" not in ui.text, "the dialog gone")
+        await ui.expect_toast("Left before the platform answered")

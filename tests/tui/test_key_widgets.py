@@ -128,6 +128,10 @@ def error(code: str, message: str = "as the platform says", **details: Any) -> F
             error("API_KEY_EXPIRY_IN_PAST", now="2026-11-21T10:05:00Z"),
             Problem("until", "that is over: by the platform's clock it is 2026-11-21T10:05:00Z"),
         ),
+        (
+            error("API_KEY_EXPIRY_IN_PAST", now="2026-11-21T10:05:00.470Z"),
+            Problem("until", "that is over: by the platform's clock it is 2026-11-21T10:05:00Z"),
+        ),
         (error("SOMETHING_NEW"), Problem("", "as the platform says")),
     ],
 )
@@ -152,3 +156,6 @@ async def test_an_instant_that_is_typed_has_room_beside_the_choices_at_80_column
         field = app.query_one(LineInput)
         assert field.display
         assert field.size.width >= len("2027-01-31") + 1
+        assert "● until 2027-01-31" in app.text
+        assert "a day (to its end here), or 2027-01-31T12:00:00Z and the like" in app.text
+        assert app.query_one(Until).problem == "no instant yet: a day (YYYY-MM-DD) or an RFC 3339 timestamp"

@@ -61,9 +61,7 @@ async def test_a_policy_is_attached_to_several_at_once_and_detached_by_marks(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
-        await ui.press("2")
-        await ui.expect("look at compute")
-        await ui.cursor_on("look at compute")
+        await ui.policy("look at compute")
         await ui.press("t")
         await ui.expect("Attachments of look at compute", "attached to nothing")
         await ui.press("n")
@@ -73,14 +71,12 @@ async def test_a_policy_is_attached_to_several_at_once_and_detached_by_marks(
         await ui.expect("2 marked")
         await ui.press(ENTER)
         await ui.expect("Attach policy?", "2 keys and identities")
-        await ui.pilot.pause(0.3)
-        await ui.press("y")
+        await ui.agree()
         await ui.expect("2 attachments", "tenant-reader", "tenant-writer")
         assert len(Desk(demo).attached(LOOK)) == 2
         await ui.press("g", "space", "space", "delete")
         await ui.expect("Detach policy?", "tenant-reader (API key), tenant-writer (API key)")
-        await ui.pilot.pause(0.3)
-        await ui.press("y")
+        await ui.agree()
         await ui.expect("attached to nothing")
         await ui.press("z")
         await ui.expect("2 attachments")
@@ -93,9 +89,7 @@ async def test_O42_a_version_differs_in_text_and_in_effect_and_is_rolled_back_to
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
-        await ui.press("2")
-        await ui.expect("deployments")
-        await ui.cursor_on("deployments")
+        await ui.policy("deployments")
         await ui.press("v")
         await ui.expect("Versions of deployments", "3 versions", "► 3", "Jonas Berg")
         await ui.press("b")
@@ -108,8 +102,7 @@ async def test_O42_a_version_differs_in_text_and_in_effect_and_is_rolled_back_to
         await ui.expect("Roll back to version 1?", "as version 4", "3 keys and identities", "lost")
         assert ui.app.focused is not None
         assert ui.app.focused.id == "no"
-        await ui.pilot.pause(0.3)
-        await ui.press("y")
+        await ui.agree()
         await ui.expect("4 versions", "► 4", "rollback to 1")
     assert len(Desk(demo).done("policy", "get", DEPLOYMENTS)["document"]["rules"]) == 1
 
@@ -118,9 +111,7 @@ async def test_a_policy_changed_meanwhile_is_said_with_who_did_it_and_what_was_t
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
-        await ui.press("2")
-        await ui.expect("look at compute")
-        await ui.cursor_on("look at compute")
+        await ui.policy("look at compute")
         await ui.press("N")
         await ui.expect("Rename or describe policy")
         done = await asyncio.to_thread(Desk(demo).iam, "policy", "update", LOOK, "--description", "For nobody")
@@ -146,9 +137,7 @@ async def test_a_version_that_changed_conditions_only_differs(
     desk.done("policy", "update", made, "--document", text(office("2021-01-01T00:00:00Z")))
     name = desk.done("policy", "get", made)["name"]
     async with opened(demo, monkeypatch, size=size) as ui:
-        await ui.press("2")
-        await ui.expect("deployments")
-        await ui.cursor_on(name)
+        await ui.policy(name)
         await ui.press("v")
         await ui.expect("2 versions")
         await ui.press(ENTER)
@@ -170,9 +159,7 @@ async def test_taking_back_what_only_changed_conditions_has_an_effect(
     desk.attach(made, "api_key", KEYS["terraform"])
     name = desk.done("policy", "get", made)["name"]
     async with opened(demo, monkeypatch, size=size) as ui:
-        await ui.press("2")
-        await ui.expect("deployments")
-        await ui.cursor_on(name)
+        await ui.policy(name)
         await ui.press("v")
         await ui.expect("2 versions")
         await ui.press("G", "b")
@@ -186,9 +173,7 @@ async def test_taking_back_what_only_changed_conditions_has_an_effect(
 
 async def test_deleting_a_policy_names_what_goes_and_what_is_lost(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(demo, monkeypatch) as ui:
-        await ui.press("2")
-        await ui.expect("checkout service")
-        await ui.cursor_on("checkout service")
+        await ui.policy("checkout service")
         await ui.press("delete")
         await ui.expect("Delete policy?", "1 attachment, 1 version; for good", "Web Shop", "shop/checkout")
         assert "active" in ui.row("shop/checkout")  # as among the members of a group
@@ -197,8 +182,7 @@ async def test_deleting_a_policy_names_what_goes_and_what_is_lost(demo: Home, mo
         await ui.until(lambda: "Delete policy?" not in ui.text, "the question gone")
         await ui.press("delete")
         await ui.expect("Delete policy?")
-        await ui.pilot.pause(0.3)
-        await ui.press("y")
+        await ui.agree()
         await ui.expect_toast("Deleted policy checkout service")
         await ui.expect("6 policies")
 
@@ -210,9 +194,7 @@ async def test_what_becomes_inert_is_said_before(demo: Home, monkeypatch: pytest
     detached = desk.iam("policy", "detach", "627bf322-5fac-4cb6-a34a-cb115ee347dd", *checkout)
     assert detached.code == 0, detached
     async with opened(demo, monkeypatch) as ui:
-        await ui.press("2")
-        await ui.expect("deployments")
-        await ui.cursor_on("deployments")
+        await ui.policy("deployments")
         await ui.press("delete")
         await ui.expect("1 left inert", "active   inert")
 
@@ -223,27 +205,22 @@ async def test_O31_a_viewer_is_refused_with_a_counterexample(demo: Home, monkeyp
     policy = desk.policy(EVERYTHING, name="a lot")
     demo.sign_in(VIEWER)
     async with opened(demo, monkeypatch) as ui:
-        await ui.press("2")
-        await ui.expect("a lot")
-        await ui.cursor_on("a lot")
+        await ui.policy("a lot")
         await ui.press("a")
         await ui.expect("Attach a lot to", "deployers")
         await ui.type("deployers")
         await ui.press(ENTER)
         await ui.expect("Attach policy?", "it will be refused: a policy")
-        await ui.pilot.pause(0.3)
-        await ui.press("y")
+        await ui.agree()
         await ui.expect_toast("for example compute:")
-        assert policy
+    assert desk.attached(policy) == set()
 
 
 async def test_enter_opens_the_editor_and_leaving_it_comes_back_to_the_policy(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(shared, monkeypatch) as ui:
-        await ui.press("2")
-        await ui.expect("look at compute")
-        await ui.cursor_on("look at compute")
+        await ui.policy("look at compute")
         await ui.press(ENTER)
         await ui.expect('"schemaVersion": "1"', "compute:instances:read")
         await ui.press("escape", "q")
@@ -295,9 +272,7 @@ async def test_a_policy_written_elsewhere_appears_and_the_cursor_stays(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
-        await ui.press("2")
-        await ui.expect("deployments")
-        await ui.cursor_on("from the office")
+        await ui.policy("from the office")
         made = await asyncio.to_thread(
             Desk(demo).iam, "policy", "create", "--name", "from elsewhere", "--document", text(EVERYTHING)
         )

@@ -205,11 +205,7 @@ async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: 
         for key, title in (("e", "Edit endpoint and region"), ("i", "Sign in"), ("o", "Sign out")):
             await ui.press(key)
             await ui.expect_toast(f"{title}: frost was started with --read-only")
-        await ui.press("ctrl+t")
-        await ui.expect("Switch tenant")
-        await ui.type("newsroom")
-        await ui.press(ENTER)
-        await ui.expect_head("Newsroom")
+        await ui.switch("newsroom")
         await ui.expect_toast("Switched in this program only")
         assert shared.config.read_bytes() == before
 

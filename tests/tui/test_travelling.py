@@ -4,7 +4,6 @@ import pytest
 
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tests.tui.test_groups_place import switch
 
 ENTER = "enter"
 
@@ -77,7 +76,7 @@ async def test_the_history_does_not_show_the_inside_of_another_tenants_record(
         await members(ui)
         await ui.press("2")
         await ui.expect("7 policies")
-        await switch(ui, "newsroom")
+        await ui.switch("newsroom")
         await ui.press("left_square_bracket")
         await ui.expect("1 group", "editors")
         assert "deployers" not in ui.text

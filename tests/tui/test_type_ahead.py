@@ -1,9 +1,7 @@
 """Keys that come in one burst do what they would do one by one."""
 
-import sys
-
 from tests.homes import Home
-from tests.terminal import Program
+from tests.terminal import screens
 
 BURSTS = [
     (b"/newsroom", "Tenants  / newsroom"),
@@ -16,12 +14,9 @@ BURSTS = [
 
 
 def test_letters_do_not_overtake_the_key_before_them(demo: Home) -> None:
-    program = Program([sys.executable, "-m", "tui"], 120, 36, env=demo.environment(), inherit=False)
-    try:
+    with screens(demo) as program:
         program.wait_for("Data Lake", 40)
         for burst, shown in BURSTS:
             program.write(burst)
             program.wait_for(shown)
             program.press("escape", "escape")
-    finally:
-        program.close()

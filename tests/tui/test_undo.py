@@ -12,23 +12,15 @@ from tui.messages import Lasting
 ENTER = "enter"
 
 
-async def agreed(ui: Ui) -> None:
-    """Answer the question that is open with yes, once it listens."""
-    await ui.pilot.pause(0.3)
-    await ui.press("y")
-
-
 async def attached(ui: Ui) -> None:
     """Attach a policy to a group, which can be taken back."""
-    await ui.press("2")
-    await ui.expect("deployments")
-    await ui.cursor_on("deployments")
+    await ui.policy("deployments")
     await ui.press("a")
     await ui.expect("Attach deployments to", "contractors")
     await ui.type("contractors")
     await ui.press(ENTER)
     await ui.expect("Attach policy?")
-    await agreed(ui)
+    await ui.agree()
     await ui.expect_toast("Attached deployments to contractors (group) · z takes it back")
 
 
@@ -41,7 +33,7 @@ async def test_a_change_that_stays_ends_the_offer_to_take_back_the_one_before(
         await ui.expect("Versions of deployments", "► 3")
         await ui.press("G", "b")
         await ui.expect("Roll back to version 1?")
-        await agreed(ui)
+        await ui.agree()
         await ui.expect("► 4")
         await ui.press("z")
         await ui.expect_toast("Undo: nothing to take back: rolling back a version stays")
@@ -109,11 +101,7 @@ async def test_what_is_made_in_a_form_stays(demo: Home, monkeypatch: pytest.Monk
 async def test_the_offer_ends_with_the_tenant_it_was_made_in(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(demo, monkeypatch) as ui:
         await attached(ui)
-        await ui.press("ctrl+t")
-        await ui.expect("Switch tenant")
-        await ui.type("newsroom")
-        await ui.press(ENTER)
-        await ui.expect_head("Newsroom")
+        await ui.switch("newsroom")
         await ui.press("z")
         await ui.expect_toast("Undo: there is nothing to take back")
 

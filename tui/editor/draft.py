@@ -33,12 +33,7 @@ class Draft:
         """Take a stored version as what the draft is compared with and saved upon."""
         self.policy = policy
         self.name, self.description = str(policy.get("name", "")), str(policy.get("description", ""))
-        self.base = self.stored_text
-
-    @property
-    def stored_text(self) -> str:
-        """The stored document as text; empty for a new policy."""
-        return layout.text_of(self.policy.get("document") or {}) if self.policy is not None else ""
+        self.base = layout.text_of(policy.get("document") or {})
 
     @property
     def id(self) -> str:

@@ -25,6 +25,8 @@ WIDTH = 100
 """Cells of the dialog where there is room for them."""
 FRAME = 7
 """Cells of it that show no difference: edges, space beside them, the scroll bar."""
+LEAST = 16
+"""Cells a line has however narrow the terminal is: with fewer its rest would never become shorter."""
 FEW = 8
 """Operations that are named on each side before the text comes; the rest is a number."""
 
@@ -206,7 +208,7 @@ def _signed(principal: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def folded(content: Content, cells: int) -> Iterator[Content]:
     """A line in as many as it takes; what goes on stands below its begin."""
-    indent = 4
+    indent, cells = 4, max(LEAST, cells)
     rest = content
     while rest.cell_length > cells:
         # Characters of two cells make a part shorter, never longer.

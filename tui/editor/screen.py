@@ -38,10 +38,11 @@ from tui.editor.templates import TEMPLATES
 from tui.editor.text_pane import PolicyText
 from tui.editor.verdict import Verdict
 from tui.facts import facts
+from tui.notices import Severity
 from tui.widgets.footer import Footer, Key
 from tui.widgets.header import Header
 from tui.widgets.too_small import TooSmall
-from tui.workspace import Severity, Workspace
+from tui.workspace import Workspace
 
 Saved = Mapping[str, Any]
 """The stored policy, as on the wire."""

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-REGION_TARGET = "frn:compute:*:*:instances/*"
-
 
 class Template(NamedTuple):
     """A document to begin with."""

@@ -249,10 +249,6 @@ class PolicyText(TextArea):
 
     # Text as a whole
 
-    def offset_of(self, location: Location) -> int:
-        """The offset of a line and column in the text."""
-        return outline.Lines(self.text).offset(*location)
-
     def put(self, text: str) -> None:
         """Take another text, as one change that can be undone; the cursor stays about where it was."""
         if text == self.text:

@@ -56,6 +56,10 @@ class Account(Place):
     def records(self) -> Sequence[Record]:
         return self.workspace.organizations
 
+    @property
+    def known(self) -> bool:
+        return self.workspace.me is not None
+
     def state_words(self) -> str:
         failed = self.workspace.tenants_state == "failed"  # both are read together
         return "not refreshed, r tries again" if failed else "" if self.workspace.me else "refreshing"

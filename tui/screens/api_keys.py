@@ -47,8 +47,15 @@ class ApiKeys(Collected):
         self._common.take(self.records())
         super().show()
 
+    def empty(self) -> str:
+        homeless = not self.workspace.tenant_id and self.workspace.me is not None
+        if homeless and self.rows.known and not self.hindrance():
+            return "You have no API key. A key belongs to a tenant, and none is in use."
+        return super().empty()
+
     def state_words(self) -> str:
-        scale = f"bars span {self._common.axis.words}" if self.records() else ""
+        failed = self.rows.state == "failed"  # there is no room for both
+        scale = f"bars span {self._common.axis.words}" if self.records() and not failed else ""
         return " · ".join(words for words in (scale, super().state_words()) if words)
 
     def tenant_of(self, record: Record) -> str:

@@ -95,6 +95,11 @@ async def fill_in(
                 known = newer
 
 
+def texts(record: Record) -> dict[str, str]:
+    """What such a form begins with for what is there already."""
+    return {name: str(record.get(name) or "") for name in ("name", "description")}
+
+
 MEMBERS = ("name", "description", "document")
 
 

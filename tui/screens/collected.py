@@ -58,6 +58,10 @@ class Collected(Place):
     def records(self) -> Sequence[Record]:
         return () if self.hindrance() else self.rows.records
 
+    @property
+    def known(self) -> bool:
+        return not self.hindrance() and self.rows.known
+
     def state_words(self) -> str:
         return "" if self.hindrance() else self.rows.words
 

@@ -110,9 +110,9 @@ class Contexts(Place):
         return contexts.homely(contexts.default_endpoint(connection), connection.environ)
 
     async def do_create(self) -> None:
-        values: Mapping[str, str] | None = {"name": "", "endpoint": "", "region": ""}
+        values: Mapping[str, str] = {"name": "", "endpoint": "", "region": ""}
         problem = ""
-        while values is not None:
+        while True:
             fields = [
                 Field("name", "Name", values["name"], "work", check=_needed),
                 Field(
@@ -126,9 +126,10 @@ class Contexts(Place):
             ]
             note = "Nobody is signed in yet · Enter saves · Tab next field · Esc cancels"
             form = Form("Create a context", fields, save="Create", note=note, problem=problem)
-            values = await self.app.push_screen_wait(form)
-            if values is None:
+            answer = await self.app.push_screen_wait(form)
+            if answer is None:
                 return
+            values = answer
             name, endpoint, region = (values[field].strip() for field in ("name", "endpoint", "region"))
             try:
                 await asyncio.to_thread(contexts.add, self.workspace.connection, name, endpoint, region)

@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tui import actions, clipboard
+from tui.action import inside
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ async def copy(frame: "FrameScreen") -> None:
     texts: dict[str, str] = dict(frame.place.copies()) if frame.place is not None else {}
     for action in actions.of_scope(situation.place) if situation.record is not None else ():
         if command := action.command(situation):
-            texts[f"command: {action.title.lower()}"] = command
+            texts[f"command: {inside(action.title)}"] = command
     if not texts:
         frame.toast("There is nothing to copy", "warning")
         return

@@ -17,6 +17,7 @@ from client.text import safe
 from tui import actions, keymaps, places, tenant_table
 from tui.facts import facts
 from tui.messages import Lasting, Perform, SignInWanted, Undoable
+from tui.notices import Severity
 from tui.screens.place import Place
 from tui.screens.travelling import Travelling
 from tui.widgets.covered import Row
@@ -24,7 +25,7 @@ from tui.widgets.footer import Footer, Key
 from tui.widgets.header import Header
 from tui.widgets.navigation import Navigation
 from tui.widgets.too_small import TooSmall
-from tui.workspace import Severity, Workspace
+from tui.workspace import Workspace
 
 if TYPE_CHECKING:
     from textual.notifications import Notification

@@ -102,7 +102,7 @@ class Groups(Collected):
             self.workspace.collections.put("groups", tenant_id, group)
             return group
 
-        await changing.fill_in(self, "Edit group", _texts(group), save, again=again)
+        await changing.fill_in(self, "Edit group", changing.texts(group), save, again=again)
 
     async def do_add(self) -> None:
         if self.record is not None:
@@ -161,7 +161,3 @@ def _goes(group: Record) -> str:
 
 def _headed(title: str, count: object) -> str:
     return f"{title}  {count:,}" if isinstance(count, int) else title
-
-
-def _texts(group: Record) -> dict[str, str]:
-    return {name: str(group.get(name) or "") for name in ("name", "description")}

@@ -71,7 +71,7 @@ def _facts(key: Record) -> list[tuple[str, str]]:
 def _several(keys: Sequence[Record]) -> list[tuple[str, str]]:
     more = f" and {len(keys) - NAMED:,} more" if len(keys) > NAMED else ""
     tenants = list(dict.fromkeys(str(key.get("tenantName", "")) for key in keys))
-    used = [key for key in keys if key_table.active(key) and not key_table.unused(key)]
+    used = [key for key in keys if key.get("lastUsedAt") and key_table.active(key) and not key_table.unused(key)]
     return [
         ("Keys", ", ".join(str(key["name"]) for key in keys[:NAMED]) + more),
         ("Tenants" if len(tenants) > 1 else "Tenant", ", ".join(tenants)),

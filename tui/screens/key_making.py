@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from client import expiry
+from client import clock, expiry
 from client.errors import FrostError
 from client.records import Record, parse_time, time_text
-from tui import clipboard
+from tui import clipboard, key_table
 from tui.effects import counted
-from tui.messages import Lasting
+from tui.messages import Lasting, Undoable
 from tui.widgets.key_form import RATE, KeyDraft, KeyForm
 from tui.widgets.new_secret import NewSecret
 from tui.widgets.rotation import Rotation, Times
@@ -77,8 +77,31 @@ async def edit(place: "ApiKeys", key: Record) -> None:
     changed: Record | None = await place.fill(form, tenant_id)
     if changed is not None:
         place.workspace.collections.put(place.ROWS, "", changed)
-        place.post_message(Lasting("changing an API key"))
         place.read(quiet=True)
+        if changed is not key:
+            _offer_back(place, key, changed)
+
+
+def _offer_back(place: "ApiKeys", before: Record, after: Record) -> None:
+    """What was changed can be taken back (reversible actions do not ask)."""
+    members = ("name", "description", "scopes", "rateLimit")
+    old = {member: before.get(member) for member in members if before.get(member) != after.get(member)}
+
+    async def undo() -> None:
+        again = await place.workspace.ask(
+            lambda client: client.keys.update(
+                place.tenant_of(before),
+                str(before["id"]),
+                name=old.get("name"),
+                description=(old["description"] or "") if "description" in old else None,
+                scopes=old.get("scopes"),
+                rate_limit=old.get("rateLimit"),
+            )
+        )
+        place.workspace.collections.put(place.ROWS, "", again.record.wire())
+        place.read(quiet=True)
+
+    place.post_message(Undoable(f"Changed {after['name']}", undo, f"{before['name']} is as it was"))
 
 
 async def rotate(place: "ApiKeys", key: Record) -> None:
@@ -156,7 +179,7 @@ async def _shown(place: "ApiKeys", made: "NewKey", title: str, more: Sequence[tu
         ("Id", str(key["id"])),
         ("Tenant", str(key.get("tenantName", ""))),
         ("Scopes", ", ".join(key.get("scopes", ()))),
-        ("Expires", time_text(key.get("expiresAt"))),
+        ("Expires", key_table.exact(key.get("expiresAt"), clock.now())),
         *more,
     ]
 

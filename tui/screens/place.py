@@ -89,6 +89,11 @@ class Place(Row):
         """What the list holds now."""
         raise NotImplementedError
 
+    @property
+    def known(self) -> bool:
+        """Whether the list is all there is, so that an empty one means that there is nothing."""
+        return True
+
     def state_words(self) -> str:
         """What is to be said about the freshness of the list; empty when it is fresh."""
         return ""
@@ -111,7 +116,10 @@ class Place(Row):
         self.table.select(record_id)
 
     def count_words(self, view: RecordView) -> str:
-        """How many records there are, and how many of them the filter shows."""
+        """How many records there are, and how many of them the filter shows; empty where that there are none is not
+        known."""
+        if not view.total and not self.known:
+            return ""
         return f"{len(view):,} of {view.total:,}" if view.filter else f"{view.total:,} {self._noun(view.total)}"
 
     @property

@@ -138,7 +138,7 @@ class Policies(Collected):
             self.workspace.collections.put("policies", tenant_id, policy)
             return policy
 
-        await changing.fill_in(self, "Rename or describe policy", _texts(policy), save, again=again)
+        await changing.fill_in(self, "Rename or describe policy", changing.texts(policy), save, again=again)
 
     async def do_delete(self) -> None:
         policy, tenant_id = self.record, self.tenant_id
@@ -176,7 +176,3 @@ def _person(record: Record) -> str:
 def _author(record: Record) -> str:
     """The word first: it is what must stay when the column is cut."""
     return f"orphaned: {_person(record)}" if record.get("orphaned") else _person(record)
-
-
-def _texts(policy: Record) -> dict[str, str]:
-    return {name: str(policy.get(name) or "") for name in ("name", "description")}

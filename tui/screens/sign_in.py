@@ -8,6 +8,7 @@ from textual.app import App
 
 from client.errors import FrostError
 from tui import contexts
+from tui.messages import Travel
 from tui.widgets.confirm import Confirm
 from tui.widgets.device_code import DeviceCode
 from tui.workspace import Workspace
@@ -57,7 +58,11 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
             shown[0].dismiss(True)
     if name == workspace.context:
         workspace.arrive(await asyncio.to_thread(contexts.again, workspace.connection))
-    app.notify(f"Signed in to {name}", markup=False)
+    if connection.context.credentials.kinds[:1] == ("api_key",):
+        words = f"Signed in to {name}, but it has an API key, which goes before the session"
+        app.notify(words, severity="warning", markup=False)
+    else:
+        app.notify(f"Signed in to {name}", markup=False)
     return True
 
 
@@ -71,7 +76,12 @@ async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
 
 
 async def session_is_over(app: App[Any], workspace: Workspace) -> bool:
-    """The one dialog of a lost session: sign in again, and the view comes back as it was."""
+    """The one dialog of a lost session: sign in again, and the view comes back as it was.
+
+    A context with an API key is not helped by signing in: the key goes before the session.
+    """
+    if workspace.key_first:
+        return await _key_is_refused(app, workspace)
     if workspace.read_only:
         app.notify(f"You are not signed in, and {workspace.read_only}: signing in is refused", markup=False)
         return False
@@ -83,3 +93,19 @@ async def session_is_over(app: App[Any], workspace: Workspace) -> bool:
     except FrostError as error:
         app.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
         return False
+
+
+async def _key_is_refused(app: App[Any], workspace: Workspace) -> bool:
+    facts = [
+        ("Context", workspace.context),
+        ("Endpoint", workspace.endpoint),
+        ("Why", "its key is revoked, expired or deleted, or the account that made it is"),
+        ("Go on", "in another context, or with a new key:"),
+        (" ", "frost config set api_key -"),
+    ]
+    if await app.push_screen_wait(Confirm("The API key is refused", facts, yes="Contexts", destructive=False)):
+        from tui.app import FrostApp
+
+        assert isinstance(app, FrostApp)
+        app.frame.post_message(Travel("contexts"))
+    return False

@@ -37,6 +37,7 @@ class Confirm(Dialog[bool]):
     Confirm {
         .confirm--facts { grid-size: 2; grid-columns: auto 1fr; grid-gutter: 0 2; grid-rows: auto; height: auto; }
         .confirm--label { width: auto; color: $text-muted; }
+        .confirm--asked.-wrong { color: $text-error; }
     }
     """
 
@@ -65,8 +66,10 @@ class Confirm(Dialog[bool]):
         if any(mixed_scripts(value) for _, value in self.facts):
             yield hint("A name mixes letters of different scripts: compare the id.")
         if self.typed is not None:
-            yield hint(f"Type {safe(self.typed)} to go on")
-            typing = Input(placeholder=safe(self.typed))
+            asked = hint(self._asked)
+            asked.add_class("confirm--asked")
+            yield asked
+            typing = Input()
             typing.cursor_blink = False
             yield typing
         yes = Button(self.yes, id="yes", variant="error" if self.has_class("-destructive") else "primary")
@@ -94,9 +97,27 @@ class Confirm(Dialog[bool]):
             return self.query_one(Input)
         return self.query_one("#no" if self.has_class("-destructive") else "#yes", Button)
 
+    @property
+    def _asked(self) -> str:
+        return f"Type {safe(self.typed or '')} to go on"
+
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         self.query_one("#yes", Button).disabled = event.value != self.typed
+        self._say(self._asked)
+
+    @on(Input.Submitted)
+    def _entered(self, event: Input.Submitted) -> None:
+        """Enter alone answers nothing: it goes on to the answer, or says that this is not what is asked for."""
+        if event.value == self.typed:
+            self.set_focus(self.query_one("#yes", Button))
+        else:
+            self._say(f"That is not it: type {safe(self.typed or '')}", wrong=True)
+
+    def _say(self, words: str, *, wrong: bool = False) -> None:
+        line = self.query_one(".confirm--asked", Static)
+        line.set_class(wrong, "-wrong")
+        line.update(Content(words))
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:

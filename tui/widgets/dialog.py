@@ -42,7 +42,6 @@ class Dialog(ModalScreen[Result]):
         }
         &.-destructive > .dialog { border: round $error; }
         .dialog--hint { color: $text-muted; margin-top: 1; }
-        .dialog--error { color: $text-error; }
         .dialog--buttons { height: auto; margin-top: 1; align-horizontal: right; }
         .dialog--buttons Button { margin-left: 2; min-width: 10; }
     }

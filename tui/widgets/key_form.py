@@ -16,10 +16,11 @@ from client.errors import FrostError
 from client.records import Record
 from client.text import safe
 from tui.key_refusals import Problem, problem
-from tui.widgets.dialog import Dialog, hint
+from tui.widgets.dialog import hint
 from tui.widgets.line_input import LineInput
 from tui.widgets.record_table import RecordTable
 from tui.widgets.scope_list import ScopeList, about
+from tui.widgets.sending import Sending, Waiting
 from tui.widgets.until import Until
 
 EXPIRIES = (("30 days", timedelta(days=30)), ("90 days", timedelta(days=90)), ("1 year", timedelta(days=365)))
@@ -41,10 +42,20 @@ class KeyDraft(NamedTuple):
 
 
 Send = Callable[[KeyDraft], Awaitable[Any]]
+MAKING = Waiting(
+    "Waiting for the platform to answer …",
+    "Its answer brings the secret of the key. Esc once more leaves without it.",
+    "Left before the platform answered: a key may have been made whose secret nobody saw. Delete it then",
+)
+CHANGING = Waiting(
+    "Waiting for the platform to answer …",
+    "The platform has not answered yet. Esc once more leaves; the key may be changed all the same.",
+    "Left before the platform answered: the key may be changed all the same",
+)
 
 
-class KeyForm(Dialog[Any]):
-    """Gives what `send` answered, or None when it was left. It stays open until that answers: nothing typed is lost."""
+class KeyForm(Sending):
+    """Fills in a key: made with `expires`, else changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "save", "Save", show=False, priority=True),
@@ -61,6 +72,7 @@ class KeyForm(Dialog[Any]):
         .key--count { width: auto; color: $text-muted; margin-left: 2; }
         .key--about { height: 2; color: $text-muted; }
         .key--problem { height: auto; min-height: 1; max-height: 2; color: $text-error; }
+        .key--problem.-waiting { color: $text-muted; }
         .dialog--buttons { height: 1; margin-top: 0; }
         .dialog--buttons Button { border: none !important; height: 1; }
         .dialog--hint { margin-top: 0; }
@@ -79,12 +91,12 @@ class KeyForm(Dialog[Any]):
         button: str = "Create",
     ) -> None:
         """`scopes` gives those there are and why there are none; asked again by `show`, as they may be on their way."""
-        super().__init__()
-        self._title, self._draft, self._scopes, self._send = title, draft, scopes, send
+        super().__init__(send, MAKING if expires else CHANGING)
+        self._title, self._draft, self._scopes = title, draft, scopes
         self._expires, self._button = expires, button
-        self._sending = False
         self._wrong = ""  # the field of the problem that is shown
         self._wrong_scopes: Sequence[str] = ()
+        self._refusing: Record = {}  # the scope that was refused last
 
     def title_text(self) -> str:
         return self._title
@@ -141,6 +153,8 @@ class KeyForm(Dialog[Any]):
     def _highlighted(self, event: RecordTable.Highlighted) -> None:
         event.stop()
         self.query_one(".key--about", Static).update(Content(safe(about(event.record))))
+        if self._refusing and event.record is not self._refusing:
+            self._clear_problem()
 
     @on(RecordTable.Arranged)
     def _arranged(self, event: RecordTable.Arranged) -> None:
@@ -154,18 +168,28 @@ class KeyForm(Dialog[Any]):
     @on(ScopeList.Refused)
     def _refused(self, event: ScopeList.Refused) -> None:
         self.show_problem(Problem("", f"{event.record['scope']}: your role does not give it, so no key can have it"))
+        self._refusing = event.record
 
     def show_problem(self, found: Problem) -> None:
         """Say what is wrong, and stand where it is."""
-        self._wrong, self._wrong_scopes = found.field, self.list.chosen
-        self.query_one(".key--problem", Static).update(Content(safe(found.words)))
+        self._wrong, self._wrong_scopes, self._refusing = found.field, self.list.chosen, {}
+        self._put(found.words)
         if found.field == "until" and self._expires:
             self.query_one(Until).take_focus()
         elif found.field:
             self.query_one(f"#field-{found.field}").focus()
 
+    def say(self, words: str) -> None:
+        self._put(words, waiting=True)
+
+    def _put(self, words: str, *, waiting: bool = False) -> None:
+        line = self.query_one(".key--problem", Static)
+        line.set_class(waiting, "-waiting")
+        line.update(Content(safe(words)))
+
     def _clear_problem(self) -> None:
-        self.show_problem(Problem("", ""))
+        if not self.sending:
+            self.show_problem(Problem("", ""))
 
     @on(Until.Changed)
     def _moved(self) -> None:
@@ -175,7 +199,7 @@ class KeyForm(Dialog[Any]):
     def _changed(self, event: Input.Changed) -> None:
         if event.input.id == "field-find":
             self.list.set_filter(event.value)
-            self.list.cursor = 0
+            self.list.begin()
         elif event.value != self._first(event.input.id or ""):
             self._clear_problem()
 
@@ -212,20 +236,11 @@ class KeyForm(Dialog[Any]):
         draft = self._draft_now()
         if isinstance(draft, Problem):
             self.show_problem(draft)
-        elif not self._sending:
-            self._sending = True
-            self._clear_problem()
-            self.app.run_worker(self._deliver(draft), group="send key", exit_on_error=False)
-
-    async def _deliver(self, draft: KeyDraft) -> None:
-        try:
-            answer = await self._send(draft)
-        except FrostError as error:
-            self.show_problem(problem(error))
         else:
-            self.dismiss(answer)
-        finally:
-            self._sending = False
+            self.deliver(draft)
+
+    def show_refusal(self, error: FrostError) -> None:
+        self.show_problem(problem(error))
 
     @on(Input.Submitted)
     async def _submitted(self, event: Input.Submitted) -> None:
@@ -234,16 +249,18 @@ class KeyForm(Dialog[Any]):
         else:
             await self.action_save()
 
-    @on(Button.Pressed)
-    async def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "save":
-            await self.action_save()
-        else:
-            self.dismiss(None)
+    @on(Button.Pressed, "#save")
+    async def _pressed(self) -> None:
+        await self.action_save()
 
     def action_find(self) -> None:
         self.set_focus(self.query_one("#field-find"))
 
     def action_cancel(self) -> None:
-        if not self._sending:  # what is being made must not come without anybody seeing its secret
-            self.dismiss(None)
+        """Esc leaves what was found before it leaves the form, as in every list."""
+        find = self.query_one("#field-find", Input)
+        if find.value and not self.sending:
+            find.value = ""
+            self.set_focus(self.list)
+        else:
+            self.leave()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
@@ -369,7 +369,3 @@ class RecordTable(ScrollView, can_focus=True):
                 self.sort_by(column, reverse=column is self.view.sort_column and not self.view.reverse)
                 return
             left += cells + GAP
-
-    def cursor_region(self) -> Region:
-        """Where the cursor's line is, in cells of this widget: a menu opens beside it."""
-        return Region(0, self.cursor + 1 - self.scroll_offset.y, self.size.width, 1)

@@ -15,9 +15,10 @@ from textual.widgets import Button, Static
 from client.errors import FrostError
 from client.text import safe
 from tui.key_refusals import problem
-from tui.widgets.dialog import Dialog, hint
+from tui.widgets.dialog import hint
 from tui.widgets.key_form import EXPIRIES, YEAR
 from tui.widgets.line_input import LineInput
+from tui.widgets.sending import Sending, Waiting
 from tui.widgets.until import Until
 
 OVERLAPS = (
@@ -38,8 +39,15 @@ class Times(NamedTuple):
     retires_at: datetime | None
 
 
-class Rotation(Dialog[Any]):
-    """Gives what `send` answered, or None when it was left; a refusal stands in it and leaves everything as it was."""
+ROTATING = Waiting(
+    "Waiting for the platform to answer …",
+    "Its answer brings the secret of the new key. Esc once more leaves without it.",
+    "Left before the platform answered: a new key may have been made whose secret nobody saw. Delete it then",
+)
+
+
+class Rotation(Sending):
+    """When the new key ends and when the old one does; a refusal leaves everything as it was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "save", "Rotate", show=False, priority=True),
@@ -49,10 +57,11 @@ class Rotation(Dialog[Any]):
     DEFAULT_CSS = """
     Rotation {
         & > .dialog { width: 84; overflow-y: auto; scrollbar-size-vertical: 1; }
-        .rotation--facts { grid-size: 2; grid-columns: 12 1fr; grid-gutter: 0 2; grid-rows: auto; height: auto; }
+        .rotation--facts { grid-size: 2; grid-columns: 11 1fr; grid-gutter: 0 2; grid-rows: auto; height: auto; }
         .rotation--label { color: $text-muted; }
         Until { margin-top: 1; }
         .rotation--problem { color: $text-error; height: auto; min-height: 1; margin-top: 1; }
+        .rotation--problem.-waiting { color: $text-muted; }
         .dialog--hint { margin-top: 0; }
     }
     """
@@ -65,9 +74,8 @@ class Rotation(Dialog[Any]):
         send: Callable[[Times], Awaitable[Any]],
     ) -> None:
         """`ends` is when the old key expires by itself."""
-        super().__init__()
-        self._title, self._facts, self._ends, self._send = title, facts, ends, send
-        self._sending = False
+        super().__init__(send, ROTATING)
+        self._title, self._facts, self._ends = title, facts, ends
 
     def title_text(self) -> str:
         return self._title
@@ -78,57 +86,47 @@ class Rotation(Dialog[Any]):
             lines.append(Static(name, classes="rotation--label", markup=False))
             lines.append(Static(Content(safe(value)), markup=False))
         yield Grid(*lines, classes="rotation--facts")
-        yield Until("The new one", EXPIRIES, YEAR, id="until-new")
-        yield Until("The old one", OVERLAPS, DAY, at_once=AT_ONCE, latest=self._ends, id="until-old")
+        yield Until("New key ends", EXPIRIES, YEAR, id="until-new")
+        yield Until("Old key ends", OVERLAPS, DAY, at_once=AT_ONCE, latest=self._ends, id="until-old")
         yield Static("", classes="rotation--problem", markup=False)
         yield Horizontal(
             Button("Cancel", id="cancel"), Button("Rotate", id="save", variant="primary"), classes="dialog--buttons"
         )
-        yield hint("← → choose when each one ends · Tab next · ^s rotates · Esc cancels")
+        yield hint("← → choose when each ends · Tab next · ^s rotates · Esc cancels")
 
     def first_focus(self) -> Widget:
         return self.query_one("#until-old", Until).line
 
-    def _say(self, words: str) -> None:
-        self.query_one(".rotation--problem", Static).update(Content(safe(words)))
+    def say(self, words: str) -> None:
+        self._put(words, waiting=True)
+
+    def _put(self, words: str, *, waiting: bool = False) -> None:
+        line = self.query_one(".rotation--problem", Static)
+        line.set_class(waiting, "-waiting")
+        line.update(Content(safe(words)))
+
+    def show_refusal(self, error: FrostError) -> None:
+        self._put(problem(error).words)
 
     @on(Until.Changed)
     def _changed(self) -> None:
-        self._say("")
+        if not self.sending:
+            self._put("")
 
     async def action_save(self) -> None:
         new, old = self.query_one("#until-new", Until), self.query_one("#until-old", Until)
         for until in (new, old):
             if until.problem:
-                self._say(until.problem)
+                self._put(until.problem)
                 until.take_focus()
                 return
-        if not self._sending:
-            self._sending = True
-            assert new.moment is not None  # none of its choices is at once
-            self.app.run_worker(self._deliver(Times(new.moment, old.moment)), group="send key", exit_on_error=False)
-
-    async def _deliver(self, times: Times) -> None:
-        try:
-            answer = await self._send(times)
-        except FrostError as error:
-            self._say(problem(error).words)
-        else:
-            self.dismiss(answer)
-        finally:
-            self._sending = False
+        assert new.moment is not None  # none of its choices is at once
+        self.deliver(Times(new.moment, old.moment))
 
     @on(LineInput.Submitted)
     async def _submitted(self) -> None:
         await self.action_save()
 
-    @on(Button.Pressed)
-    async def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "save":
-            await self.action_save()
-        else:
-            self.dismiss(None)
-
-    def action_cancel(self) -> None:
-        if not self._sending:  # a key that is made must not come without anybody seeing its secret
-            self.dismiss(None)
+    @on(Button.Pressed, "#save")
+    async def _pressed(self) -> None:
+        await self.action_save()

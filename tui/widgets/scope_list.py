@@ -124,11 +124,20 @@ class ScopeList(RecordTable):
         chosen = self.chosen
         self.set_empty(empty)
         if scopes:
+            first = not self._rows
             self._rows = rows(scopes, chosen)
             self.show(self._rows)
+            if first:
+                self.begin()
             self.view.marks = set(chosen)
             self.refresh()
             self.post_message(self.Arranged(self))
+
+    def begin(self) -> None:
+        """Stand on the first scope: what stands above it is the name of its service."""
+        super().begin()
+        if (self.record or {}).get("heading"):
+            self.cursor = 1
 
     def action_mark(self) -> None:
         record = self.record

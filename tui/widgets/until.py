@@ -18,8 +18,9 @@ from tui.widgets.choice_line import ChoiceLine
 from tui.widgets.line_input import LineInput
 
 TYPED = "until"
-WANTED = "a day, which means its end here, or an RFC 3339 timestamp"
-FORMS = "2027-01-31 or 2027-01-31T12:00:00Z"
+WANTED = "a day (to its end here), or 2027-01-31T12:00:00Z and the like"
+DAY = "2027-01-31"
+MISSING = "no instant yet: a day (YYYY-MM-DD) or an RFC 3339 timestamp"
 
 
 class Until(Vertical):
@@ -71,7 +72,7 @@ class Until(Vertical):
         with Horizontal(classes="until--row"):
             yield Static(self._label, classes="until--label", markup=False)
             yield ChoiceLine([*(words for words, _ in self._choices), TYPED], self._first)
-            yield LineInput(placeholder=FORMS)
+            yield LineInput(placeholder=DAY)
         yield Static("", classes="until--words", markup=False)
 
     def on_mount(self) -> None:
@@ -89,7 +90,7 @@ class Until(Vertical):
             _ = self.moment
         except FrostError:
             typed = self.query_one(LineInput).value.strip()
-            return "neither a day (YYYY-MM-DD) nor an RFC 3339 timestamp" if typed else WANTED
+            return "neither a day (YYYY-MM-DD) nor an RFC 3339 timestamp" if typed else MISSING
         return ""
 
     @property
@@ -127,7 +128,7 @@ class Until(Vertical):
         words = self.problem
         line = self.query_one(".until--words", Static)
         line.set_class(bool(words) and bool(self.query_one(LineInput).value), "-problem")
-        line.update(Content(safe(words or self._words(self.moment))))
+        line.update(Content(safe(WANTED if words == MISSING else words or self._words(self.moment))))
 
     def _words(self, moment: datetime | None) -> str:
         if moment is None:
