@@ -97,8 +97,7 @@ async def test_D30_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeyp
         own.sign_in()
         await ui.press("r")
         await ui.expect("was stored meanwhile; saving shows what it changed")
-        await ui.press("w")
-        await answered(ui, "Save default tags?", "y")
+        await ui.press("w")  # what is known already comes first: a question about another set would have false figures
         await ui.expect("Another set was stored meanwhile", "admin@aurora.example", "~ team = data  was core")
         await ui.expect("~ env = test  was prod  ! both changed it", "~ env = dev  was prod  ! both changed it")
         assert stored(own)["team"] == "data"
@@ -116,14 +115,14 @@ async def test_a_set_stored_meanwhile_is_overwritten_only_on_purpose(
     async with opened(own, monkeypatch, size=(80, 24)) as ui:
         await edited(ui, own)
         theirs = {"theirs": "1"}
-        store(own, theirs)
         await ui.press("w")
+        await ui.expect("Save default tags?")
+        store(own, theirs)
         await answered(ui, "Save default tags?", "y")
         await answered(ui, "What they changed", ENTER)  # Leave it has the focus
         assert stored(own) == theirs
         await ui.expect("Not saved", "+ new")
         await ui.press("w")
-        await answered(ui, "Save default tags?", "y")
         await answered(ui, "What they changed", "o")
         await ui.expect("Overwrites", "− theirs = 1")
         await answered(ui, "Save default tags?", ENTER)
@@ -139,8 +138,9 @@ async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, m
     store(own, BEGIN)
     async with opened(own, monkeypatch) as ui:
         await edited(ui, own)
-        store(own, {"env": "dev", "team": "core", "new": "1"})
         await ui.press("w")
+        await ui.expect("Save default tags?")
+        store(own, {"env": "dev", "team": "core", "new": "1"})
         await answered(ui, "Save default tags?", "y")
         await ui.expect_toast("The same set was stored meanwhile")
         await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")

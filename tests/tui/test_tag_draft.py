@@ -89,6 +89,15 @@ def test_a_draft_that_is_not_edited_follows_what_is_stored_and_an_edited_one_sta
     assert not draft.undoable
 
 
+def test_a_stored_set_that_was_changed_and_changed_back_meanwhile_is_no_other_one() -> None:
+    draft = TagDraft(STORED, 3)
+    draft.put("env", "dev", "env")
+    draft.follow(dict(STORED), 5)
+    assert draft.version == 5
+    assert draft.tags["env"] == "dev"
+    assert draft.undoable
+
+
 def test_what_was_saved_is_no_edit_any_more_and_what_was_edited_meanwhile_still_is() -> None:
     draft = TagDraft(STORED, 3)
     draft.put("env", "dev", "env")
