@@ -88,6 +88,15 @@ def test_an_answer_that_is_no_report_is_not_believed(quotas: Scripted) -> None:
         assert "no quota report" in ended.err
 
 
+@pytest.mark.parametrize("members", [{"unit": None}, {"requestable": "50"}, {"creating": "2"}, {"allocated": [1]}])
+def test_a_quota_with_a_figure_that_is_none_is_not_believed(quotas: Scripted, members: dict[str, Any]) -> None:
+    quotas.on(f"GET {REPORT}", {"report": {"quotas": [quota("x", 1, 5) | members]}})
+    for words in (["tenant", "quota"], [*REQUEST, "x", "5", "--reason", "y"], [*REQUEST, "x", "9", "--reason", "y"]):
+        ended = quotas.run(*words)
+        assert (ended.code, ended.out) == (1, "")
+        assert "no quota report" in ended.err
+
+
 # --- requests --------------------------------------------------------------------------------------------------------
 
 
@@ -160,6 +169,8 @@ def test_U14_lowering_without_yes_prints_the_command_to_repeat_and_sends_nothing
     ended = quotas.run(*REQUEST, "ram", "1024", "--reason", "less is enough")
     assert (ended.code, ended.out, quotas.sent()) == (2, "", [f"GET {REPORT}"])
     assert "tenant quota request ram 1024 --reason 'less is enough' --yes" in ended.err
+    ended = quotas.run(*REQUEST, "--reason", "x", "--", "ram", "1024")
+    assert "tenant quota request --reason x --yes -- ram 1024" in ended.err
     assert "65536 MB (64 GB)" in ended.err
     assert "1024 MB (1 GB)" in ended.err
 
