@@ -12,6 +12,7 @@ from tui.history import Subject
 from tui.messages import Travel
 from tui.places import BY_NAME
 from tui.policy_actions import PERSON_NEEDED
+from tui.record_view import RecordView
 from tui.screens.place import Place
 from tui.widgets.picker import Picker
 
@@ -57,6 +58,11 @@ class Collected(Place):
 
     def records(self) -> Sequence[Record]:
         return () if self.hindrance() else self.rows.records
+
+    def count_words(self, view: RecordView) -> str:
+        """As everywhere; before the first answer nothing is counted, as none yet is not the same as none."""
+        waiting = not self.hindrance() and self.rows.state in ("unread", "reading") and not self.rows.known
+        return super().count_words(view) if view.total or not waiting else ""
 
     def state_words(self) -> str:
         return "" if self.hindrance() else self.rows.words
