@@ -223,6 +223,10 @@ def test_a_plan_is_told_in_the_units_of_its_types(quotas: Scripted) -> None:
     assert found["vcpu"] == ["—", "2", "—", "20", "—", "100", "use", "unknown"]
     assert found["image"][-2:] == ["contact", "support"]
     assert "frost tenant quota request ram 67072 --reason" in ended.err
+    assert "the limit of image is changed by support only" in ended.err
+    beyond = quotas.run("tenant", "quota", "what-if", "instance=44")
+    assert "31 of instance short; 51 is more than the 50 that need no review" in beyond.err
+    assert "frost tenant quota --org" in beyond.err
     assert not [one for one in quotas.sent() if not one.startswith("GET ")]
     for wrong in (["instance"], ["=4"], ["instance=x"], ["instance=1", "instance=2"], ["nothing=1"], []):
         assert quotas.run("tenant", "quota", "what-if", *wrong).code == 2
