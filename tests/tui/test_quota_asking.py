@@ -92,7 +92,7 @@ async def test_U02_U06_U09_U12_U15_to_U18_what_would_come_to_nothing_is_not_sent
     async with opened(shared, monkeypatch) as ui:
         await form(ui, "instance")
         for limit, reason, words in (
-            ("6０", "x", "a whole number in plain digits"),
+            ("6０", "x", "× a whole number in plain digits"),
             ("9007199254740993", "x", "a limit is at most"),
             ("60", "x", "= already 60"),
             ("50", "x", "× 50: denied, as 51 is in use, 2 of it being created"),
