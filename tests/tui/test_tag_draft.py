@@ -14,6 +14,7 @@ from tui.apply_table import BAR, SIGNS, bar, resource_text, type_rows, untouched
 from tui.tag_draft import TagDraft
 from tui.tag_drafts import TagDrafts
 from tui.tag_lines import difference_lines
+from tui.tag_table import TAG
 
 STORED = {"env": "prod", "team": "core"}
 
@@ -32,6 +33,12 @@ def test_D31_rows_tell_what_saving_would_add_change_and_remove() -> None:
     assert next(row for row in draft.rows() if row["key"] == "env")["was"] == "prod"
     assert draft.words == "+ 1 added  ~ 1 changed  − 1 removed"
     assert draft.dirty
+
+
+def test_D08_a_value_that_is_empty_is_not_shown_as_one_that_is_unknown() -> None:
+    draft = TagDraft({"a": "", "env": "prod"}, 1)
+    value = next(column for column in TAG.columns if column.key == "value")
+    assert [value.text(row) for row in draft.rows()] == ["(empty)", "prod"]
 
 
 def test_another_key_is_one_tag_removed_and_one_added() -> None:
