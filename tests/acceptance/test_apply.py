@@ -129,6 +129,8 @@ def test_L31_L36_the_question_shows_what_would_change_and_no_is_the_answer_to_en
         assert ended == 1
     assert "would change" in shown
     assert "boot_volume" in shown
+    assert "would fail" in shown
+    assert " failed" not in shown
     assert len(tags.runs()) == runs
     ended, shown = tags.answering("y", "[y/N]", "default-tags", "apply")
     assert ended == 0
