@@ -17,6 +17,7 @@
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -27,6 +28,7 @@ from urllib.parse import urlsplit
 RegionTargets = Literal["accept", "refuse"]
 REGION_TARGETS: Mapping[str, RegionTargets] = {"accept": "accept", "refuse": "refuse"}
 WORLDS = ("demo", "empty", "large")
+DAY = 86_400
 PREFIX = "FROST_PLATFORM_"
 LOOPBACK = {("http", "127.0.0.1"), ("http", "::1")}
 
@@ -100,7 +102,7 @@ def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings
         idle_minutes=_number("--idle-minutes", given.idle_minutes, 0 if listen else 30),
         provisioning_pace=_number(PREFIX + "PROVISIONING_PACE", environ.get(PREFIX + "PROVISIONING_PACE"), 0.6),
         apply_pace=_number(PREFIX + "APPLY_PACE", environ.get(PREFIX + "APPLY_PACE"), 0),
-        tag_propagation=_number(PREFIX + "TAG_PROPAGATION", environ.get(PREFIX + "TAG_PROPAGATION"), 0),
+        tag_propagation=_number(PREFIX + "TAG_PROPAGATION", environ.get(PREFIX + "TAG_PROPAGATION"), 0, DAY),
         region_targets=regions,
         proxies=_proxies(environ.get(PREFIX + "PROXIES") or ""),
     )
@@ -126,13 +128,14 @@ def _proxies(text: str) -> frozenset[str]:
         raise ValueError(f"{PREFIX}PROXIES must be addresses with commas between: {error}") from None
 
 
-def _number(name: str, text: str | None, default: float) -> float:
+def _number(name: str, text: str | None, default: float, most: float = sys.float_info.max) -> float:
     if not text:
         return default
     try:
         value = float(text)
     except ValueError:
         value = -1
-    if not 0 <= value < float("inf"):
-        raise ValueError(f"{name} must be a number of at least 0, not {text!r}")
+    if not 0 <= value <= most:
+        bound = "at least 0" if most == sys.float_info.max else f"0 to {most:g}"
+        raise ValueError(f"{name} must be a number of {bound}, not {text!r}")
     return value

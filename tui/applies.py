@@ -160,15 +160,19 @@ class Applies:
             started = await self._ask(lambda client: client.default_tags.apply(tenant_id))
         except FrostError as error:
             if error.code == IN_PROGRESS and error.run_id:
-                self._runs[tenant_id] = Run(error.run_id, {"status": "pending", "runId": error.run_id})
-                await self._follow(tenant_id, self._runs[tenant_id])
+                await self._taken_up(tenant_id, Run(error.run_id, {"status": "pending", "runId": error.run_id}))
             elif error.exit_code not in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
                 self._afterwards.discard(tenant_id)
                 self._refused(tenant_id, error)
             return
         self._afterwards.discard(tenant_id)
-        run_id = started.run_id or started.operation_id
-        run = self._runs[tenant_id] = Run(run_id, {"status": "pending", **started.wire()})
+        await self._taken_up(
+            tenant_id, Run(started.run_id or started.operation_id, {"status": "pending", **started.wire()})
+        )
+
+    async def _taken_up(self, tenant_id: str, run: Run) -> None:
+        """Follow another run in the task of the one before it."""
+        self._runs[tenant_id] = run
         run.watched = True
         self._changed()
         await self._follow(tenant_id, run)

@@ -181,6 +181,11 @@ def change_text(record: Record) -> str:
     return f"{before.removesuffix(' GB')} → {after}"
 
 
+def whose_text(record: Record) -> str:
+    """Whose limit it is, in few cells: `org` as in the flag `--org`."""
+    return "org" if record.get("scope") == "organization" else "tenant"
+
+
 def status_text(record: Record) -> str:
     """What became of a request, with its sign."""
     status = str(record.get("status", ""))
@@ -201,8 +206,8 @@ def request_columns(title_of: Callable[[str], str]) -> Sequence[Column]:
         Column("resourceType", "Resource", cell=name, sort=lambda record: name(record).casefold()),
         Column("limit", "From → to", align="right", cell=change_text, sort=lambda r: r.get("limit"), whole=True),
         Column("status", "State", cell=status_text, whole=True),
+        Column("scope", "Of", cell=whose_text, whole=True),
         time_column("createdAt", "Asked")._replace(cell=lambda record: age(record.get("createdAt"), clock.now())),
-        Column("scope", "Of", whole=True),
         Column("reason", "Reason", wide=True),
     )
 

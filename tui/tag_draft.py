@@ -115,6 +115,9 @@ class TagDraft:
         """Take what is stored now where nothing would be lost by it: an edited set stays on what it began with."""
         if (tags, version) == (self.base, self.version):
             return  # what was edited can still be taken back, or a discard
+        if tags == self.base:
+            self.version = version  # changed and changed back: nothing of it is lost by what was edited
+            return
         if not self.dirty or tags == self.tags:
             self.base, self.version, self.tags = dict(tags), version, dict(tags)
             self._before.clear()

@@ -27,7 +27,9 @@ _COLUMNS = (
         cell=lambda record: f"{MARKS.get(str(record.get('mark')), ' ')} {record['key']}",
         sort=lambda record: str(record["key"]).casefold(),
     ),
-    Column("value", "Value"),
+    Column(
+        "value", "Value", cell=lambda record: str(record["value"]) or "(empty)", sort=lambda record: record["value"]
+    ),
     Column("bytes", "Bytes", cell=bytes_text, sort=lambda record: size(str(record["key"]) + str(record["value"]))),
     Column("note", "Draft", cell=_note),
 )

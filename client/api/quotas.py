@@ -66,9 +66,11 @@ def quotas_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_quota(value: object) -> bool:
-    if not isinstance(value, Mapping) or not isinstance(value.get("resourceType"), str):
+    if not isinstance(value, Mapping) or not _is_count(value.get("limit")):
         return False
-    return _is_count(value.get("limit")) and (value.get("used") is None or _is_count(value["used"]))
+    named = all(isinstance(value.get(name), str) for name in ("resourceType", "unit"))
+    figures = (value.get(name) for name in ("used", "creating", "requestable", "allocated"))
+    return named and all(figure is None or _is_count(figure) for figure in figures)
 
 
 def _is_count(value: object) -> bool:

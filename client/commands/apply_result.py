@@ -15,6 +15,7 @@ from client.text import safe
 
 MOST_LISTED = 200
 """Failed, and skipped resources that are listed at most; the counts are the true ones."""
+_FORESEEN = {"skipped": "skipped", "failed": "would fail"}
 _WORDS = {"apply": "updated", "undo": "lost the tags the run added"}
 
 
@@ -66,7 +67,7 @@ def preview_lines(result: Mapping[str, Any], would: str = "would change") -> lis
     lines = []
     for one in records_tags.by_type(result):
         parts = [f"{count(one.get('updated'))} {would}"] if one.get("updated") else []
-        parts += [f"{count(one[word])} {word}" for word in ("skipped", "failed") if one.get(word)]
+        parts += [f"{count(one[word])} {words}" for word, words in _FORESEEN.items() if one.get(word)]
         if parts:
             why = ", ".join(safe(reason, 60) for reason in reasons.get(str(one["resourceType"]), ()))
             lines.append(f"  {safe(one['resourceType'], 60)}: {', '.join(parts)}{f' ({why})' if why else ''}")

@@ -113,7 +113,12 @@ class _Framed(click.Command):
                 formatter.write_dl(rows)
 
     def _usage(self, ctx: click.Context) -> list[str]:
-        pieces = [piece for param in self.params if not _is_option(param) for piece in param.get_usage_pieces(ctx)]
+        pieces = [
+            piece if param.required else f"[{piece.strip('[]')}]"
+            for param in self.params
+            if not _is_option(param)
+            for piece in param.get_usage_pieces(ctx)
+        ]
         required = [
             f"{param.opts[0]} {param.make_metavar(ctx)}"
             for param in self.params

@@ -19,7 +19,8 @@ def ends_waiting() -> Iterator[None]:
         yield
     finally:
         for number, handler in former.items():
-            signal.signal(number, handler)
+            if signal.getsignal(number) is _as_ctrl_c:  # not when nothing may interrupt any more
+                signal.signal(number, handler)
 
 
 @contextmanager

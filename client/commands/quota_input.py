@@ -6,7 +6,7 @@ from typing import Any
 from client import tenancy
 from client.api import quotas, tenants
 from client.commands.invocation import Invocation
-from client.errors import usage
+from client.errors import Exit, FrostError, usage
 from client.text import safe
 
 
@@ -70,7 +70,22 @@ def of_tenant(run: Invocation) -> list[dict[str, Any]]:
 
 
 def organization_id(run: Invocation, given: str | None) -> str:
-    """The organization of `--org`: the one that owns the tenant in use, unless one is named."""
+    """The organization of `--org`: the one that owns the tenant in use, unless one is named.
+
+    Raises FrostError where it cannot be looked up with a key: no other scope would help (checklist Q14, U20).
+    """
     if given is not None:
         return tenancy.check_organization_id(given)
-    return str(run.call_for_tenant(tenants.get)["organizationId"])
+    try:
+        return str(run.call_for_tenant(tenants.get)["organizationId"])
+    except FrostError as error:
+        if error.code != "INSUFFICIENT_SCOPE":
+            raise
+        refused = FrostError(
+            "the quotas of an organization are for signed-in people",
+            code="SESSION_REQUIRED",
+            hint="sign in as a person: frost login",
+            exit_code=Exit.NOT_ALLOWED,
+        )
+        run.point_to_person(refused)
+        raise refused from error

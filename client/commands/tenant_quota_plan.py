@@ -85,4 +85,19 @@ def _lines(plan: quota_plan.Plan) -> list[str]:
         if need.answer == quota_plan.AT_ONCE and need.after is not None:
             asked = f"frost tenant quota request {need.resource_type} {need.after} --reason TEXT"
             lines.append(f"{quantity(need.short, need.unit)} of {need.resource_type} short; at once: {asked}")
+        elif need.answer == quota_plan.REVIEW:
+            lines.append(_reviewed(need))
+        elif need.answer == quota_plan.SUPPORT:
+            lines.append(f"the limit of {need.resource_type} is changed by support only")
     return lines
+
+
+def _reviewed(need: quota_plan.Need) -> str:
+    """Why a limit cannot be raised at once, and where the organization's is seen that has to be raised before."""
+    least = need.wanted if need.after is None else need.after
+    short = quantity(max(least - need.limit, 0), need.unit)
+    return (
+        f"{short} of {need.resource_type} short; {quantity(least, need.unit)} is more than the "
+        f"{quantity(need.requestable, need.unit)} that need no review; for the organization, whose limit is told by "
+        f"frost tenant quota --org: frost tenant quota request {need.resource_type} NEW_LIMIT --org --reason TEXT"
+    )

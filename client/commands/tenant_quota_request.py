@@ -93,10 +93,12 @@ def _check_lowering(run: Invocation, quota: Mapping[str, Any], wanted: int, yes:
         return
     import shlex
 
+    flags_end = run.words.index("--") if "--" in run.words else len(run.words)
+    repeated = ["frost", *run.words[:flags_end], "--yes", *run.words[flags_end:]]
     raise usage(
         f"this lowers {quota['resourceType']} from {_amount(quota['limit'], quota)} to {_amount(wanted, quota)};"
         " nothing was sent",
-        f"to do so: {safe(shlex.join(['frost', *run.words, '--yes']), 1000)}",
+        f"to do so: {safe(shlex.join(repeated), 1000)}",
         code="LOWERING_UNCONFIRMED",
     )
 

@@ -5,6 +5,7 @@ what that run added and nobody has changed since.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -109,15 +110,16 @@ def undo(
     if not yes and not preview:
         asking.needs_terminal("this takes tags away from resources", "--yes does it without a question")
     check_within(run, organization)
-    if preview:
-        _previewed(run, run_id)
-        return
-    if not yes:
-        _confirm(run, run_id)
-    if no_wait:
-        reported(run, apply_run.begin(run, lambda tenant: calls.undo(tenant, run_id), "undo"), "undo")
-    else:
-        ended(run, apply_run.finish(run, lambda tenant: calls.undo(tenant, run_id), "undo"), "undo")
+    with _known(run_id):
+        if preview:
+            _previewed(run, run_id)
+            return
+        if not yes:
+            _confirm(run, run_id)
+        if no_wait:
+            reported(run, apply_run.begin(run, lambda tenant: calls.undo(tenant, run_id), "undo"), "undo")
+        else:
+            ended(run, apply_run.finish(run, lambda tenant: calls.undo(tenant, run_id), "undo"), "undo")
 
 
 # --- the set ---------------------------------------------------------------------------------------------------------
@@ -176,6 +178,18 @@ def _check_own(run: Invocation, newest: dict[str, Any], former: dict[str, Any]) 
 
 
 # --- an apply --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _known(run_id: str) -> Iterator[None]:
+    """Where the tenant has no such run, has the refusal name it: the platform only says that something is not there."""
+    try:
+        yield
+    except FrostError as error:
+        if error.gone:
+            error.message = f"the tenant has no apply {safe(run_id, 80)} among its last ten"
+            error.hint = "see them: frost tenant default-tags history"
+        raise
 
 
 def _previewed(run: Invocation, run_id: str) -> None:

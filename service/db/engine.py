@@ -225,10 +225,24 @@ def _look_after_rest(dialect: Dialect, driver_connection: Any, record: Connectio
             raise DisconnectionError from error
 
 
+def _log_ahead(cursor: sqlite3.Cursor) -> None:
+    """WAL mode. Of two that turn a new file to it at once, SQLite refuses one without waiting: each waits for the
+    other."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
+
+
 def _prepare_sqlite(driver_connection: Any, record: object) -> None:
     cursor = driver_connection.cursor()
+    _log_ahead(cursor)
     for pragma in (
-        "journal_mode=WAL",
         "synchronous=NORMAL",
         "foreign_keys=ON",
         f"busy_timeout={BUSY_SECONDS * 1000}",

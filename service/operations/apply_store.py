@@ -45,7 +45,7 @@ _LOOKED_AT = select(
 _ADDED = {
     "sqlite": text(
         "INSERT INTO applied_tags (run_id, kind, resource_id, tenant_id, keys) "
-        "SELECT :run, :kind, value ->> 0, :tenant, value -> 1 FROM json_each(:rows)"
+        "SELECT :run, :kind, json_extract(value, '$[0]'), :tenant, json_extract(value, '$[1]') FROM json_each(:rows)"
     ),
     "postgresql": text(
         "INSERT INTO applied_tags (run_id, kind, resource_id, tenant_id, keys) "

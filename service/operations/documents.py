@@ -10,9 +10,10 @@ from service.clock import wire_time
 from service.operations.store import OPEN, STILL
 
 
-def operation(row: RowMapping, now: datetime) -> dict[str, Any]:
+def operation(row: RowMapping, now: datetime, *, with_result: bool = True) -> dict[str, Any]:
     """One operation. `error`, `errorCode`, `result` and `counts` are there only when there is one.
 
+    `with_result` False leaves the result out: tags and resources are named in it, which not everybody may know.
     `counts` of an apply has the `totals` it found at its beginning beside what it counted, by type: how far it is.
     `stalled` flags an open one whose `seq` has not moved for a minute: it may be waiting, or nobody may be at it.
     """
@@ -37,11 +38,12 @@ def operation(row: RowMapping, now: datetime) -> dict[str, Any]:
     }
     if "byType" in row["counts"]:
         document["counts"] = _in_order(row["counts"], row) | {"totals": row["snapshot"].get("totals", {})}
-    for name, column in (("error", "error"), ("errorCode", "error_code"), ("result", "result")):
+    for name, column in (("error", "error"), ("errorCode", "error_code")):
         if row[column] is not None:
             document[name] = row[column]
-    if "counts" in document and "result" in document:
-        document["result"] = row["result"] | _in_order(row["result"], row)
+    if with_result and row["result"] is not None:
+        in_order = _in_order(row["result"], row) if "counts" in document else {}
+        document["result"] = row["result"] | in_order
     return document
 
 

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from fastapi import Depends
+from sqlalchemy import Connection
 from starlette.responses import JSONResponse, StreamingResponse
 
 from service.access.authority import Access, authorize
+from service.access.enforcement import compiled, target_of
 from service.access.guard import area
 from service.errors import Refusal, operation_not_found, tenant_access_denied
 from service.operations import documents, store
@@ -16,6 +18,8 @@ from service.platform import Platform, platform_of
 KEEPALIVE_SECONDS = 15.0
 LONGEST_STREAM_SECONDS = 300.0
 RETRY_AFTER_SECONDS = 10
+# Whoever may do one of these may know what an apply did.
+OF_DEFAULT_TAGS = ("organizations:default-tags:read", "organizations:default-tags:apply")
 
 router = area("operations")
 
@@ -28,25 +32,39 @@ async def entered_tenant(access: Access = Depends(authorize)) -> str:
 
 
 @router.get("/api/v1/tenants/{tenant_id}/operations")
-def list_operations(
-    tenant_id: str = Depends(entered_tenant), platform: Platform = Depends(platform_of)
-) -> JSONResponse:
+def list_operations(access: Access = Depends(authorize), platform: Platform = Depends(platform_of)) -> JSONResponse:
     """The tenant's operations, newest first, at most 50."""
+    now = platform.clock.now()
     with platform.database.read() as connection:
-        rows = store.of_tenant(connection, tenant_id)
-    return JSONResponse({"operations": [documents.operation(row, platform.clock.now()) for row in rows]})
+        rows = store.of_tenant(connection, str(access.tenant_id))
+        told = may_know_results(platform, connection, access)
+    return JSONResponse({"operations": [documents.operation(row, now, with_result=told) for row in rows]})
 
 
 @router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}")
 def get_operation(
-    operation_id: str, tenant_id: str = Depends(entered_tenant), platform: Platform = Depends(platform_of)
+    operation_id: str, access: Access = Depends(authorize), platform: Platform = Depends(platform_of)
 ) -> JSONResponse:
     """One operation by its run id, or the latest run of an operation id; never another tenant's."""
     with platform.database.read() as connection:
-        row = store.find(connection, tenant_id, operation_id)
-    if row is None:
-        raise operation_not_found()
-    return JSONResponse(documents.operation(row, platform.clock.now()))
+        row = store.find(connection, str(access.tenant_id), operation_id)
+        if row is None:
+            raise operation_not_found()
+        told = may_know_results(platform, connection, access)
+    return JSONResponse(documents.operation(row, platform.clock.now(), with_result=told))
+
+
+def may_know_results(platform: Platform, connection: Connection, access: Access) -> bool:
+    """Whether the caller may know what an apply did: a machine, where it may read default tags or apply them.
+
+    How far an operation is, everybody in the tenant may know. contract: Authentication 4
+    """
+    if access.caller.kind == "session":
+        return True
+    ready = compiled(platform, connection, access.caller, str(access.tenant_id))
+    return any(
+        ready.decide(action, target_of(action, ready.standing), access.facts).allowed for action in OF_DEFAULT_TAGS
+    )
 
 
 @router.get("/api/v1/platform/operations")

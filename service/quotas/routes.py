@@ -1,7 +1,7 @@
 """Quotas over HTTP: what a tenant or an organization may have, and what is in use of it. contract: Quota
 
-A tenant's are read with any credential that may enter it, whatever its scopes (checklist Q15); an organization's by
-people only (Q14).
+A tenant's are read with any credential that may enter it, whatever its scopes (checklist Q15), unless a policy denies
+it; an organization's by people only (Q14).
 """
 
 from typing import Annotated, Any

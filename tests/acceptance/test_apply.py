@@ -129,6 +129,8 @@ def test_L31_L36_the_question_shows_what_would_change_and_no_is_the_answer_to_en
         assert ended == 1
     assert "would change" in shown
     assert "boot_volume" in shown
+    assert "would fail" in shown
+    assert " failed" not in shown
     assert len(tags.runs()) == runs
     ended, shown = tags.answering("y", "[y/N]", "default-tags", "apply")
     assert ended == 0
@@ -173,7 +175,10 @@ def test_an_apply_is_taken_back_where_nobody_changed_what_it_added(tags: Tags) -
     assert after[changed]["tags"]["undone"] == "2"
     assert all(after[one]["tags"] == before[one]["tags"] for one in before if one != changed)
     assert staging.run("default-tags", "undo", run["runId"], "--yes").code == 6
-    assert staging.run("default-tags", "undo", SANDBOX, "--yes").code == 5
+    for way in ("--yes", "--preview"):
+        unknown = staging.refused(5, "default-tags", "undo", SANDBOX, way)
+        assert SANDBOX in unknown
+        assert "frost tenant default-tags history" in unknown
     listed = {one["runId"]: one for one in staging.runs()}
     assert listed[run["runId"]]["undoneBy"] == undone["runId"]
     assert "apply (undone)" in staging.run("default-tags", "history").out

@@ -73,6 +73,12 @@ def test_Q14_Q15_U20_a_key_sees_its_own_tenant_and_not_the_organization(shared: 
         "tenant", "quota", "request", "vcpu", "900", "--reason", "x", "--org", "--organization", AURORA, "--config", key
     )
     assert (asked.code, asked.out) == (4, "")
+    # No scope would help, so none is asked for.
+    for words in (["quota", "--org"], ["quota", "request", "vcpu", "900", "--reason", "x", "--org"]):
+        unnamed = shared.frost("tenant", *words, "--config", key)
+        assert (unnamed.code, unnamed.out) == (4, "")
+        assert "sign in as a person" in unnamed.err
+        assert "scope" not in unnamed.err
 
 
 @pytest.mark.parametrize("words", [["quota"], ["quota", "--org"], ["quota", "requests"], ["default-tags", "get"]])

@@ -166,6 +166,16 @@ def test_the_help_of_what_an_api_key_is_refused_for_says_so(run: Run, capsys: py
         assert ("It needs a person" in capsys.readouterr().out) is says
 
 
+def test_the_usage_tells_what_may_be_left_out(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, line in (
+        ("tenant default-tags undo", "undo [RUN_ID] [flags]"),
+        ("tenant quota what-if", "what-if TYPE=N… [flags]"),
+        ("tenant use", "use TENANT [flags]"),
+    ):
+        run(*words.split(), "--help")
+        assert line in capsys.readouterr().out
+
+
 def test_the_summaries_of_lazy_commands_are_the_first_lines_of_their_help() -> None:
     def check(group: Group) -> None:
         for name, entry in group.lazy.items():

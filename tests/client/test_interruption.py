@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.commands.interruption import ends_waiting, held
+from client.commands.interruption import ends_waiting, from_now_on_ignored, held
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -36,6 +36,13 @@ def test_what_was_ignored_stays_ignored() -> None:
         signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), ends_waiting():
         signal.raise_signal(signal.SIGTERM)
+
+
+def test_once_the_end_is_being_told_nothing_cuts_it_short() -> None:
+    """L22: the command still prints what goes on when the second SIGTERM, or a terminal's SIGHUP, arrives."""
+    with ends_waiting():
+        from_now_on_ignored()
+    assert {signal.getsignal(number) for number in ENDINGS} == {signal.SIG_IGN}
 
 
 def interrupted(*numbers: signal.Signals, refused: bool = False) -> bool:

@@ -88,6 +88,15 @@ def test_an_answer_that_is_no_report_is_not_believed(quotas: Scripted) -> None:
         assert "no quota report" in ended.err
 
 
+@pytest.mark.parametrize("members", [{"unit": None}, {"requestable": "50"}, {"creating": "2"}, {"allocated": [1]}])
+def test_a_quota_with_a_figure_that_is_none_is_not_believed(quotas: Scripted, members: dict[str, Any]) -> None:
+    quotas.on(f"GET {REPORT}", {"report": {"quotas": [quota("x", 1, 5) | members]}})
+    for words in (["tenant", "quota"], [*REQUEST, "x", "5", "--reason", "y"], [*REQUEST, "x", "9", "--reason", "y"]):
+        ended = quotas.run(*words)
+        assert (ended.code, ended.out) == (1, "")
+        assert "no quota report" in ended.err
+
+
 # --- requests --------------------------------------------------------------------------------------------------------
 
 
@@ -160,6 +169,8 @@ def test_U14_lowering_without_yes_prints_the_command_to_repeat_and_sends_nothing
     ended = quotas.run(*REQUEST, "ram", "1024", "--reason", "less is enough")
     assert (ended.code, ended.out, quotas.sent()) == (2, "", [f"GET {REPORT}"])
     assert "tenant quota request ram 1024 --reason 'less is enough' --yes" in ended.err
+    ended = quotas.run(*REQUEST, "--reason", "x", "--", "ram", "1024")
+    assert "tenant quota request --reason x --yes -- ram 1024" in ended.err
     assert "65536 MB (64 GB)" in ended.err
     assert "1024 MB (1 GB)" in ended.err
 
@@ -212,6 +223,10 @@ def test_a_plan_is_told_in_the_units_of_its_types(quotas: Scripted) -> None:
     assert found["vcpu"] == ["—", "2", "—", "20", "—", "100", "use", "unknown"]
     assert found["image"][-2:] == ["contact", "support"]
     assert "frost tenant quota request ram 67072 --reason" in ended.err
+    assert "the limit of image is changed by support only" in ended.err
+    beyond = quotas.run("tenant", "quota", "what-if", "instance=44")
+    assert "31 of instance short; 51 is more than the 50 that need no review" in beyond.err
+    assert "frost tenant quota --org" in beyond.err
     assert not [one for one in quotas.sent() if not one.startswith("GET ")]
     for wrong in (["instance"], ["=4"], ["instance=x"], ["instance=1", "instance=2"], ["nothing=1"], []):
         assert quotas.run("tenant", "quota", "what-if", *wrong).code == 2

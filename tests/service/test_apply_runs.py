@@ -263,6 +263,25 @@ def test_who_may_start_a_run(platform: Running) -> None:
     assert ask(platform, "preview", {}, person=ADMIN).status == 200
 
 
+def test_what_a_run_did_is_told_to_keys_that_may_read_default_tags_or_apply_them(platform: Running) -> None:
+    """D28, D29: tags and names of resources are in a result; how far a run is, every key of the tenant may know."""
+    run_id = applied(platform)["runId"]
+    one, every = f"{base()}/operations/{run_id}", f"{base()}/operations"
+    denied = Key(platform, "organizations:read")
+    iam = Iam(platform)
+    iam.attach(iam.policy("no tags", allow("*"), deny("organizations:default-tags:*")), "api_key", denied.id)
+    for key, told in (
+        (Key(platform, "organizations:read"), True),
+        (Key(platform, "organizations:write"), True),
+        (Key(platform, "dns:read"), False),
+        (denied, False),
+    ):
+        document = key.use("GET", one).json()
+        assert (document["status"], "result" in document) == ("completed", told)
+        listed = key.use("GET", every).json()["operations"]
+        assert next("result" in other for other in listed if other["runId"] == run_id) == told
+
+
 def test_a_run_is_not_found_from_another_tenant(platform: Running) -> None:
     run_id = runs(platform)[0]["runId"]
     for tenant, person in ((STAGING, OWNER), (NEWSROOM, BOREALIS_OWNER)):

@@ -156,6 +156,22 @@ def test_two_processes_write_to_one_file_without_a_busy_error(sqlite: Database, 
     assert count(sqlite) == 200
 
 
+def test_a_new_file_is_opened_by_several_at_once(tmp_path: Path) -> None:
+    together = threading.Barrier(4)
+
+    def mode(path: Path) -> str:
+        database = Database(f"sqlite:///{path}")
+        together.wait()
+        with database.read() as connection:
+            found = connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
+        database.close()
+        return str(found)
+
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(300):
+            assert list(threads.map(mode, [tmp_path / f"{number}.db"] * 4)) == ["wal"] * 4
+
+
 @pytest.mark.parametrize("url", ["mysql://localhost/x", "oracle://x", "mssql://x"])
 def test_another_kind_of_database_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="must be sqlite or postgresql"):

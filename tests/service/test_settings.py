@@ -38,6 +38,8 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
     assert settings(FROST_PLATFORM_WORLD="").world == "demo"
     assert settings(FROST_PLATFORM_IDLE_MINUTES="1.5").idle_minutes == 1.5
     assert settings(FROST_PLATFORM_PROVISIONING_PACE="0").provisioning_pace == 0
+    assert settings(FROST_PLATFORM_APPLY_PACE="0.5").apply_pace == 0.5
+    assert settings(FROST_PLATFORM_TAG_PROPAGATION="30").tag_propagation == 30
     assert settings(FROST_PLATFORM_PROXIES="10.0.0.1, 2001:DB8::1").proxies == {"10.0.0.1", "2001:db8::1"}
     assert from_arguments([], {"FROST_PLATFORM_DATA_DIR": "/elsewhere"}).data_dir == Path("/elsewhere")
 
@@ -47,6 +49,9 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
     [
         {"FROST_PLATFORM_PROVISIONING_PACE": "quick"},
         {"FROST_PLATFORM_PROVISIONING_PACE": "nan"},
+        {"FROST_PLATFORM_APPLY_PACE": "-1"},
+        {"FROST_PLATFORM_TAG_PROPAGATION": "soon"},
+        {"FROST_PLATFORM_TAG_PROPAGATION": "86401"},
         {"FROST_PLATFORM_IDLE_MINUTES": "inf"},
         {"FROST_PLATFORM_LISTEN": "localhost:99999"},
         {"FROST_PLATFORM_LISTEN": ":80"},

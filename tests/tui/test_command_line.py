@@ -86,6 +86,31 @@ def test_a_command_about_the_account_means_its_place_or_the_action_that_asks(typ
     assert parse(typed, ACCOUNT) == meant
 
 
+TAGS = ("tenants", "default-tags")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("default-tags", Go("default-tags")),
+        ("default-tag env", Go("default-tags", "env")),
+        ("default", Go("default-tags")),
+        ("apply", Run("default-tags.follow")),
+        ("frost tenant default-tags get", Go("default-tags")),
+        ("tenant default-tags set", Go("default-tags")),
+        ("tenant default-tags set --merge --tag eq=x=y", Run("default-tags.add", "eq=x=y")),
+        ("tenant default-tags clear --yes", Go("default-tags")),
+        ("tenant default-tags apply", Run("default-tags.apply")),
+        ("tenant default-tags apply --preview", Run("default-tags.preview")),
+        ("tenant default-tags history", Run("default-tags.versions")),
+        ("tenant default-tag undo 0192", Run("default-tags.runs")),
+        ("default-tags.add env=prod", Run("default-tags.add", "env=prod")),
+    ],
+)
+def test_I01_a_command_about_default_tags_means_its_place_or_the_action_that_asks(typed: str, meant: object) -> None:
+    assert parse(typed, TAGS) == meant
+
+
 def test_a_short_form_of_two_places_is_a_mistake_that_names_both() -> None:
     assert parse("t", ("tenants", "tags")) == Mistake("t may be tenants or tags")
 

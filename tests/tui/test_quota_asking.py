@@ -92,7 +92,7 @@ async def test_U02_U06_U09_U12_U15_to_U18_what_would_come_to_nothing_is_not_sent
     async with opened(shared, monkeypatch) as ui:
         await form(ui, "instance")
         for limit, reason, words in (
-            ("6０", "x", "a whole number in plain digits"),
+            ("6０", "x", "× a whole number in plain digits"),
             ("9007199254740993", "x", "a limit is at most"),
             ("60", "x", "= already 60"),
             ("50", "x", "× 50: denied, as 51 is in use, 2 of it being created"),
@@ -137,6 +137,8 @@ async def test_U19_U21_U23_above_the_bound_the_organization_is_asked_and_the_rev
 
         await ui.press("t")
         await ui.expect("Requests for other limits in Web Shop", "200 → 240", "◐ pending", "waits for the platform's")
+        rows = [line.split("│")[0] for line in ui.text.splitlines() if "200 → 240" in line]
+        assert any(" org " in row for row in rows), rows  # whose limit it is, without opening each
         review = await asyncio.to_thread(demo.frost, "platform", "review", "approve", waiting["id"])
         assert review.code == 0, review
         await ui.press("r")

@@ -1,11 +1,14 @@
 """The quotas places on the real platform: what is seen of limits, of a tenant and of its organization."""
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from client.records import Record
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
+from tui import collections
 from tui.launch import Launch
 from tui.screens.prompt_line import complete, run
 
@@ -203,6 +206,21 @@ async def test_Q14_Q15_U20_U25_a_key_sees_its_own_tenant_and_asks_only_with_the_
         await ui.expect_toast("the organization's quotas need a person who is signed in")
         await ui.press("t")
         await ui.expect("Requests for other limits in Web Shop", "No other limit was asked for yet")
+
+
+async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(*_: object) -> AsyncIterator[Sequence[Record]]:
+        await asyncio.Event().wait()
+        yield ()
+
+    monkeypatch.setitem(collections.READ, "quotas", silent)
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await ui.press("9")
+        await ui.expect("Asking the platform", "refreshing")
+        assert "0 quotas" not in ui.text
 
 
 async def test_I06_what_is_copied_is_the_row_its_type_and_the_equal_commands(

@@ -14,6 +14,7 @@ from tui.apply_table import BAR, SIGNS, bar, resource_text, type_rows, untouched
 from tui.tag_draft import TagDraft
 from tui.tag_drafts import TagDrafts
 from tui.tag_lines import difference_lines
+from tui.tag_table import TAG
 
 STORED = {"env": "prod", "team": "core"}
 
@@ -32,6 +33,12 @@ def test_D31_rows_tell_what_saving_would_add_change_and_remove() -> None:
     assert next(row for row in draft.rows() if row["key"] == "env")["was"] == "prod"
     assert draft.words == "+ 1 added  ~ 1 changed  − 1 removed"
     assert draft.dirty
+
+
+def test_D08_a_value_that_is_empty_is_not_shown_as_one_that_is_unknown() -> None:
+    draft = TagDraft({"a": "", "env": "prod"}, 1)
+    value = next(column for column in TAG.columns if column.key == "value")
+    assert [value.text(row) for row in draft.rows()] == ["(empty)", "prod"]
 
 
 def test_another_key_is_one_tag_removed_and_one_added() -> None:
@@ -87,6 +94,15 @@ def test_a_draft_that_is_not_edited_follows_what_is_stored_and_an_edited_one_sta
     assert not draft.dirty
     assert draft.version == 6
     assert not draft.undoable
+
+
+def test_a_stored_set_that_was_changed_and_changed_back_meanwhile_is_no_other_one() -> None:
+    draft = TagDraft(STORED, 3)
+    draft.put("env", "dev", "env")
+    draft.follow(dict(STORED), 5)
+    assert draft.version == 5
+    assert draft.tags["env"] == "dev"
+    assert draft.undoable
 
 
 def test_what_was_saved_is_no_edit_any_more_and_what_was_edited_meanwhile_still_is() -> None:

@@ -35,6 +35,12 @@ async def save(place: "DefaultTags") -> None:
         if (problem := draft.problem) is not None:
             place.frame.toast(f"Not saved: {problem.message}", "warning")
             return
+        if _overtaken(place, draft):  # known before anything is agreed on: the figures would be those of another set
+            way = await _settled(place, draft)
+            if way is None:
+                return
+            overwriting = way == "overwrite"
+            continue
         # What is agreed on is what is sent, whatever is read or edited while the question stands.
         before, wanted, version = dict(draft.base), dict(draft.tags), draft.version
         if not await agreed(place, "Save default tags?", before, wanted, overwriting=overwriting):
@@ -97,6 +103,12 @@ async def agreed(
             question, facts, difference_lines(changes), yes=yes, destructive=overwriting or bool(changes.removed)
         )
     )
+
+
+def _overtaken(place: "DefaultTags", draft: TagDraft) -> bool:
+    """Whether a newer set than the draft stands on is known to be stored."""
+    stored = place.rows.records[0] if place.rows.records else {}
+    return int(stored.get("version") or 0) > (draft.version or 0)
 
 
 async def _settled(place: "DefaultTags", draft: TagDraft) -> str | None:

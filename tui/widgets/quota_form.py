@@ -156,7 +156,8 @@ class QuotaForm(Dialog[Any]):
         try:
             found = self._foresee(whole_number(typed))
         except ValueError as problem:
-            return Content.styled(str(problem), "$text-error" if typed else "$text-muted"), ""
+            said = Content.styled(str(problem), "$text-muted")
+            return Content.assemble((f"{REFUSED[0]} {problem}", REFUSED[1])) if typed else said, ""
         sign, tone = SIGNS.get(found.outcome, REFUSED)
         offer = OFFER if found.outcome == quota_request.REVIEW else ""
         return Content.assemble((f"{sign} ", tone), safe(found.words), offer), found.outcome
