@@ -115,9 +115,12 @@ QUOTA_REQUEST = Kind(
     "resourceType",
 )
 
+# Who decides must see who asks, and why.
+_DECIDED_BY = ("resourceType", "from", "limit", "status", "requestedBy", "reason", "createdAt", "id")
 _REVIEWED = (
     Column("organizationName", "Organization"),
-    *(one for one in _REQUEST if one.key not in ("scope", "tenantId")),
+    *(one._replace(wide=False) for key in _DECIDED_BY for one in _REQUEST if one.key == key),
+    *(one._replace(wide=True) for one in _REQUEST if one.key not in (*_DECIDED_BY, "scope", "tenantId")),
 )
 
 REVIEWED = QUOTA_REQUEST._replace(
