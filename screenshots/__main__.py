@@ -197,7 +197,7 @@ SCENES = (
     Scene("confirm", ("5", "o"), "Sign out?"),
     Scene("api-keys", ("6", "…old-deploy", "j", "j"), "old-deploy"),
     Scene("api-keys-unused", ("6", "…old-deploy", "slash", *"used:never", "enter"), "3 of 16"),
-    Scene("api-key-create", (*NEW_KEY, *["tab"] * 5, "j", "space", "space"), "2 chosen"),
+    Scene("api-key-create", (*NEW_KEY, *["tab"] * 5, "space", "space"), "2 chosen"),
     Scene("api-key-secret", ("6", "…old-deploy"), "shown only now", then=new_secret),
     Scene("api-key-rotate", ("6", "…old-deploy", *["j"] * 14, "o"), "Rotate deploy-pipeline"),
     Scene("api-key-revoke", ("6", "…old-deploy", *["j"] * 14, "v"), "Revoke API key?"),
@@ -224,7 +224,7 @@ SCENES = (
     Scene("editor-coverage", EDITOR, "−", then=coverage),
     Scene("editor-author", EDITOR, "you do not hold this", then=beyond, person=VIEWER),
     Scene("editor-save", EDITOR, "lost", then=review),
-    Scene("api-key-lacks", (*NEW_KEY, *["tab"] * 5, "j", "space", "j", "j", "j"), "1 chosen", person=VIEWER),
+    Scene("api-key-lacks", (*NEW_KEY, *["tab"] * 5, "space", "j", "j", "j"), "1 chosen", person=VIEWER),
     Scene("sign-in", (), "BCDF-GHJK", then=device_code),
 )
 
