@@ -167,6 +167,7 @@ class Applying:
                 started_at=now,
                 snapshot=row["snapshot"] | {"total": sum(totals.values()), "totals": totals},
             )
+            apply_store.gather_statistics(connection)
             return True
 
     def carry_on(self, run_id: str, size: int) -> bool:
