@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, Dialect, Engine, Row, Table, create_engine, event
+from sqlalchemy import URL, Connection, Dialect, Engine, Row, Table, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from service.db.tables import complete_for_postgresql
@@ -27,10 +28,28 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUSY_SECONDS = 10
+# What a server calls our connections: a restore waits for their end.
+APPLICATION = "frost platform"
 # A request that asks first whether the server is there takes a third longer.
 REST_SECONDS = 5
+# A server of PostgreSQL has 100 connections unless it is told otherwise, for all replicas together: each takes so many
+# at most, and eight for durable work. Requests beyond wait for one, and are told after so long that there is none.
+KEPT_CONNECTIONS, MOST_CONNECTIONS, FREE_SECONDS = 8, 24, 10
 # As PostgreSQL numbers them.
 READ_ONLY_TRANSACTION, DISK_FULL = "25006", "53100"
+# What passes by itself, and has left nothing behind: the server goes or comes, has no connection to give, did not get
+# to it in time, or two changes were in each other's way.
+PASSING = ("08", "57P", "53300", "57014", "55P03", "40001", "40P01")
+# How a connection is to be, unless the URL says otherwise. A server that is gone without a word is noticed; and what a
+# replica that is gone without a word had locked, is free again: its transaction ends when it has said nothing for long.
+CONNECTION = {
+    "connect_timeout": "5",
+    "keepalives_idle": "20",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+SESSION = "-c statement_timeout=60s -c idle_in_transaction_session_timeout=60s"
 # Pages (of 4 KB) in the log before they are brought home: those changed several times meanwhile, once.
 LOGGED_PAGES = 4_000
 # What a change of many rows may keep in memory; SQLite's usual is 2 MB a connection.
@@ -77,9 +96,11 @@ class Database:
             self.kind = "postgresql"
             complete_for_postgresql()
             self.engine = create_engine(
-                parsed.set(drivername="postgresql+psycopg"),
-                pool_size=8,
-                max_overflow=40,
+                over_psycopg(parsed),
+                connect_args={"application_name": APPLICATION},
+                pool_size=KEPT_CONNECTIONS,
+                max_overflow=MOST_CONNECTIONS - KEPT_CONNECTIONS,
+                pool_timeout=FREE_SECONDS,
                 hide_parameters=True,
             )
             event.listen(self.engine, "checkin", _note_return)
@@ -174,6 +195,15 @@ class Database:
         self.engine.dispose()
 
 
+def over_psycopg(url: URL) -> URL:
+    """A URL of PostgreSQL as it is connected to: the driver, and `CONNECTION` and `SESSION` where it does not say."""
+    given = dict(url.query)
+    options = given.get("options", "")
+    # Of two that set the same, the later one counts.
+    told = {"options": " ".join([SESSION, *([options] if isinstance(options, str) else options)]).strip()}
+    return url.set(drivername="postgresql+psycopg", query={**CONNECTION, **given, **told})
+
+
 def portions(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     """Ids in portions that a statement can name."""
     for begin in range(0, len(ids), MOST_NAMED):
@@ -196,6 +226,21 @@ def takes_no_changes(error: DBAPIError) -> bool:
     if isinstance(error.orig, sqlite3.Error):
         return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
     return getattr(error.orig, "sqlstate", None) in (READ_ONLY_TRANSACTION, DISK_FULL)
+
+
+def passes(error: Exception) -> bool:
+    """Whether the database could not answer for a reason that passes: the same request may be sent again later."""
+    if isinstance(error, NoneFree):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    state = getattr(error.orig, "sqlstate", None)
+    # Without a number: it was not the server that said it, but the driver, of the connection.
+    return error.connection_invalidated or (
+        isinstance(error, OperationalError) and (state is None or state.startswith(PASSING))
+    )
 
 
 @contextmanager
