@@ -1,17 +1,18 @@
 """The audit log: who changed what, or tried to. contract: Tenant; checklist N12
 
-An entry is written on the connection of the change itself, so that there is never one without the other:
-when the log cannot be written, the change does not happen.
+An entry is written in the transaction of the change itself, so that there is never one without the other: when the
+log cannot be written, the change does not happen.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection
 
+from service.access.audit_chain import PENDING
 from service.access.caller import Caller
-from service.db.tables import audit_log
 
 
 def record(
@@ -26,27 +27,34 @@ def record(
     details: Mapping[str, Any] | None = None,
     at: datetime,
 ) -> None:
-    """Add one entry.
+    """Add one entry. It takes its place in the chain, and is written, when the transaction is committed.
 
     Args:
         connection: the transaction of the change.
         operation: what was done, `<thing>.<verb>`, e.g. `tenant.rename`.
         target: what it was done to, `<thing>:<id>`; at most 300 characters are kept.
         outcome: `done`, `refused` or `failed`.
-        details: facts about the change. Never a secret.
+        details: facts about the change, as JSON has them. Never a secret.
+
+    Raises:
+        LookupError: the database has no audit log that is kept (`audit_chain.keep`).
     """
-    connection.execute(
-        insert(audit_log).values(
-            at=at,
-            request_id=caller.request_id,
-            actor_kind=caller.kind,
-            actor_id=caller.actor_id,
-            credential_id=caller.credential_id,
-            organization_id=organization_id,
-            tenant_id=tenant_id,
-            operation=operation,
-            target=target[:300],
-            outcome=outcome,
-            details=dict(details or {}),
-        )
+    entries = connection.info.get(PENDING)
+    if entries is None:
+        raise LookupError("nobody keeps the audit log of this database")
+    entries.append(
+        {
+            "at": at,
+            "request_id": caller.request_id,
+            "actor_kind": caller.kind,
+            "actor_id": caller.actor_id,
+            "credential_id": caller.credential_id,
+            "organization_id": organization_id,
+            "tenant_id": tenant_id,
+            "operation": operation,
+            "target": target[:300],
+            "outcome": outcome,
+            # As it will be read back.
+            "details": json.loads(json.dumps(dict(details or {}), allow_nan=False)),
+        }
     )
