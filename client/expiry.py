@@ -25,7 +25,7 @@ def instant(text: str, flag: str = "--expires") -> datetime:
     try:
         if is_date(text):
             return end_of_day(date.fromisoformat(text))
-        if re.fullmatch(_DATE + _TIME, text):
+        if is_timestamp(text):
             return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         pass  # no such day, or one for which there are no clocks
@@ -40,6 +40,11 @@ def instant(text: str, flag: str = "--expires") -> datetime:
 def is_date(text: str) -> bool:
     """Whether it has the form of a date, which ends with the day."""
     return re.fullmatch(_DATE, text) is not None
+
+
+def is_timestamp(text: str) -> bool:
+    """Whether it has the form of an RFC 3339 timestamp."""
+    return re.fullmatch(_DATE + _TIME, text) is not None
 
 
 def end_of_day(day: date) -> datetime:
@@ -59,6 +64,6 @@ def last_day(latest: datetime) -> date:
 
 
 def wire(moment: datetime) -> str:
-    """RFC 3339 in UTC with `Z`; a fraction of a second only where there is one."""
-    whole, _, fraction = moment.astimezone(UTC).isoformat().removesuffix("+00:00").partition(".")
-    return f"{whole}.{fraction.rstrip('0')}Z" if fraction else f"{whole}Z"
+    """RFC 3339 in UTC with `Z`; a fraction of a second only where there is one, in milliseconds if that is enough."""
+    exact = "microseconds" if moment.microsecond % 1_000 else "milliseconds" if moment.microsecond else "seconds"
+    return moment.astimezone(UTC).isoformat(timespec=exact).removesuffix("+00:00") + "Z"

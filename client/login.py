@@ -7,7 +7,7 @@ contexts, credentials; checklist N02, N08; hostile C06, H06; RFC 8628, RFC 8252.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from client import credentials, oidc
@@ -56,12 +56,8 @@ def sign_in_device(
     Raises:
         FrostError: Refused, expired or cancelled (exit 3, 130), or somebody does not answer (exit 7).
     """
-    from client.refresh import alone
-
     session = _by_device(connection, email, on_code, cancelled or threading.Event())
-    with alone(connection):
-        before_keeping()
-        _keep(connection, session)
+    _begin(connection, session, before_keeping)
 
 
 def _by_device(
@@ -75,7 +71,11 @@ def _by_device(
             "the identity provider has no device codes", code="SIGN_IN_REFUSED", hint="use: frost login --browser"
         )
     try:
-        form = {"client_id": provider.client_id, "scope": oidc.SCOPE, "device": device_name()}
+        form = {**provider.asked, "scope": provider.scope, "device": device_name()}
+        if not own:
+            # There is no `prompt` in RFC 8628, but providers know this: who signs in is asked, not remembered. Not 0:
+            # oidc-provider reads that as `prompt=login`, which it then drops.
+            form["max_age"] = "1"
         answer = oidc.post(connection, provider.device_authorization, form)
         device_code, code = _codes(answer, connection)
         if own:
@@ -113,7 +113,6 @@ def sign_in_browser(
         FrostError: Refused, cancelled, or not answered within 5 minutes (exit 3, 130, 7).
     """
     from client.loopback import Attempt
-    from client.refresh import alone
 
     provider = connection.provider()
     own = oidc.is_platforms_own(connection, provider)
@@ -122,7 +121,7 @@ def sign_in_browser(
         raise FrostError(
             "the identity provider has no page to sign in", code="SIGN_IN_REFUSED", hint="use: frost login --device"
         )
-    with Attempt(provider) as attempt:
+    with Attempt(provider, _port(connection.environ)) as attempt:
         url = attempt.url(device=device_name(), login_hint=email or "")
         if own:
             attempt.deliver(oidc.redirect_of(connection, url))
@@ -134,9 +133,20 @@ def sign_in_browser(
         except oidc.Refused as error:
             raise _refused(error, email) from None
         attempt.check_id_token(tokens)
-    with alone(connection):
-        before_keeping()
-        _keep(connection, oidc.session_from(tokens))
+    _begin(connection, oidc.session_from(tokens), before_keeping)
+
+
+def _port(environ: Mapping[str, str]) -> int:
+    """Where the browser brings the answer: any free port, unless `FROST_LOGIN_PORT` names one.
+
+    Any port is what RFC 8252 (7.3) asks of a provider; some take none but the very address that was registered.
+    """
+    text = environ.get("FROST_LOGIN_PORT", "")
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65536):
+        raise usage(f"FROST_LOGIN_PORT must be a port, not {safe(text, 60)!r}")
+    return int(text)
 
 
 def sign_in_unasked(connection: Connection) -> Credential:
@@ -168,7 +178,10 @@ def sign_out(connection: Connection) -> bool:
         OneShot(connection).call(end_session())
     except FrostError as error:
         if error.exit_code != Exit.NOT_SIGNED_IN:
-            connection.notices.append(f"the platform could not end the session ({error.message}); here it is forgotten")
+            connection.notices.append(
+                f"the platform could not end the session ({error.message}): here it is forgotten, there it goes on"
+                " until it expires"
+            )
     _forget(connection, session)
     return True
 
@@ -195,6 +208,51 @@ def _forget(connection: Connection, session: Credential) -> None:
         connection.reload()
         connection.adopt(None)
     _revoke(connection, session if now.kind == "none" else now)
+
+
+def _begin(connection: Connection, session: Credential, before_keeping: Callable[[], None]) -> None:
+    """Keeps a session that has just begun, once the platform takes it."""
+    from client.refresh import alone
+
+    if not oidc.is_platforms_own(connection, connection.provider()):
+        _check_taken(connection, session)
+    with alone(connection):
+        before_keeping()
+        _keep(connection, session)
+
+
+def _check_taken(connection: Connection, session: Credential) -> None:
+    """Asks the platform with a token of an outside provider, which it may know nothing to do with.
+
+    Raises:
+        FrostError: It does not take it (exit 3). Anything else it says is not about the sign-in.
+    """
+    from client.answers import refusal
+    from client.oneshot import fetch
+
+    path = f"{connection.endpoint.base}/v1/me"
+    try:
+        reply = fetch(
+            connection.endpoint, connection.environ, "GET", path, headers={"Authorization": f"Bearer {session.secret}"}
+        )
+    except FrostError:
+        return
+    if reply.status != 401:
+        return
+    _revoke(connection, session)
+    if refusal(reply, path).code == "REAUTHENTICATION_REQUIRED":
+        raise FrostError(
+            "the identity provider remembered a sign-in from before you ended all your sessions",
+            code="SIGN_IN_REFUSED",
+            hint="sign out at the identity provider, then: frost login",
+            exit_code=Exit.NOT_SIGNED_IN,
+        )
+    raise FrostError(
+        f"{safe(connection.provider().issuer, 200)} has signed you in, but this platform does not take it",
+        code="SIGN_IN_REFUSED",
+        hint="you may have no account here; who runs the platform finds the reason in its log",
+        exit_code=Exit.NOT_SIGNED_IN,
+    )
 
 
 def _keep(connection: Connection, session: Credential) -> None:
@@ -239,7 +297,8 @@ def _polled(
 ) -> dict[str, Any]:
     import time
 
-    form = {"grant_type": DEVICE_GRANT, "device_code": device_code, "client_id": provider.client_id}
+    form = {"grant_type": DEVICE_GRANT, "device_code": device_code, **provider.asked}
+    away: FrostError | None = None
     interval = code.interval
     end = time.monotonic() + code.expires_in
     pause = 0.0 if at_once else interval
@@ -250,16 +309,20 @@ def _polled(
         try:
             return oidc.post(connection, provider.token, form)
         except oidc.Refused as error:
+            away = None
             if error.code == "slow_down":
                 interval += 5.0
                 pause = interval
+            elif time.monotonic() >= end:
+                break  # it may know nothing of the code any more, and say so in other words
             elif error.code != "authorization_pending":
                 raise
         except FrostError as error:
             if error.exit_code != Exit.UNREACHABLE:
                 raise
+            away = error
             interval *= 2  # RFC 8628, 3.5: back off when the provider cannot be reached
-    raise oidc.Refused("expired_token", 400)
+    raise away or oidc.Refused("expired_token", 400)
 
 
 def _revoke(connection: Connection, session: Credential) -> None:

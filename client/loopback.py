@@ -11,6 +11,7 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import secrets
 import threading
 import time
@@ -20,9 +21,9 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from client import oidc
 from client.errors import Exit, FrostError
-from client.oidc import SCOPE, Provider
-from client.text import safe
+from client.oidc import Provider
 
 PATH = "/callback"
 _POLL = 0.2
@@ -33,14 +34,29 @@ _PAGE = (
 
 
 class Attempt:
-    """A sign-in under way. Used as a context manager; leaving it closes the listener."""
+    """A sign-in under way. Used as a context manager; leaving it closes the listener.
 
-    def __init__(self, provider: Provider) -> None:
+    Args:
+        provider: Where it is begun.
+        port: Where the listener is; 0 takes a free one.
+
+    Raises:
+        FrostError: Something else listens on that port (exit 1).
+    """
+
+    def __init__(self, provider: Provider, port: int = 0) -> None:
         self._provider = provider
         self._state = secrets.token_urlsafe(32)
         self._nonce = secrets.token_urlsafe(32)
         self._verifier = secrets.token_urlsafe(48)
-        self._server = _Listener(self)
+        try:
+            self._server = _Listener(self, port)
+        except OSError as error:
+            raise FrostError(
+                f"the browser cannot be answered on 127.0.0.1:{port}: {error.strerror}",
+                code="SIGN_IN_REFUSED",
+                hint="free that port, or give another one: FROST_LOGIN_PORT",
+            ) from None
         self._answer: dict[str, str] = {}
         self._answered = threading.Event()
         self._taking = threading.Lock()
@@ -69,14 +85,15 @@ class Attempt:
         digest = hashlib.sha256(self._verifier.encode("ascii")).digest()
         query = {
             "response_type": "code",
-            "client_id": self._provider.client_id,
+            **self._provider.asked,
             "redirect_uri": self.redirect_uri,
-            "scope": SCOPE,
+            "scope": self._provider.scope,
             "state": self._state,
             "nonce": self._nonce,
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii"),
             "code_challenge_method": "S256",
             "device": device,
+            **({"prompt": self._provider.prompt} if self._provider.prompt else {}),
             **({"login_hint": login_hint} if login_hint else {}),
         }
         mark = "&" if urlsplit(self._provider.authorization).query else "?"
@@ -114,7 +131,7 @@ class Attempt:
                     exit_code=Exit.UNREACHABLE,
                 )
         if "error" in self._answer:
-            raise _refusal(f"the sign-in was refused ({safe(self._answer['error'], 60)})")
+            raise oidc.explained(oidc.Refused(self._answer["error"], 302))
         return self._answer["code"]
 
     def exchange(self, code: str) -> dict[str, str]:
@@ -123,8 +140,8 @@ class Attempt:
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": self.redirect_uri,
-            "client_id": self._provider.client_id,
             "code_verifier": self._verifier,
+            **self._provider.asked,
         }
 
     def check_id_token(self, tokens: Mapping[str, Any]) -> None:
@@ -142,6 +159,11 @@ class Attempt:
         ):
             raise _refusal("the identity provider's answer belongs to another sign-in")
 
+    @property
+    def outcome(self) -> str:
+        """What the browser shows when the provider has answered; whether it was a sign-in is seen in the terminal."""
+        return "The sign-in was refused." if "error" in self._answer else "You are signed in."
+
     def take(self, host: str, target: str) -> str:
         """One request of the listener; why it is refused, or empty when it was the answer we wait for."""
         parts = urlsplit(target)
@@ -156,20 +178,24 @@ class Attempt:
         if not answer.get("error") and not answer.get("code"):
             return "This answer carries no code."
         with self._taking:
-            if self._answered.is_set():
+            if self._answer:
                 return "This sign-in has been answered already."
             self._answer = {"error": answer["error"]} if answer.get("error") else {"code": answer["code"]}
-            self._answered.set()
         return ""
+
+    def go_on(self) -> None:
+        """Lets the sign-in end. Only once the browser has its page: with a refusal this process is gone at once."""
+        self._answered.set()
 
 
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
-    allow_reuse_address = False
     request_queue_size = 64
 
-    def __init__(self, attempt: Attempt) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, attempt: Attempt, port: int) -> None:
+        # A named port stays taken for a minute after each sign-in otherwise; on Windows this would share it.
+        self.allow_reuse_address = port != 0 and os.name == "posix"
+        super().__init__(("127.0.0.1", port), _Handler)
         self.attempt = attempt
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -193,7 +219,14 @@ class _Handler(BaseHTTPRequestHandler):
             refused = self.server.attempt.take(self.headers.get("Host", ""), self.path)
         except ValueError:
             refused = "This request cannot be read."
-        page = _PAGE.format(refused or "You are signed in.").encode()
+        try:
+            self._show(refused)
+        finally:
+            if not refused:
+                self.server.attempt.go_on()
+
+    def _show(self, refused: str) -> None:
+        page = _PAGE.format(refused or self.server.attempt.outcome).encode()
         self.send_response_only(400 if refused else 200)
         for name, value in self._HEADERS.items():
             self.send_header(name, value)

@@ -7,7 +7,7 @@ https unless it is this machine (hostile H06). Error bodies are never shown (fac
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -21,12 +21,18 @@ if TYPE_CHECKING:
     from client.connection import Connection
     from client.core import Reply
 
-SCOPE = "openid profile email offline_access"
+_SCOPES = ("openid", "profile", "email", "offline_access")
+_PROMPTS = ("login", "consent")
 _LONGEST_LIFE = 366 * 24 * 3600
 
 
 class Provider(NamedTuple):
-    """What a sign-in needs to know of the identity provider; endpoints are URLs, empty when it has none."""
+    """What a sign-in needs to know of the identity provider; endpoints are URLs, empty when it has none.
+
+    `resource` is what its tokens are asked for (RFC 8707), empty when the platform names none. `prompt` is what its
+    page is to ask: the password, since after `revoke-all` the platform takes no older sign-in, and the person's
+    consent, without which `offline_access` is not given (OpenID Connect Core 11).
+    """
 
     issuer: str
     client_id: str
@@ -34,6 +40,14 @@ class Provider(NamedTuple):
     authorization: str
     device_authorization: str
     revocation: str
+    resource: str = ""
+    scope: str = " ".join(_SCOPES)
+    prompt: str = " ".join(_PROMPTS)
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """What goes with every request for tokens: who asks, and for which resource."""
+        return {"client_id": self.client_id, **({"resource": self.resource} if self.resource else {})}
 
 
 class Refused(Exception):
@@ -55,11 +69,13 @@ def discover(connection: Connection) -> Provider:
     from client.oneshot import OneShot
 
     told = OneShot(connection).call(cli_config())
-    issuer, client_id = told.get("issuer"), told.get("clientId")
+    issuer, client_id, resource = told.get("issuer"), told.get("clientId"), told.get("resource", "")
     if not isinstance(issuer, str) or not issuer:
         raise _unfit("the platform names no identity provider")
     if not isinstance(client_id, str) or not client_id:
         raise _unfit("the platform has no client for command lines configured")
+    if not isinstance(resource, str):
+        raise _unfit("the platform names a resource that is none")
     route, target = issuer_route(issuer, connection.endpoint)
     if "?" in target:
         raise _unfit("the issuer's URL has a query")
@@ -81,6 +97,8 @@ def discover(connection: Connection) -> Provider:
     token = endpoint("token_endpoint")
     if not token:
         raise _unfit("the identity provider names no token endpoint")
+    scopes = _known(_SCOPES, document.get("scopes_supported"))
+    prompts = _PROMPTS if "offline_access" in scopes else _PROMPTS[:1]
     return Provider(
         issuer,
         client_id,
@@ -88,7 +106,15 @@ def discover(connection: Connection) -> Provider:
         endpoint("authorization_endpoint"),
         endpoint("device_authorization_endpoint"),
         endpoint("revocation_endpoint"),
+        resource,
+        " ".join(scopes),
+        " ".join(_known(prompts, document.get("prompt_values_supported"))),
     )
+
+
+def _known(wanted: Sequence[str], supported: object) -> list[str]:
+    """Those of ours that a provider knows; all of them when it does not say what it knows."""
+    return [one for one in wanted if not isinstance(supported, list) or one in supported]
 
 
 def is_platforms_own(connection: Connection, provider: Provider) -> bool:
@@ -150,10 +176,13 @@ def session_from(tokens: Mapping[str, Any], before: Credential | None = None) ->
 def explained(error: Refused) -> FrostError:
     """A refusal of the provider as a command's failure; only its code is repeated."""
     known = {
-        "access_denied": "the sign-in was refused",
+        "access_denied": "the sign-in was refused at the identity provider",
         "expired_token": "the code has expired before it was confirmed",
         "invalid_client": "the identity provider does not know this client",
         "invalid_grant": "the identity provider refused the sign-in",
+        "invalid_scope": "the identity provider does not give this client what a sign-in needs (invalid_scope)",
+        "invalid_target": "the identity provider gives no tokens for this platform (invalid_target)",
+        "unauthorized_client": "the identity provider does not let this client sign in this way (unauthorized_client)",
     }
     what = known.get(error.code) or f"the identity provider refused ({safe(error.code, 60) or f'HTTP {error.status}'})"
     return FrostError(what, code="SIGN_IN_REFUSED", hint="try again: frost login", exit_code=Exit.NOT_SIGNED_IN)

@@ -107,12 +107,8 @@ def _asked(connection: Connection, refresh_token: str) -> dict[str, Any]:
     """One grant, tried once more only where the first try cannot have been counted against the session."""
     end = time.monotonic() + GRANT_SECONDS
     provider = connection.provider()
-    form = {
-        "grant_type": "refresh_token",
-        "refresh_token": refresh_token,
-        "client_id": provider.client_id,
-        "scope": oidc.SCOPE,
-    }
+    # Without `scope` it is what the person granted, which may be less than what was asked for (RFC 6749, 6).
+    form = {"grant_type": "refresh_token", "refresh_token": refresh_token, **provider.asked}
     try:
         return oidc.post(connection, provider.token, form)
     except oidc.Refused as error:

@@ -4,6 +4,7 @@ import os
 
 from fastapi import Depends
 from sqlalchemy import func, select
+from sqlalchemy.engine import make_url
 from starlette.responses import JSONResponse
 
 from service.access import audit
@@ -38,7 +39,7 @@ def platform_status(platform: Platform = Depends(platform_of), access: Access = 
             "pid": os.getpid(),
             "startedAt": wire_time(platform.started_at),
             "world": counts.world,
-            "database": platform.database.engine.url.render_as_string(hide_password=True),
+            "database": make_url(platform.settings.database_url).render_as_string(hide_password=True),
             "socket": str(platform.settings.socket),
             "schemaRevision": migrate.HEAD,
             "openOperations": platform.operations.open_count(),

@@ -27,8 +27,11 @@ from service.world import catalogue as shipped
 from service.world.roles import roles, scope_of
 
 MOST_KEPT = 1_000
+# In all that are kept: each rule takes some 1.3 KB there, and one search may ask for five hundred engines.
+MOST_RULES = 50_000
 Part = Literal["scopes", "role", "policies"]
 
+_LAST = select(func.max(catalogue_operations.c.position))
 NOBODY = Engine(())
 """Of somebody without any right here: an author who left, a policy nobody stands for."""
 
@@ -131,10 +134,11 @@ class Decisions:
         self._lock = threading.Lock()
         self._known: tuple[int, Known] | None = None
         self._kept: OrderedDict[tuple[str, tuple[Held, ...], Known], Policies] = OrderedDict()
+        self._rules = 0
 
     def known(self, connection: Connection) -> Known:
         """The catalogue of this database; it only ever grows, so its last position tells whether it is the same."""
-        last = connection.scalar(select(func.max(catalogue_operations.c.position))) or 0
+        last = connection.scalar(_LAST) or 0
         kept = self._known
         if kept is not None and kept[0] == last:
             return kept[1]
@@ -163,9 +167,12 @@ class Decisions:
                 return kept
         made = compile_policies(connection, tenant_id, held, known)
         with self._lock:
-            self._kept[stamp] = made
-            if len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
+            if stamp not in self._kept:
+                self._kept[stamp] = made
+                self._rules += len(made.engine.rules)
+            while len(self._kept) > MOST_KEPT or (self._rules > MOST_RULES and len(self._kept) > 1):
+                _, forgotten = self._kept.popitem(last=False)
+                self._rules -= len(forgotten.engine.rules)
         return made
 
 

@@ -15,7 +15,7 @@ from service.access import standing as stored
 from service.access.address import address_of
 from service.access.authority import Access
 from service.access.caller import Caller
-from service.access.decisions import Compiled
+from service.access.decisions import Compiled, Decision
 from service.access.scopes import possible
 from service.access.standing import Standing
 from service.access.table import Rule
@@ -41,21 +41,25 @@ def enforce(platform: Platform, connection: Connection, rule: Rule, access: Acce
         return
     if rule.of_people:
         if access.caller.kind != "workload":
-            role = stored.role_in(connection, str(access.tenant_id), access.caller.user_id)
             known = platform.decisions.known(connection)
-            if access.action not in possible(role, str(access.tenant_id), known):
+            if access.action not in possible(access.role, str(access.tenant_id), known):
                 raise errors.insufficient_permissions(access.action, "role", "no_match")
     elif access.caller.kind != "session":
         tenant_id = str(access.caller.tenant_id)
         ready = compiled(platform, connection, access.caller, tenant_id)
-        target = target_of(access.action, ready.standing)
-        if rule.scope is not None:
-            _require(ready, access, target)
-            return
-        # Every credential of the tenant has it, so no policy need give it; one can still take it away.
-        said = ready.by_policies(access.action, target, access.facts)
-        if said is not None and said.reason not in ("allowed", "no_match"):
+        said = of_machine(ready, rule, access.action, access.facts)
+        if said is not None and not said.allowed:
             raise errors.insufficient_permissions(access.action, said.part, said.reason)
+
+
+def of_machine(ready: Compiled, rule: Rule, action: str, facts: Facts) -> Decision | None:
+    """What a machine's standing says to an operation on its own tenant or organization; None: nothing against it."""
+    target = target_of(action, ready.standing)
+    if rule.scope is not None:
+        return ready.decide(action, target, facts)
+    # Every credential of the tenant has it, so no policy need give it; one can still take it away.
+    said = ready.by_policies(action, target, facts)
+    return None if said is None or said.reason in ("allowed", "no_match") else said
 
 
 def require(platform: Platform, connection: Connection, access: Access, target: str, facts: Facts) -> None:

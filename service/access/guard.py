@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -49,10 +50,12 @@ class GuardedRoute(APIRoute):
             rule = RULES[request.method, self.path_format]
             platform: Platform = request.app.state.platform
             try:
-                request.scope["frost.access"] = await self.admit(rule, platform, request)
-                if self.body_field is not None:
-                    await read_body(request)
-                return await answer(request)
+                access = request.scope["frost.access"] = await self.admit(rule, platform, request)
+                turn = platform.turns.turn(access.caller.actor_id) if rule.examines else nullcontext()
+                async with turn:
+                    if self.body_field is not None:
+                        await read_body(request)
+                    return await answer(request)
             except (Refusal, RequestValidationError) as error:
                 if rule.operation and (caller := request.scope.get("frost.caller")):
                     await run_in_threadpool(record_refusal, platform, rule.operation, caller, request, error)
@@ -136,7 +139,8 @@ def identify(platform: Platform, request: Request, request_id: str, uid: int | N
     except Refusal as refusal:
         if refusal.status_code == 401 and any(name in HEADERS for name, _ in request.scope["headers"]):
             begins = keys.prefix(credential.secret) if credential and credential.kind == "api_key" else None
-            attempts.wrong(address, begins)
+            looked_up = credential is not None and credential.kind != "bearer"
+            attempts.wrong(address, begins, looked_up=looked_up)
         raise
     attempts.right(address, credential.secret)
     return caller

@@ -13,7 +13,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from service import errors
 from service.access import ratelimit
@@ -81,15 +81,9 @@ def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: i
     """
     now, stored = platform.clock.now(), digest(platform.secret, secret)
     # Whatever is wrong with a key, the answer is no row: none takes longer to refuse than another (hostile C02).
-    good = _KEY.where(
-        api_keys.c.key_prefix == prefix(secret),
-        api_keys.c.key_hash == stored,
-        api_keys.c.revoked_at.is_(None),
-        api_keys.c.expires_at > now,
-        users.c.deleted_at.is_(None),
-    )
+    asked = {"prefix": prefix(secret), "hash": stored, "now": now}
     with platform.database.read_newest() as connection:
-        row = connection.execute(good).one_or_none()
+        row = connection.execute(_GOOD_KEY, asked).one_or_none()
         if row is None or not hmac.compare_digest(stored, row.key_hash):
             raise errors.authentication_required()
         wait = _counted(platform, connection, row, now)
@@ -118,14 +112,25 @@ def _counted(platform: "Platform", found_on: Connection, row: Record, now: datet
     return wait
 
 
-_KEY = select(
-    api_keys.c.id,
-    api_keys.c.user_id,
-    api_keys.c.tenant_id,
-    api_keys.c.key_hash,
-    api_keys.c.scopes,
-    api_keys.c.rate_limit,
-    api_keys.c.expires_at,
-    api_keys.c.last_used_at,
-    users.c.email,
-).join(users, users.c.id == api_keys.c.user_id)
+# Made once: making a statement costs as much as running it.
+_GOOD_KEY = (
+    select(
+        api_keys.c.id,
+        api_keys.c.user_id,
+        api_keys.c.tenant_id,
+        api_keys.c.key_hash,
+        api_keys.c.scopes,
+        api_keys.c.rate_limit,
+        api_keys.c.expires_at,
+        api_keys.c.last_used_at,
+        users.c.email,
+    )
+    .join(users, users.c.id == api_keys.c.user_id)
+    .where(
+        api_keys.c.key_prefix == bindparam("prefix"),
+        api_keys.c.key_hash == bindparam("hash"),
+        api_keys.c.revoked_at.is_(None),
+        api_keys.c.expires_at > bindparam("now"),
+        users.c.deleted_at.is_(None),
+    )
+)

@@ -6,6 +6,7 @@ instant at which its allowance will be whole again. All processes share it, on t
 """
 
 import time
+from hashlib import sha256
 
 from sqlalchemy import Connection, text
 
@@ -37,10 +38,19 @@ _TAKES = {
     ),
 }
 
+_GUESS = "guess:"
+_FORGET = text(
+    "DELETE FROM rate_limits WHERE key_id IN (SELECT key_id FROM rate_limits"  # noqa: S608 - a constant
+    f" WHERE key_id LIKE '{_GUESS}%' AND full_at < {_POSTGRESQL_NOW} FOR UPDATE SKIP LOCKED)"
+)
 
-def take(connection: Connection, key_id: str, per_minute: int) -> int | None:
-    """Count one request of a key: None when it fits, else how many seconds later it would."""
-    kind, step = connection.dialect.name, MINUTE // per_minute
+
+def take(connection: Connection, key_id: str, per_minute: int, requests: int = 1) -> int | None:
+    """Count one request of a key: None when it fits, else how many seconds later it would.
+
+    One that costs as much as several `requests` counts as so many, but never as more than a whole minute's.
+    """
+    kind, step = connection.dialect.name, min(MINUTE, MINUTE // per_minute * requests)
     statement, left = _TAKES[kind]
     values: dict[str, int | str] = {"key": key_id, "step": step, "minute": MINUTE}
     clock = {"now": time.time_ns() // 1_000} if kind == "sqlite" else {}
@@ -48,6 +58,16 @@ def take(connection: Connection, key_id: str, per_minute: int) -> int | None:
         return None
     ahead = connection.execute(left, {"key": key_id} | clock).scalar() or 0
     return seconds(int(ahead) - (MINUTE - step))
+
+
+def guess(name: str) -> str:
+    """What guesses of a name (an address, how a key begins) are counted under: 36 characters, no key's id."""
+    return f"{_GUESS}{sha256(name.encode()).hexdigest()[: 36 - len(_GUESS)]}"
+
+
+def forget_guesses(connection: Connection) -> None:
+    """Remove what counts no guess any more. PostgreSQL only; rows that somebody else is at are left for later."""
+    connection.execute(_FORGET)
 
 
 def seconds(microseconds: int) -> int:

@@ -48,16 +48,15 @@ def verbs(scope: str, known: Known) -> list[list[str]]:
     operations it is named after, or for its whole service.
     """
     service, _, verb = scope.partition(":")
-    names = [name for name in known.catalogue.names if name.startswith(f"{service}:")]
     if ":" in verb:
         return [[scope]]
+    by_scope: dict[str, list[str]] = {}
+    for name in known.catalogue.names:
+        by_scope.setdefault(scope_of(name, known.levels[name]), []).append(name)
     if verb == "*":
-        by_scope: dict[str, list[str]] = {}
-        for name in names:
-            by_scope.setdefault(scope_of(name, known.levels[name]), []).append(name)
-        return [part for needed, part in by_scope.items() if needed in listed()]
-    covered = [name for name in names if scope_of(name, known.levels[name]) == scope]
-    return [covered or [name for name in names if name.rpartition(":")[2] == verb] or names]
+        return [part for needed, part in by_scope.items() if needed.startswith(f"{service}:") and needed in listed()]
+    names = [name for name in known.catalogue.names if name.startswith(f"{service}:")]
+    return [by_scope.get(scope) or [name for name in names if name.rpartition(":")[2] == verb] or names]
 
 
 def listed() -> frozenset[str]:

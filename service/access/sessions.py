@@ -1,12 +1,12 @@
 """Sessions of people: started by a sign-in, looked up on every request, ended once. contract: Session; checklist E
 
-A session is the issuer's `sid` claim, else issuer, subject and `auth_time`; the row is the only thing that says whether
-it is still alive, so ending it acts on the next request, whoever the issuer is. Its end (30 days after the
-sign-in) is fixed at the start and never moves.
+A session is the local issuer's `sid` claim, or what an outside issuer's token says of its sign-in
+(`service/access/newcomers.py`); the row is the only thing that says whether it is still alive, so ending it acts on the
+next request, whoever the issuer is. Its end (30 days after the sign-in) is fixed at the start and never moves.
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,7 +21,6 @@ from service.db.tables import authorization_codes, device_codes, sessions, users
 LIFETIME = timedelta(days=30)
 # `last_seen_at` is for people to read; a write for each request would cost more than it tells.
 SEEN_STEP = timedelta(minutes=1)
-LONGEST_SUBJECT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +39,6 @@ class Session:
         return self.ended_at is None and self.user_deleted_at is None and instant < self.expires_at
 
 
-def subject_of(claims: Mapping[str, Any]) -> str | None:
-    """The issuer's name for the session a token belongs to; None when the token names none.
-
-    design: Identity: `sid`, else subject and `auth_time`.
-    """
-    sid = claims.get("sid")
-    if isinstance(sid, str) and sid:
-        return sid if len(sid) <= LONGEST_SUBJECT and sid.isprintable() else None
-    auth_time = claims.get("auth_time")
-    if not isinstance(auth_time, int) or isinstance(auth_time, bool):
-        return None
-    name = f"sub {claims['sub']} {auth_time}"
-    return name if len(name) <= LONGEST_SUBJECT and name.isprintable() else None
-
-
 def start(
     connection: Connection,
     *,
@@ -70,39 +54,15 @@ def start(
     connection.execute(insert(sessions).values(_row(issuer, user_id, device, place, at, session_id, subject)))
 
 
-def start_at_first_sight(
-    connection: Connection,
-    *,
-    issuer: str,
-    subject: str,
-    email: str,
-    signed_in: float,
-    place: str,
-    request_id: str,
-    at: datetime,
-) -> None:
-    """Write the session of an outside issuer's token, for the person with that address.
-
-    Does nothing when there is no such person, when they ended all their sessions after that sign-in (`signed_in`,
-    seconds since 1970), or when another request just wrote the session.
-    """
-    person = connection.execute(
-        select(users.c.id, users.c.sessions_revoked_at)
-        .where(users.c.email == email, users.c.deleted_at.is_(None))
-        # So that `end_all` is either over, or finds this session.
-        .with_for_update(read=True)
-    ).one_or_none()
-    if person is None:
-        return
-    if person.sessions_revoked_at is not None and signed_in <= person.sessions_revoked_at.timestamp():
-        return
-    user_id = person.id
+def start_once(
+    connection: Connection, *, issuer: str, subject: str, user_id: str, place: str, at: datetime
+) -> str | None:
+    """Write the session of an outside issuer's sign-in; its id, None when another request just did."""
     row = _row(issuer, user_id, "", place, at, str(uuid.uuid4()), subject)
     # Told by the row that comes back: psycopg gives no row count for an insert.
     once = insert_unless_there(connection, sessions).values(row).on_conflict_do_nothing()
-    if connection.scalar(once.returning(sessions.c.id)):
-        caller = Caller(kind="session", request_id=request_id, user_id=user_id, email=email, session_id=row["id"])
-        audit.record(connection, caller, operation="session.start", target=f"session:{row['id']}", at=at)
+    started: str | None = connection.scalar(once.returning(sessions.c.id))
+    return started
 
 
 def _row(
@@ -167,7 +127,7 @@ def end_all(connection: Connection, user_id: str, *, reason: str, at: datetime) 
     """End every session of a person, and what could still become one; how many sessions those were. checklist E02
 
     A sign-in that was approved and not yet collected is one in the making; and of an outside issuer, tokens of
-    sign-ins this platform has not seen yet are not taken for new ones any more (`start_at_first_sight`).
+    sign-ins this platform has not seen yet are not taken for new ones any more (`newcomers.first_sight`).
 
     The sessions come last: on PostgreSQL, what these rows are waited for may have been another session's start.
     """

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, Select, String, and_, bindparam, or_, select
 
 from service.db.engine import portions
 from service.db.tables import (
@@ -81,31 +81,17 @@ def roles_in(connection: Connection, tenant_id: str) -> dict[str, str]:
 
 def role_in(connection: Connection, tenant_id: str, user_id: str | None) -> str | None:
     """The role one person has in a tenant now; None when they may not enter it."""
-    return connection.scalar(
-        _ROLES.where(tenants.c.id == tenant_id, memberships.c.user_id == user_id).with_only_columns(memberships.c.role)
-    )
+    return connection.scalar(_ROLE, {"tenant": tenant_id, "user": user_id})
 
 
 def organization_of(connection: Connection, tenant_id: str) -> str:
     """The organization that owns a tenant."""
-    return str(connection.scalar(select(tenants.c.organization_id).where(tenants.c.id == tenant_id)))
+    return str(connection.scalar(_ORGANIZATION, {"tenant": tenant_id}))
 
 
 def policies_of(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> tuple[Held, ...]:
     """The policies attached to a principal, directly or through a group, each once."""
-    rows = connection.execute(
-        _HELD.where(
-            policies.c.tenant_id == tenant_id,
-            or_(
-                policies.c.id.in_(_attached(tenant_id, kind).where(policy_attachments.c.attachee_id == principal_id)),
-                policies.c.id.in_(
-                    _through_groups(tenant_id).where(
-                        group_members.c.member_type == kind, group_members.c.member_id == principal_id
-                    )
-                ),
-            ),
-        ).order_by(policies.c.id)
-    )
+    rows = connection.execute(_HELD_BY, {"tenant": tenant_id, "kind": kind, "principal": principal_id})
     return tuple(Held(row.id, row.version, row.role) for row in rows)
 
 
@@ -122,10 +108,30 @@ def held_by_all(connection: Connection, tenant_id: str) -> Mapping[tuple[str, st
         ).where(policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.attachee_type != "group")
     ):
         found.setdefault((row.attachee_type, row.attachee_id), set()).add(row.policy_id)
-    members = _through_groups(tenant_id).add_columns(group_members.c.member_type, group_members.c.member_id)
-    for row in connection.execute(members):
+    for row in connection.execute(_MEMBERS, {"tenant": tenant_id}):
         found.setdefault((row.member_type, row.member_id), set()).add(row.policy_id)
     return {principal: tuple(held[policy] for policy in sorted(names)) for principal, names in found.items()}
+
+
+def held_by(connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]) -> Mapping[str, tuple[Held, ...]]:
+    """The same for some principals of a kind, by id: those that have any."""
+    found: dict[str, set[str]] = {}
+    for some in portions(ids):
+        direct = _attached(kind).add_columns(policy_attachments.c.attachee_id.label("principal_id"))
+        through = _THROUGH_GROUPS.add_columns(group_members.c.member_id.label("principal_id"))
+        for query in (
+            direct.where(policy_attachments.c.attachee_id.in_(some)),
+            through.where(group_members.c.member_type == kind, group_members.c.member_id.in_(some)),
+        ):
+            for row in connection.execute(query, {"tenant": tenant_id}):
+                found.setdefault(row.principal_id, set()).add(row.policy_id)
+    named = sorted(set().union(*found.values()))
+    held = {
+        row.id: Held(row.id, row.version, row.role)
+        for some in portions(named)
+        for row in connection.execute(_HELD.where(policies.c.tenant_id == tenant_id, policies.c.id.in_(some)))
+    }
+    return {one: tuple(held[policy] for policy in sorted(names)) for one, names in found.items()}
 
 
 def documents(connection: Connection, tenant_id: str, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -155,17 +161,34 @@ _HELD = (
 )
 
 
-def _attached(tenant_id: str, kind: str) -> Select[Any]:
+def _attached(kind: str | BindParameter[str]) -> Select[Any]:
     return select(policy_attachments.c.policy_id).where(
-        policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == kind
+        policy_attachments.c.tenant_id == _TENANT, policy_attachments.c.attachee_type == kind
     )
 
 
-def _through_groups(tenant_id: str) -> Select[Any]:
-    return _attached(tenant_id, "group").join(
-        group_members,
-        and_(
-            group_members.c.group_id == policy_attachments.c.attachee_id,
-            group_members.c.tenant_id == policy_attachments.c.tenant_id,
+# Asked at every request, so made once: making a statement costs as much as running it.
+_TENANT = bindparam("tenant", type_=String)
+_KIND = bindparam("kind", type_=String)
+_PRINCIPAL = bindparam("principal", type_=String)
+_ROLE = _ROLES.where(
+    tenants.c.id == _TENANT, memberships.c.user_id == bindparam("user", type_=String)
+).with_only_columns(memberships.c.role)
+_ORGANIZATION = select(tenants.c.organization_id).where(tenants.c.id == _TENANT)
+_THROUGH_GROUPS = _attached("group").join(
+    group_members,
+    and_(
+        group_members.c.group_id == policy_attachments.c.attachee_id,
+        group_members.c.tenant_id == policy_attachments.c.tenant_id,
+    ),
+)
+_MEMBERS = _THROUGH_GROUPS.add_columns(group_members.c.member_type, group_members.c.member_id)
+_HELD_BY = _HELD.where(
+    policies.c.tenant_id == _TENANT,
+    or_(
+        policies.c.id.in_(_attached(_KIND).where(policy_attachments.c.attachee_id == _PRINCIPAL)),
+        policies.c.id.in_(
+            _THROUGH_GROUPS.where(group_members.c.member_type == _KIND, group_members.c.member_id == _PRINCIPAL)
         ),
-    )
+    ),
+).order_by(policies.c.id)

@@ -16,17 +16,17 @@ AUTHORS = frozenset(role.name for role in roles().values() if role.authors_polic
 class Rule:
     """Who may call one route.
 
-    `who`: anyone; a caller with any good credential; a person (an interactive session, never a machine); staff (the
-    owner of the unix socket). `scope`: the key scope an API key needs, None when any enforced scope will do.
-    `roles`: the roles one of which is needed in the organization, None for any membership. `scope_of`: whether the
-    path names a tenant or an organization that the caller must be entitled to. `operation`: the name of the change in
-    the audit log, None for reads. `local`: the route exists only on the unix socket. `action`: the operation of the
-    catalogue that a machine's creator and policies must allow too; `on_kind`: its last part, where the path names a
-    kind of resource that says the rest, and with it the scope. `of_people`: people are asked for the operation as
-    well, by the rules of their role. `tries`: a POST that changes nothing.
+    `who`: anyone; a caller with any good credential; a person (an interactive session, never a machine); key (an API
+    key, nothing else); staff (the owner of the unix socket). `scope`: the key scope an API key needs, None when any
+    enforced scope will do. `roles`: the roles one of which is needed in the organization, None for any membership.
+    `scope_of`: whether the path names a tenant or an organization that the caller must be entitled to. `operation`: the
+    name of the change in the audit log, None for reads. `local`: the route exists only on the unix socket. `action`:
+    the operation of the catalogue that a machine's creator and policies must allow too; `on_kind`: its last part, where
+    the path names a kind of resource that says the rest, and with it the scope. `of_people`: people are asked for the
+    operation as well, by the rules of their role. `tries`: a POST that changes nothing.
     """
 
-    who: Literal["anyone", "caller", "person", "staff"]
+    who: Literal["anyone", "caller", "person", "key", "staff"]
     scope: str | None = None
     roles: frozenset[str] | None = None
     scope_of: Literal["tenant", "organization"] | None = None
@@ -41,6 +41,11 @@ class Rule:
     def looks_up(self) -> bool:
         """Whether its decision looks at the database at all, beyond the credential and its scopes."""
         return self.scope_of is not None or self.action is not None
+
+    @property
+    def examines(self) -> bool:
+        """Whether it compares whole policy documents, which takes a while."""
+        return self.tries or (self.operation or "").startswith(("policy.", "group."))
 
 
 IAM = "/api/v1/tenants/{tenant_id}/iam"
@@ -92,9 +97,13 @@ def _interactive(name: str, scope: str) -> Rule:
     return Rule("caller", scope, scope_of="tenant", operation="interactive.open", action=action, of_people=True)
 
 
+# Services that enforce what is decided here ask with a key of the tenant; what they ask changes nothing.
+DECIDES = Rule("key", scope="decisions:evaluate", action="iam:policies:simulate", tries=True)
+
 RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/healthz"): Rule("anyone"),
     ("GET", "/readyz"): Rule("anyone"),
+    ("GET", "/metrics"): Rule("staff", local=True),
     ("GET", "/api/openapi.json"): Rule("anyone"),
     ("GET", "/api/v1/auth/cli-config"): Rule("anyone"),
     ("GET", "/api/v1/me"): Rule("caller"),
@@ -134,6 +143,11 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/v1/tenants/{tenant_id}/operations"): Rule("caller", scope_of="tenant"),
     ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): Rule("caller", scope_of="tenant"),
     ("GET", "/api/v1/tenants/{tenant_id}/events"): Rule("caller", scope_of="tenant"),
+    # Who answers for a tenant sees what was done there; a machine does not, whatever its scopes are.
+    ("GET", "/api/v1/tenants/{tenant_id}/activity"): Rule("person", roles=MANAGERS, scope_of="tenant"),
+    ("GET", "/api/v1/organizations/{organization_id}/activity"): Rule(
+        "person", roles=MANAGERS, scope_of="organization"
+    ),
     ("GET", "/api/v1/scopes"): Rule("caller"),
     ("GET", "/api/v1/iam/catalogue"): Rule("caller"),
     ("GET", "/api/v1/me/api-keys"): Rule("person"),
@@ -192,6 +206,12 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", f"{RESOURCES}/{{resource_id}}/start"): _resource("start"),
     ("POST", f"{RESOURCES}/{{resource_id}}/stop"): _resource("stop"),
     ("POST", f"{RESOURCES}/{{resource_id}}/restart"): _resource("restart"),
+    ("GET", "/.well-known/authzen-configuration"): Rule("anyone"),
+    ("POST", "/access/v1/evaluation"): DECIDES,
+    ("POST", "/access/v1/evaluations"): DECIDES,
+    ("POST", "/access/v1/search/subject"): DECIDES,
+    ("POST", "/access/v1/search/resource"): DECIDES,
+    ("POST", "/access/v1/search/action"): DECIDES,
     # Interactive scopes substitute for nothing else, and nothing for them. contract: Scope rules
     ("POST", f"{INTERACTIVE}/port-forwards"): _interactive("port-forwards", "sessions:forward"),
     ("POST", f"{INTERACTIVE}/database-consoles"): _interactive("database-consoles", "sessions:forward"),
@@ -225,6 +245,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/api/v1/platform/accounts/restore"): Rule("staff", operation="account.restore", local=True),
     ("GET", "/api/v1/platform/status"): Rule("staff", local=True),
     ("GET", "/api/v1/platform/operations"): Rule("staff", local=True),
+    ("GET", "/api/v1/platform/audit/verify"): Rule("staff", local=True),
     ("POST", "/api/v1/platform/stop"): Rule("staff", operation="platform.stop", local=True),
     ("POST", "/api/v1/sessions/current/end"): Rule("person", operation="session.end"),
     ("GET", "/issuer/.well-known/openid-configuration"): Rule("anyone", local=True),

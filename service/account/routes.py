@@ -21,7 +21,11 @@ router = area("account")
 
 @router.get("/api/v1/auth/cli-config")
 def get_cli_config(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
-    """Where a front end signs its person in, and as which public client."""
+    """Where a front end signs its person in, as which public client, and which resource it asks a token for.
+
+    `resource` (RFC 8707) is there when the audience is a URL: providers that give their tokens for one resource at a
+    time give the right one only when they are asked for it.
+    """
     if platform.settings.issuer == "local" and access.caller.peer_uid is None:
         raise Refusal(
             503,
@@ -29,7 +33,15 @@ def get_cli_config(platform: Platform = Depends(platform_of), access: Access = D
             "sign-in is not available over the network",
             hint="this platform signs people in on its own machine only; start it with --issuer for others",
         )
-    return JSONResponse({"issuer": platform.issuer.issuer, "clientId": platform.issuer.client_id, "version": VERSION})
+    audience = platform.issuer.audience
+    return JSONResponse(
+        {
+            "issuer": platform.issuer.issuer,
+            "clientId": platform.issuer.client_id,
+            **({"resource": audience} if ":" in audience else {}),
+            "version": VERSION,
+        }
+    )
 
 
 @router.get("/api/v1/me")

@@ -41,7 +41,7 @@ class Asked:
     cursor: str | None
 
 
-def asked(
+async def asked(
     limit: Annotated[str | None, Query(description=f"items on a page, 1 to {MOST}; default {DEFAULT_LIMIT}")] = None,
     cursor: Annotated[str | None, Query(description="`nextCursor` of the page before")] = None,
 ) -> Asked:
@@ -62,7 +62,11 @@ class Page:
         if len(rows) <= self.limit:
             return rows, ""
         last = rows[self.limit - 1]
-        return rows[: self.limit], _cursor(self.signing, tuple(getattr(last, name) for name in key))
+        return rows[: self.limit], self.cursor(*(getattr(last, name) for name in key))
+
+    def cursor(self, *key: Any) -> str:
+        """The cursor of what comes behind a key."""
+        return _cursor(self.signing, key)
 
 
 def page_of(platform: Platform, asked: Asked, *place: str) -> Page:

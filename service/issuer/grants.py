@@ -14,9 +14,10 @@ from sqlalchemy import Connection
 from service.access import audit, sessions
 from service.access.caller import Caller
 from service.issuer import codes, store
-from service.issuer.local import AUDIENCE, CLIENT_ID, LocalIssuer
+from service.issuer.local import LocalIssuer
 from service.issuer.protocol import IssuerRequest
 from service.issuer.store import Person
+from service.settings import AUDIENCE, CLIENT_ID
 
 ACCESS_TOKEN_LIFETIME = timedelta(minutes=30)
 DEVICE_NAME_LIMIT = 200

@@ -4,7 +4,7 @@ It answers only over the platform's own unix socket: whoever can open that socke
 to. design: The local platform
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from service.clock import Clock
 from service.db.engine import Database
 from service.issuer.keys import ALGORITHM, SigningKey
+from service.settings import AUDIENCE, CLIENT_ID
 
 if TYPE_CHECKING:
     from joserfc.jwk import Key
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from service.issuer.protocol import Server
 
 ISSUER = "http://localhost/issuer"
-CLIENT_ID = "frost-cli"
-AUDIENCE = "frost"
 # RFC 9068. An id token has another type (and audience), so it never passes for an access token.
 ACCESS_TOKEN_TYPE = "at+jwt"  # noqa: S105
 KEY_FILE = "issuer.jwk"
@@ -41,6 +40,7 @@ class LocalIssuer:
     token_type: str | None = ACCESS_TOKEN_TYPE
     # Its sessions are started by a sign-in here, never by a token that was not seen before.
     starts_sessions = False
+    assumed: Set[str] = frozenset()
 
     def __init__(self, database: Database, clock: Clock, data_dir: Path, secret: bytes) -> None:
         self.database = database

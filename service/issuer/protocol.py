@@ -17,7 +17,8 @@ from starlette.responses import JSONResponse, Response
 
 from service.access.caller import Caller
 from service.issuer.discovery import GRANT_TYPES, SCOPES
-from service.issuer.local import CLIENT_ID, LocalIssuer
+from service.issuer.local import LocalIssuer
+from service.settings import CLIENT_ID
 
 # RFC 8252 section 7.3: a loopback address as a number, never the name `localhost`, which others may answer for.
 REDIRECT_URI = re.compile(r"http://(?:127\.0\.0\.1|\[::1\]):([1-9][0-9]{0,4})/callback")

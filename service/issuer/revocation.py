@@ -26,8 +26,8 @@ class Revocation(RevocationEndpoint):
         digest = codes.digest(request.issuer.secret, "refresh", token)
         if row := store.refresh_token(request.connection, digest):
             return str(row.session_id)
-        claims = tokens.verify(token, request.issuer)
-        return sessions.subject_of(claims) if claims else None
+        verified = tokens.verify(token, request.issuer)
+        return str(verified.claims.get("sid")) if verified else None
 
     def revoke_token(self, token: str, request: IssuerRequest) -> None:
         session = sessions.get(request.connection, token)

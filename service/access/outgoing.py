@@ -1,0 +1,115 @@
+"""What the platform fetches from others: one JSON object, only from where it may be had. hostile H08, H10
+
+A name is resolved once, every address it has is judged, and the connection goes to the address that was judged, so
+that a name which means something else a moment later gains nothing. The host the operator named may be in a private
+network; whatever a document of that host points to must be on the public one. Redirects are not followed, and an
+answer is bounded in size and in all the time it takes.
+"""
+
+import json
+import socket
+import threading
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from service.access.outside import require_safe
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+STEP_SECONDS = 5.0
+WHOLE_SECONDS = 10.0
+LARGEST = 256 * 1024
+
+
+def fetch(url: str, *, named: str) -> dict[str, Any]:
+    """A JSON object from a URL; `named` is the host the operator trusts by name.
+
+    Raises:
+        OSError: the other end cannot be reached in time.
+        ValueError: it answers something else, or the URL leads where nothing is fetched from.
+    """
+    require_safe(url)
+    parts = urlsplit(url)
+    host = str(parts.hostname)
+    secure = parts.scheme == "https"
+    port = parts.port or (443 if secure else 80)
+    connection = _Pinned(host, port, addresses(host, port, named=host == named), secure=secure)
+    over = threading.Timer(WHOLE_SECONDS, connection.cut)
+    over.daemon = True
+    over.start()
+    try:
+        connection.request("GET", parts.path or "/", headers={"Accept": "application/json"})
+        response = connection.getresponse()
+        body = response.read(LARGEST + 1)
+    except HTTPException as error:
+        raise ValueError(f"{url} does not speak HTTP, or not in time") from error
+    finally:
+        over.cancel()
+        connection.close()
+    if response.status != 200 or len(body) > LARGEST:
+        raise ValueError(f"{url} answers {response.status} with {len(body)} bytes")
+    document = json.loads(body)
+    if not isinstance(document, dict):
+        raise ValueError(f"{url} is not a JSON object")  # noqa: TRY004 - one kind of error for every wrong answer
+    return document
+
+
+def addresses(host: str, port: int, *, named: bool) -> list[str]:
+    """The addresses of a host.
+
+    Raises:
+        OSError: it has none.
+        ValueError: one of them is where nothing is fetched from.
+    """
+    found = [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    for text in found:
+        if not _allowed(ip_address(text.partition("%")[0]), named):
+            raise ValueError(f"{host} is at {text}, where nothing is fetched from")
+    return found
+
+
+def _allowed(address: IPv4Address | IPv6Address, named: bool) -> bool:
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    if address.is_link_local or address.is_multicast or address.is_unspecified:
+        return False  # among them what a cloud tells its machines about themselves
+    return named or address.is_global
+
+
+class _Pinned(HTTPConnection):
+    """A connection to an address that was judged, under the name of its host."""
+
+    def __init__(self, host: str, port: int, at: list[str], *, secure: bool) -> None:
+        self.default_port = 443 if secure else 80
+        super().__init__(host, port, timeout=STEP_SECONDS)
+        self._at = at
+        self._secure = secure
+
+    def connect(self) -> None:
+        self.sock = self._reached()
+        if self._secure:
+            tls = _trust().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
+            self.sock = tls
+            tls.do_handshake()
+
+    def _reached(self) -> socket.socket:
+        for address in self._at[:-1]:
+            with suppress(OSError):
+                return socket.create_connection((address, self.port), STEP_SECONDS)
+        return socket.create_connection((self._at[-1], self.port), STEP_SECONDS)
+
+    def cut(self) -> None:
+        """End whatever it waits for."""
+        if self.sock is not None:
+            with suppress(OSError):
+                self.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _trust() -> "SSLContext":
+    import ssl
+
+    return ssl.create_default_context()
