@@ -1,0 +1,146 @@
+"""The Authorization API over HTTP (OpenID AuthZEN 1.0): evaluation, evaluations, the three searches, metadata.
+
+Refusals are an error message as plain text, and what cannot be read is 400 whatever is wrong with it. A decision is
+never an error: it comes with 200, whichever it is. Nothing is written for a decision but the count of the key's rate.
+"""
+
+import re
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from service import errors
+from service.access.authority import Access, authorize
+from service.access.guard import GuardedRoute, area
+from service.decision_point import brake, rules, search
+from service.decision_point.rules import Sitting
+from service.decision_point.search import Candidate
+from service.decision_point.wire import (
+    ActionSearch,
+    Evaluation,
+    Evaluations,
+    Options,
+    ResourceSearch,
+    Search,
+    SubjectSearch,
+    one,
+)
+from service.errors import Refusal, validation_refusal
+from service.platform import Platform, platform_of
+
+ENDPOINTS = {
+    "access_evaluation_endpoint": "/access/v1/evaluation",
+    "access_evaluations_endpoint": "/access/v1/evaluations",
+    "search_subject_endpoint": "/access/v1/search/subject",
+    "search_resource_endpoint": "/access/v1/search/resource",
+    "search_action_endpoint": "/access/v1/search/action",
+}
+_HOST = re.compile(r"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?", re.ASCII)
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+class DecisionRoute(GuardedRoute):
+    """A guarded route that refuses in the words of the Authorization API."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def spoken(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except RequestValidationError as error:
+                refusal = validation_refusal(error)
+            except Refusal as error:
+                refusal = error
+            # The binding knows no 415: another type of content is a bad request.
+            return refusal.plain(400 if refusal.status_code == 415 else None)
+
+        return spoken
+
+
+discovery = area("decision point")
+decisions = APIRouter(route_class=DecisionRoute, tags=["decision point"])
+
+
+@discovery.get("/.well-known/authzen-configuration")
+def describe_decision_point(request: Request) -> JSONResponse:
+    """Where the decision point answers, by the name it was asked under; always https, whoever ends it."""
+    host = request.headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        raise errors.invalid_input("the Host header is missing or no host")
+    base = f"https://{host}"
+    return JSONResponse({"policy_decision_point": base} | {name: base + path for name, path in ENDPOINTS.items()})
+
+
+@decisions.post("/access/v1/evaluation")
+def evaluate(access: Granted, platform: Here, body: Evaluation) -> JSONResponse:
+    """May this subject do this to this resource?"""
+    with platform.database.read() as connection:
+        return JSONResponse(rules.wire(sitting_of(platform, connection, access).decide(body)))
+
+
+@decisions.post("/access/v1/evaluations")
+def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONResponse:
+    """Several questions at once, answered in their order; every ten of them count as a request of the key."""
+    if not body.evaluations:
+        return evaluate(access, platform, one(body.defaults()))
+    if len(body.evaluations) > brake.MOST_EVALUATIONS:
+        raise errors.invalid_input(f"evaluations: at most {brake.MOST_EVALUATIONS} in one request")
+    brake.charge(platform, access.caller, brake.of_evaluations(len(body.evaluations)))
+    semantic = (body.options or Options()).evaluations_semantic
+    asked = [_one_of(body, given) for given in body.evaluations]
+    with platform.database.read() as connection:
+        sitting = sitting_of(platform, connection, access)
+        sitting.look_up(each.resource for each in asked if isinstance(each, Evaluation))
+        said = (sitting.decide(each) if isinstance(each, Evaluation) else each for each in asked)
+        return JSONResponse({"evaluations": rules.answered(said, semantic)})
+
+
+def _one_of(body: Evaluations, given: Any) -> Evaluation | str:
+    """One of several, or what is wrong with it."""
+    try:
+        return one(body.defaults(), given)
+    except RequestValidationError as error:
+        return validation_refusal(error).message
+
+
+@decisions.post("/access/v1/search/subject")
+def search_subjects(access: Granted, platform: Here, body: SubjectSearch) -> JSONResponse:
+    """Who may do this to this resource? It counts as five requests of the key."""
+    return _searched(access, platform, body, lambda sitting, after: search.who(sitting, body, after))
+
+
+@decisions.post("/access/v1/search/resource")
+def search_resources(access: Granted, platform: Here, body: ResourceSearch) -> JSONResponse:
+    """To which resources of a type may this subject do this? It counts as five requests of the key."""
+    return _searched(access, platform, body, lambda sitting, after: search.what(sitting, body, after))
+
+
+@decisions.post("/access/v1/search/action")
+def search_actions(access: Granted, platform: Here, body: ActionSearch) -> JSONResponse:
+    """What may this subject do to this resource? It counts as five requests of the key."""
+    return _searched(access, platform, body, lambda sitting, after: search.which(sitting, body, after))
+
+
+def _searched(
+    access: Access, platform: Platform, body: Search, examine: Callable[[Sitting, str], Iterator[Candidate]]
+) -> JSONResponse:
+    brake.charge(platform, access.caller, brake.SEARCH)
+    with platform.database.read() as connection:
+        sitting = sitting_of(platform, connection, access)
+        return JSONResponse(search.page(platform, sitting.tenant_id, body, lambda after: examine(sitting, after)))
+
+
+def sitting_of(platform: Platform, connection: Any, access: Access) -> Sitting:
+    """Decisions in the tenant of the key that asks."""
+    return Sitting(platform, connection, str(access.caller.tenant_id))
+
+
+router = APIRouter()
+router.routes.extend([*discovery.routes, *decisions.routes])

@@ -1,0 +1,156 @@
+"""The objects of the Authorization API as they travel. Members that are not known are ignored, as its text demands.
+
+Several evaluations in one request are read one by one: one that cannot be read is an error of its own.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+Properties = dict[str, Any] | None
+Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
+
+
+class Members(BaseModel):
+    """An object of the API."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+
+class Subject(Members):
+    """Who asks for access."""
+
+    type: str
+    id: str
+    properties: Properties = Field(None, description="Ignored: what is held of the subject counts")
+
+
+class Action(Members):
+    """What is to be done."""
+
+    name: str
+    properties: Properties = Field(None, description="The tags of the request")
+
+
+class Resource(Members):
+    """What it is to be done to."""
+
+    type: str
+    id: str
+    properties: Properties = Field(None, description="`region` of what does not exist yet; else ignored")
+
+
+class OfType(Members):
+    """A subject or resource that is searched for."""
+
+    type: str
+    properties: Properties = None
+
+
+class Part(Members):
+    """A subject, action or resource of which evaluations say the rest."""
+
+    type: str | None = None
+    id: str | None = None
+    name: str | None = None
+    properties: Properties = None
+
+
+class Evaluation(Members):
+    """One question."""
+
+    subject: Subject
+    action: Action
+    resource: Resource
+    context: Properties = Field(None, description="`ip` and `time` of the request; the rest is ignored")
+
+
+class Options(Members):
+    """How several questions are answered."""
+
+    evaluations_semantic: Semantic = "execute_all"
+
+
+class Evaluations(Members):
+    """Several questions; what stands beside them is the default of each. Without any it is one question itself."""
+
+    subject: Part | None = None
+    action: Part | None = None
+    resource: Part | None = None
+    context: Properties = None
+    evaluations: list[Any] | None = Field(None, description="Each as in an evaluation of its own")
+    options: Options | None = None
+
+    def defaults(self) -> dict[str, Any]:
+        """What every one of them starts from."""
+        return self.model_dump(include={"subject", "action", "resource", "context"}, exclude_unset=True)
+
+
+class Paging(Members):
+    """Which part of the results is asked for."""
+
+    token: Annotated[str | None, Field(description="`page.next_token` of the page before")] = None
+    limit: Annotated[int | None, Field(ge=0, description="Results on a page, at most 200; default 50")] = None
+    properties: Properties = None
+
+
+class SubjectSearch(Members):
+    """Who may do something to a resource?"""
+
+    subject: OfType
+    action: Action
+    resource: Resource
+    context: Properties = None
+    page: Paging | None = None
+
+
+class ResourceSearch(Members):
+    """To which resources may somebody do something?"""
+
+    subject: Subject
+    action: Action
+    resource: OfType
+    context: Properties = None
+    page: Paging | None = None
+
+
+class ActionSearch(Members):
+    """What may somebody do to a resource?"""
+
+    subject: Subject
+    resource: Resource
+    context: Properties = None
+    page: Paging | None = None
+
+
+Search = SubjectSearch | ResourceSearch | ActionSearch
+
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def one(defaults: Mapping[str, Any], given: Any = NOTHING) -> Evaluation:
+    """One of several evaluations: its own members in place of the defaults.
+
+    A member takes the place of its default as a whole; only `type`, `id` and `name` that it leaves out are still the
+    default's (certification scenario: default value merging).
+
+    Raises:
+        RequestValidationError: it is no evaluation.
+    """
+    members = given
+    if isinstance(given, Mapping):
+        members = {**defaults, **{name: _completed(value, defaults.get(name)) for name, value in given.items()}}
+    try:
+        return Evaluation.model_validate(members)
+    except ValidationError as error:
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from None
+
+
+def _completed(given: Any, default: Any) -> Any:
+    if not isinstance(given, dict) or not isinstance(default, dict):
+        return given
+    return {name: default[name] for name in ("type", "id", "name") if name in default} | given
