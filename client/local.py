@@ -64,6 +64,11 @@ def default_endpoint(environ: Mapping[str, str] = os.environ) -> str:
     return f"unix:{socket_path(home(environ), environ)}"
 
 
+def endpoint_in(folder: str, environ: Mapping[str, str] = os.environ) -> str:
+    """`unix:<socket of the platform whose data is in the folder>`, as `platform serve --data-dir` answers on it."""
+    return f"unix:{socket_path_in(os.path.abspath(folder), environ)}"  # noqa: PTH100
+
+
 def log_path(environ: Mapping[str, str] = os.environ) -> str:
     """Where the platform writes what it has to say."""
     return f"{data_dir(environ)}/platform.log"
@@ -193,6 +198,7 @@ def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -
 
     stop(environ)
     with _lock(environ):
+        _drop_restore(environ)
         for name in _DATA:
             for suffix in ("", "-wal", "-shm", "-journal"):
                 _remove(f"{data_dir(environ)}/{name}{suffix}")
@@ -215,6 +221,15 @@ def _forget_sessions(config: Config, environ: Mapping[str, str]) -> None:
 def _remove(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
+
+
+def _drop_restore(environ: Mapping[str, str]) -> None:
+    """What a restore left that did not come to its end: the next start would finish it."""
+    for name in ("restore.staged", "restore.ready"):
+        if os.path.isdir(f"{data_dir(environ)}/{name}"):  # noqa: PTH112
+            from shutil import rmtree
+
+            rmtree(f"{data_dir(environ)}/{name}")
 
 
 def _lock_path(environ: Mapping[str, str], folder: str = "") -> str:

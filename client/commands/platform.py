@@ -8,6 +8,7 @@ import click
 from client import local, records
 from client.api import platform as calls
 from client.commands import asking
+from client.commands.data_dir import DATA_DIR, staff_of
 from client.commands.frame import Group, Lazy
 from client.commands.invocation import Invocation
 from client.connection import Staff
@@ -18,6 +19,13 @@ WORLDS = ("demo", "empty", "large")
 platform = Group(
     "platform",
     {
+        "backup": Lazy(
+            "client.commands.platform_backup:backup", "Write all of the platform to one file, while it runs.", ours=True
+        ),
+        "restore": Lazy(
+            "client.commands.platform_backup:restore", "Put the platform back to what a backup holds.", ours=True
+        ),
+        "audit": Lazy("client.commands.platform_audit:audit", "The audit log of the local platform.", ours=True),
         "account": Lazy("client.commands.platform_account:account", "Accounts of the local platform.", ours=True),
         "review": Lazy(
             "client.commands.platform_review:review", "Quota requests of organizations, for review.", ours=True
@@ -28,13 +36,18 @@ platform = Group(
 )
 
 
-@platform.leaf("status", ours=True, examples=("frost platform status",))
-def status(run: Invocation) -> None:
+@platform.leaf(
+    "status",
+    DATA_DIR,
+    ours=True,
+    examples=("frost platform status", "frost platform status --data-dir /srv/frost"),
+)
+def status(run: Invocation, data_dir: str | None) -> None:
     """Show whether the local platform runs, and how.
 
     It is not started by asking; when it does not run, the status is `stopped` and the command succeeds.
     """
-    connection = Staff(os.environ)
+    connection = staff_of(data_dir, "frost platform status")
     found: dict[str, Any] = {"status": "stopped", "socket": connection.endpoint.path}
     if local.is_running(connection.endpoint):
         found = {"status": "running", **run.driver(connection).call(calls.status())}
@@ -45,7 +58,7 @@ def status(run: Invocation) -> None:
         if run.output.wide or name in shown
     ]
     run.output.facts(found, facts)
-    if found["status"] == "stopped":
+    if found["status"] == "stopped" and local.is_own(connection.endpoint, os.environ):
         run.output.note("it starts with the next command that needs it")
 
 
@@ -55,11 +68,19 @@ def status(run: Invocation) -> None:
     click.Option(
         ["--database"], metavar="URL", help="sqlite:///FILE or postgresql://…; default: a file beside the socket."
     ),
+    click.Option(
+        ["--secret-file"],
+        metavar="PATH",
+        help="The secret that all who share the database share; default: in its files.",
+    ),
     click.Option(["--issuer"], metavar="URL", help="The identity provider whose tokens count; default: local."),
+    click.Option(["--client-id"], metavar="ID", help="Its public client that people sign in as; default: frost-cli."),
+    click.Option(["--audience"], metavar="NAME", help="Whom its tokens must be for; default: frost."),
+    click.Option(["--assume"], metavar="CLAIMS", help="What holds of its tokens unsaid: email_verified, auth_time."),
     click.Option(
         ["--world"], metavar="NAME", type=click.Choice(WORLDS), help="What a new database holds: demo, empty or large."
     ),
-    click.Option(["--data-dir"], metavar="DIR", help="Where its files are; default $HOME/.cli/platform."),
+    DATA_DIR,
     click.Option(
         ["--idle-minutes"], metavar="N", type=click.IntRange(min=0), help="Stop when idle this long; 0 is never."
     ),
@@ -86,7 +107,6 @@ def serve(run: Invocation, **given: str | int | None) -> None:
     folder = str(given["data_dir"] or "")
     command = service_command(os.environ, *words, folder=folder)
     local.refuse_second(folder, os.environ)
-    run.output.note("starting the platform; Ctrl-C stops it")
     os.execv(command[0], command)  # noqa: S606  (no shell, our own interpreter)
 
 

@@ -1,0 +1,124 @@
+"""`frost platform backup` and `frost platform restore` (ours): all of a platform in one file, and back."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from client import local
+from client.commands import asking
+from client.commands.data_dir import DATA_DIR
+from client.commands.frame import leaf
+from client.commands.invocation import Invocation
+from client.errors import Exit, FrostError, usage
+from client.records import time_text
+from client.text import safe
+
+TAKEN = 75
+FILE = click.Argument(["file"], metavar="FILE", type=click.Path())
+DATABASE = click.Option(["--database"], metavar="URL", help="As the platform is served with; default: its own file.")
+SECRET_FILE = click.Option(
+    ["--secret-file"], metavar="PATH", help="As the platform is served with; default: in its files."
+)
+
+
+@leaf(
+    "backup", FILE, DATABASE, SECRET_FILE, DATA_DIR, ours=True,
+    examples=(
+        "frost platform backup monday.tar",
+        "frost platform backup monday.tar --data-dir /srv/frost --database postgresql://db/frost",
+    ),
+)  # fmt: skip
+def backup(run: Invocation, file: str, **served: str | None) -> None:
+    """Write all of the platform to one file, while it runs.
+
+    The file holds every tenant, key, session and entry of the audit log as of one moment, and the platform's own keys:
+    it is as secret as they are, and readable to you alone. Nothing is replaced by it.
+    """
+    told = _service("backup", file, served, "no backup was made")
+    run.output.done(
+        f"{safe(file, 200)} holds the platform as it is now ({told['bytes']:,} bytes); keep it secret", told
+    )
+
+
+@leaf(
+    "restore",
+    FILE,
+    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    DATABASE,
+    SECRET_FILE,
+    DATA_DIR,
+    ours=True,
+    examples=("frost platform restore monday.tar", "frost platform restore monday.tar --yes"),
+)
+def restore(run: Invocation, file: str, yes: bool, **served: str | None) -> None:
+    """Put the platform back to what a backup holds.
+
+    What was changed since is lost. The platform is stopped for it, and started again when it ran. Keys and sessions of
+    the backup are valid afterwards; who signed in later signs in again.
+    """
+    refused = f"{safe(file, 200)} cannot be restored"
+    # Before anything is stopped.
+    found = _service("restore", file, served, refused, "--check")
+    where = served["data_dir"] or local.data_dir(os.environ)
+    if not yes:
+        made = time_text(found["createdAt"])
+        asking.confirm(
+            run.talk,
+            f"Go back to the backup of {made}, replacing all data of the platform in {safe(where, 200)}?",
+            refused="this replaces all data of the platform",
+            hint="--yes does it without a question",
+        )
+    # One that is served otherwise is stopped, and started again, by who serves it: its lock says so.
+    ran = not any(served.values()) and local.stop(os.environ)
+    try:
+        told = _service("restore", file, served, refused)
+    finally:
+        if ran:
+            from client.local_process import ensure_running
+
+            ensure_running(os.environ)
+    run.output.done(f"the platform is as it was at {time_text(told['createdAt'])}", told)
+    if not told["auditWhole"]:
+        run.output.note("its audit log was not whole already when the backup was made: frost platform audit verify")
+
+
+def _service(name: str, file: str, served: Mapping[str, str | None], refused: str, *flags: str) -> dict[str, Any]:
+    """What the service's own program answers; it works on the data itself, whether or not the platform runs.
+
+    Args:
+        name: `backup` or `restore`.
+        file: The backup.
+        served: Of the flags that the platform is served with, those that tell what its data are; None is not given.
+        refused: How to begin when it could not be done.
+        flags: Of that program.
+    """
+    import subprocess
+    import sys
+
+    given = {f"--{flag.replace('_', '-')}": value for flag, value in served.items() if value is not None}
+    for flag, value in {"FILE": file, **given}.items():
+        if not value:
+            raise usage(f"{flag} is empty (frost platform {name})")
+    # That program runs in another folder.
+    given |= {flag: os.path.abspath(given[flag]) for flag in ("--data-dir", "--secret-file") if flag in given}  # noqa: PTH100
+    given.setdefault("--data-dir", local.data_dir(os.environ))
+    # The file first, whole: it begins with no dash.
+    words = [os.path.abspath(file), *flags, *(word for pair in given.items() for word in pair)]  # noqa: PTH100
+    done = subprocess.run(  # noqa: S603  (our own interpreter and module)
+        [sys.executable, "-P", "-m", f"service.{name}", *words],
+        stdin=subprocess.DEVNULL, capture_output=True, cwd="/", env=dict(os.environ), check=False,
+    )  # fmt: skip
+    if done.returncode == 0:
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit {done.returncode}"]
+    taken = done.returncode == TAKEN
+    raise FrostError(
+        f"{refused}: {safe(said[-1].removeprefix('frost platform: '), 300)}",
+        code="PLATFORM_RUNNING" if taken else f"{name.upper()}_REFUSED",
+        hint="stop it first" if taken else "nothing was changed",
+        exit_code=Exit.CONFLICT if taken else Exit.REFUSED,
+    )

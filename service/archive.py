@@ -1,0 +1,197 @@
+"""The one file of a backup: a tar of plain files, its manifest first and the digest of that last.
+
+    manifest.json    {"format", "version", "revision", "database", "createdAt", "audit", "columns", "files"}
+    platform.db      SQLite's database; or tables/<name>, a PostgreSQL table each as COPY writes it
+    secret.key  issuer.jwk  world-keys.json    as far as they are there
+    manifest.sha256
+
+What a tar can do beyond that (folders, links, names that lead elsewhere, records that say how large others are) is not
+read here: each member is a header block of a plain file with one of these names, in this order, of the announced size.
+"""
+
+import hashlib
+import io
+import json
+import os
+import re
+import stat
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from service.settings import Settings
+
+FORMAT = 1
+MANIFEST, DIGEST = "manifest.json", "manifest.sha256"
+DATABASE = "platform.db"
+SECRET = "secret.key"  # noqa: S105 - the name of a file
+FILES = (SECRET, "issuer.jwk", "world-keys.json")
+"""Beside the database."""
+_NAME = re.compile(r"platform\.db|secret\.key|issuer\.jwk|world-keys\.json|tables/[a-z_]{1,63}")
+_BLOCK = tarfile.BLOCKSIZE
+_PIECE = 1024 * 1024
+LARGEST_MANIFEST = 1024 * 1024
+# Beside what the files themselves need.
+SPARE = 16 * 1024 * 1024
+
+
+class Unfit(Exception):
+    """A file that cannot be restored; the text says why in one line. Nothing was touched."""
+
+
+def place(settings: Settings, name: str) -> Path:
+    """Where one of `FILES` is: the issuer's key lies beside the secret, which may be shared."""
+    if name == SECRET:
+        return settings.secret_file
+    return (settings.secret_file.parent if name == "issuer.jwk" else settings.data_dir) / name
+
+
+def shares_secret(settings: Settings) -> bool:
+    """Whether the secret, and the issuer's key beside it, are not this platform's alone."""
+    return settings.secret_file.parent != settings.data_dir
+
+
+def secret_missing(settings: Settings) -> Unfit:
+    """Why nothing can be done without the secret."""
+    return Unfit(f"{settings.secret_file} is not there; --secret-file names it as the platform is served with")
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def pack(out: IO[bytes], folder: Path, names: list[str], told: Mapping[str, Any]) -> None:
+    """Write the files `names` of a folder, and what is told of them, as one backup."""
+    files: dict[str, dict[str, Any]] = {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)} for name in names
+    }
+    manifest = json.dumps({"format": FORMAT, **told, "files": files}, indent=1).encode()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        _add(tar, MANIFEST, len(manifest), io.BytesIO(manifest))
+        for name in names:
+            with (folder / name).open("rb") as file:
+                _add(tar, name, files[name]["bytes"], file)
+        digest = hashlib.sha256(manifest).hexdigest().encode()
+        _add(tar, DIGEST, len(digest), io.BytesIO(digest))
+
+
+def _add(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, 0o600
+    tar.addfile(member, file)
+
+
+def unpack(path: Path, folder: Path) -> dict[str, Any]:
+    """Read a backup into an empty folder, everything checked; its manifest.
+
+    Raises:
+        Unfit: it is no backup, or not a whole one.
+    """
+    with _opened(path) as file:
+        manifest_bytes = _content(file, _header(file, MANIFEST, LARGEST_MANIFEST))
+        manifest = _read_manifest(manifest_bytes)
+        announced = manifest["files"]
+        _require_room(folder, sum(one["bytes"] for one in announced.values()))
+        for name, one in announced.items():
+            if _header(file, name, one["bytes"]) != one["bytes"]:
+                raise Unfit(f"{name} in it has another size than its manifest says")
+            target = folder / name
+            target.parent.mkdir(mode=0o700, exist_ok=True)
+            with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                if _copy(file, one["bytes"], out) != one["sha256"]:
+                    raise Unfit(f"it is damaged: {name} is not what was written")
+                out.flush()
+                os.fsync(out.fileno())
+        end = _content(file, _header(file, DIGEST, 64))
+        if end.decode("ascii", "replace") != hashlib.sha256(manifest_bytes).hexdigest():
+            raise Unfit("it is damaged: its manifest is not what was written")
+    return manifest
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        # A pipe would keep us waiting.
+        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    except OSError as error:
+        raise Unfit(f"it cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise Unfit("it is not a plain file")
+    return file
+
+
+def _header(file: IO[bytes], name: str, most: int) -> int:
+    """The size of the next member, which must be the plain file `name`."""
+    block = file.read(_BLOCK)
+    if len(block) < _BLOCK:
+        raise Unfit("it is no backup of frost" if name == MANIFEST else "it is cut short")
+    try:
+        member = tarfile.TarInfo.frombuf(block, "ascii", "strict")
+    except (tarfile.HeaderError, UnicodeDecodeError):
+        raise Unfit("it is no backup of frost" if name == MANIFEST else "it is damaged or cut short") from None
+    if member.name != name or member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+        raise Unfit("it is no backup of frost" if name == MANIFEST else f"it holds something else where {name} must be")
+    if not 0 <= member.size <= most:
+        raise Unfit(f"{name} in it has another size than its manifest says")
+    return member.size
+
+
+def _content(file: IO[bytes], size: int) -> bytes:
+    out = io.BytesIO()
+    _copy(file, size, out)
+    return out.getvalue()
+
+
+def _copy(file: IO[bytes], size: int, out: IO[bytes]) -> str:
+    """Copy a member's content; its digest. The file is left at the next header."""
+    digest, left = hashlib.sha256(), size
+    while left:
+        piece = file.read(min(left, _PIECE))
+        if not piece:
+            raise Unfit("it is cut short")
+        digest.update(piece)
+        out.write(piece)
+        left -= len(piece)
+    file.read(-size % _BLOCK)
+    return digest.hexdigest()
+
+
+def _read_manifest(content: bytes) -> dict[str, Any]:
+    try:
+        manifest = json.loads(content)
+        if manifest["format"] != FORMAT:
+            raise Unfit("it was made by a newer frost" if manifest["format"] > FORMAT else "it is no backup of frost")
+        texts = [manifest["revision"], manifest["version"], manifest["createdAt"]]
+        known = manifest["database"] in ("sqlite", "postgresql")
+        sizes = all(isinstance(one["bytes"], int) and one["bytes"] >= 0 for one in manifest["files"].values())
+        texts += [one["sha256"] for one in manifest["files"].values()]
+        columns = all(_plain(names) for names in manifest["columns"].values())
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise Unfit("it is no backup of frost") from None
+    told = all(isinstance(text, str) for text in texts)
+    if not (known and told and sizes and columns and SECRET in manifest["files"]):
+        raise Unfit("it is no backup of frost")
+    if strange := [name for name in manifest["files"] if not _NAME.fullmatch(name)]:
+        raise Unfit(f"it holds a file that no backup has: {ascii(strange[0])[:80]}")
+    return dict(manifest)
+
+
+def _plain(names: Any) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) and re.fullmatch(r"[a-z_]+", name) for name in names)
+
+
+def _require_room(folder: Path, size: int) -> None:
+    disk = os.statvfs(folder)
+    if size + SPARE > disk.f_bavail * disk.f_frsize:
+        raise Unfit(f"there is no room for the {size} bytes that it holds")
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make sure that what was renamed in a folder is there after a crash of the machine."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

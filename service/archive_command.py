@@ -1,0 +1,49 @@
+"""What `python -m service.backup` and `python -m service.restore` share: their words, and one JSON object as answer."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from service import listening
+from service.archive import Unfit
+from service.settings import Settings, from_arguments
+
+UNFIT = 3
+"""The exit status of a file that is not one to use; other failures are 1."""
+
+
+Work = Callable[[Settings, Path], dict[str, Any]]
+
+
+def run(name: str, work: Work, check: Work | None = None) -> None:
+    """Do the work and end: on stdout what was done, on stderr one line of why it was not."""
+    parser = argparse.ArgumentParser(prog=f"python -m service.{name}", allow_abbrev=False)
+    parser.add_argument("file", type=Path)
+    if check:
+        parser.add_argument("--check", action="store_true", help="only say whether it could be done")
+    given, settings_flags = parser.parse_known_args(sys.argv[1:])
+    settings = from_arguments(settings_flags, os.environ)
+    os.umask(0o077)
+    try:
+        told = (check if check and given.check else work)(settings, given.file.absolute())
+    except Unfit as error:
+        sys.exit(_say(str(error), UNFIT))
+    except listening.Refused as error:
+        sys.exit(_say(str(error), error.status))
+    except SQLAlchemyError as error:
+        reason = " ".join(str(getattr(error, "orig", error)).split())
+        sys.exit(_say(f"the database cannot be used: {reason}", 1))
+    except OSError as error:
+        sys.exit(_say(f"{error.filename or given.file}: {error.strerror or error}", 1))
+    sys.stdout.write(json.dumps(told) + "\n")
+
+
+def _say(reason: str, status: int) -> int:
+    sys.stderr.write(f"{reason}\n")
+    return status
