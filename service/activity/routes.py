@@ -1,0 +1,143 @@
+"""The audit log over HTTP, for those who answer for a tenant or an organization. checklist N12; design: Screens
+
+An entry is shown to the owners and admins of the one organization it belongs to, and to nobody else: not to machines,
+whatever their scopes are.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Depends, Query
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse
+
+from service import errors
+from service.access.authority import Access, authorize
+from service.access.guard import area
+from service.account.key_rules import read_instant
+from service.activity import store
+from service.activity.store import Wanted
+from service.activity.targets import Target, target_of
+from service.clock import wire_time
+from service.db.engine import Record
+from service.iam.paging import Asked, Page, asked, page_of
+from service.platform import Platform, platform_of
+
+router = area("activity")
+OUTCOMES = ("done", "refused", "failed")
+_OPERATION = re.compile(r"[a-z][a-z_]*(\.[a-z_]+)*", re.ASCII)
+_LONGEST = 320
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+Paging = Annotated[Asked, Depends(asked)]
+
+
+async def wanted(
+    operation: Annotated[
+        str | None, Query(description="one operation (`policy.attach`), or all on one kind of thing (`policy`)")
+    ] = None,
+    actor: Annotated[
+        str | None, Query(description="id of a person, a key or an identity, or a member's e-mail address")
+    ] = None,
+    outcome: Annotated[str | None, Query(description=f"one of {', '.join(OUTCOMES)}")] = None,
+    since: Annotated[str | None, Query(description="an RFC 3339 timestamp: entries from then on")] = None,
+    target: Annotated[str | None, Query(description="what it was done to, `<kind>:<id>`, e.g. `policy:…`")] = None,
+) -> Wanted:
+    """Which entries a request asks for.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT, naming the member.
+    """
+    if operation is not None and not (len(operation) <= _LONGEST and _OPERATION.fullmatch(operation)):
+        raise _wrong("operation", "operation must be the name of one, e.g. policy.attach, or its beginning: policy")
+    if actor is not None and not 1 <= len(actor) <= _LONGEST:
+        raise _wrong("actor", f"actor must be an id or an e-mail address, 1 to {_LONGEST} characters")
+    if outcome is not None and outcome not in OUTCOMES:
+        raise _wrong("outcome", f"outcome must be one of {', '.join(OUTCOMES)}")
+    instant = None if since is None else read_instant(since)
+    if since is not None and instant is None:
+        raise _wrong("since", "since must be an RFC 3339 timestamp, e.g. 2026-11-21T10:00:00Z")
+    thing = None if target is None or ":" not in target else target_of(target)
+    if target is not None and thing is None:
+        raise _wrong("target", "target must be a kind and an id, e.g. policy:01a0c0de-0000-7000-8000-000000000001")
+    return Wanted(operation, actor.lower() if actor and "@" in actor else actor, outcome, instant, thing)
+
+
+def _wrong(member: str, words: str) -> Exception:
+    return errors.invalid_input(words, member=member)
+
+
+Which = Annotated[Wanted, Depends(wanted)]
+
+
+@router.get("/api/v1/tenants/{tenant_id}/activity")
+def list_tenant_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
+    """What was done in the tenant, and what was refused there; newest first."""
+    tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
+    page = _page(platform, paging, "tenant", tenant_id, which)
+    with platform.database.read() as connection:
+        rows = store.of_tenant(connection, tenant_id, organization_id, which, page.after, page.limit)
+        return _answer(connection, access, page, rows)
+
+
+@router.get("/api/v1/organizations/{organization_id}/activity")
+def list_organization_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
+    """What was done in the organization outside of its tenants, and what was refused there; newest first."""
+    organization_id = str(access.organization_id)
+    page = _page(platform, paging, "organization", organization_id, which)
+    with platform.database.read() as connection:
+        rows = store.of_organization(connection, organization_id, which, page.after, page.limit)
+        return _answer(connection, access, page, rows)
+
+
+def _page(platform: Platform, paging: Asked, of: str, identifier: str, which: Wanted) -> Page:
+    chosen = ("" if value is None else str(value) for value in which)
+    return page_of(platform, paging, f"activity of {of}", identifier, *chosen)
+
+
+def _answer(connection: Connection, access: Access, page: Page, rows: Sequence[Record]) -> JSONResponse:
+    shown, cursor = page.cut(rows, "at", "id")
+    targets = {row.id: target_of(row.target) for row in shown}
+    things = {target for target in targets.values() if target is not None}
+    for row in shown:  # a key and an identity are named like anything else of the tenant
+        if row.actor_kind in ("api_key", "workload") and row.credential_id:
+            things.add(_credential(row))
+    people = {row.actor_id for row in shown} | {thing.id for thing in things if thing.kind == "user"}
+    members: dict[str, tuple[str, str | None]] = dict(
+        store.members_among(connection, str(access.organization_id), people)
+    )
+    left = store.authors_among(connection, str(access.organization_id), people - members.keys())
+    members |= {person: (name, None) for person, name in left.items()}
+    names = store.names(connection, str(access.organization_id), access.tenant_id, things)
+    names = {**names, **{Target("user", person): name for person, (name, _) in members.items()}}
+    entries = [_entry(row, targets[row.id], members, names) for row in shown]
+    return JSONResponse({"entries": entries, "nextCursor": cursor})
+
+
+def _credential(row: Record) -> Target:
+    return Target("api_key" if row.actor_kind == "api_key" else "workload_identity", row.credential_id)
+
+
+def _entry(
+    row: Record, target: Target | None, members: dict[str, tuple[str, str | None]], names: dict[Target, str]
+) -> dict[str, Any]:
+    """An entry as it travels. A machine's name is the credential's; the person is who answers for the key."""
+    name, email = members.get(row.actor_id, (None, None))
+    credential = names.get(_credential(row)) if row.actor_kind in ("api_key", "workload") else None
+    return {
+        "id": str(row.id),
+        "at": wire_time(row.at),
+        "requestId": row.request_id,
+        "actor": {"kind": row.actor_kind, "id": row.actor_id, "name": name, "email": email},
+        "credentialId": row.credential_id,
+        "credentialName": credential,
+        "operation": row.operation,
+        "target": row.target,
+        "targetKind": target.kind if target else None,
+        "targetId": target.id if target else None,
+        "targetName": names.get(target) if target else None,
+        "outcome": row.outcome,
+        "details": row.details,
+    }
