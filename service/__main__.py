@@ -23,12 +23,20 @@ def main() -> int:
     try:
         listening.own_folder(settings.data_dir)
         listening.take_lock(settings.data_dir)
+        if any((settings.data_dir / name).exists() for name in ("restore.staged", "restore.ready")):
+            from service.restore import settle
+
+            settle(settings)
         sockets = [listening.unix_socket(settings.socket)]
         if settings.listen:
             sockets.append(listening.tcp_socket(*settings.listen))
     except listening.Refused as error:
         sys.stderr.write(f"frost platform: {error}\n")
         return error.status
+
+    if sys.stderr.isatty():
+        # Before its log: a person sees that it takes a moment, and how it ends.
+        sys.stderr.write("frost platform: starting; Ctrl-C stops it\n")
 
     # Importing makes no garbage, but the collector would look for it a hundred times.
     gc.disable()

@@ -7,13 +7,16 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from service import health, openapi, staff
+from service import health, metrics, openapi, staff
+from service.access import audit_routes as audit
 from service.access import routes as sessions
 from service.access.guard import GuardedRoute
 from service.access.table import RULES
 from service.account import deletion_routes as deletion
 from service.account import key_routes as keys
 from service.account import routes as account
+from service.activity import routes as audit_log
+from service.decision_point import routes as decision_point
 from service.edge import HANDLERS, Activity, Edge
 from service.head import HeadAsGet
 from service.iam import binding_routes as bindings
@@ -39,6 +42,7 @@ from service.version import VERSION
 
 AREAS = (
     health,
+    metrics,
     openapi,
     account,
     deletion,
@@ -56,12 +60,15 @@ AREAS = (
     clusters,
     resources,
     interactive,
+    decision_point,
     quotas,
     quota_requests,
     quota_reviews,
     issuer,
     sessions,
+    audit_log,
     staff,
+    audit,
 )
 # The framework's own hooks: who watches this platform is its operator's choice, not an environment variable's.
 SILENT: TelemetryConfig = {

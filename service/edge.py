@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 from uuid import uuid4
 
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import DBAPIError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -20,13 +21,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service import errors
 from service.access import keys
 from service.access.table import RULES
+from service.db.engine import passes, takes_no_changes
 from service.errors import Refusal
 from service.peer import peer_uid
+from service.traffic import route_of
 from service.version import VERSION
 
 logger = logging.getLogger("service.requests")
 
 MAX_BODY = 1024 * 1024
+READY = "/readyz"
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9-]{8,64}")
 _UNCLEAN_BYTES = re.compile(rb"[\x00-\x1f\x7f/\\]")
 
@@ -56,6 +60,7 @@ class Edge:
             return
         began = time.monotonic()
         request_id = scope["frost.request_id"] = request_id_of(scope)
+        returned = returned_id(scope) or request_id
         status = 0
 
         async def labelled(message: Message) -> None:
@@ -63,7 +68,7 @@ class Edge:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(raw=message.setdefault("headers", []))
-                headers["X-Request-Id"] = request_id
+                headers["X-Request-Id"] = returned
                 headers["X-Frost-Version"] = VERSION
                 headers.setdefault("Cache-Control", "no-store")
                 headers.setdefault("X-Content-Type-Options", "nosniff")
@@ -77,15 +82,31 @@ class Edge:
                 await errors.not_routed(scope["path"]).response()(scope, receive, labelled)
         except ClientDisconnect:
             pass  # It left in the middle of its own body: nobody is there to answer, and nothing of ours has failed.
-        except Exception:
-            logger.exception("request failed", extra={"request_id": request_id})
+        except Exception as error:
+            away = passes(error)
+            if away:
+                # Its own words name the server, and come with every request until it is back.
+                logger.warning(
+                    "the database did not answer: %s", type(error).__name__, extra={"request_id": request_id}
+                )
+            else:
+                logger.exception("request failed", extra={"request_id": request_id})
             if status:
                 raise  # The answer has begun: closing the connection is all that is left.
-            await errors.internal_error(request_id).response()(scope, receive, labelled)
+            full = isinstance(error, DBAPIError) and takes_no_changes(error)
+            refusal = errors.no_changes(request_id) if full else errors.internal_error(request_id)
+            if full:
+                scope["app"].state.platform.traffic.note_no_changes()
+            if away:
+                refusal = errors.unavailable()
+            answer = refusal.plain() if decides(scope) else refusal.response()
+            await answer(scope, receive, labelled)
         finally:
             self.activity.open -= 1
             self.activity.last = time.monotonic()
-            log_request(scope, status, time.monotonic() - began)
+            seconds = time.monotonic() - began
+            scope["app"].state.platform.traffic.note(scope["method"], route_of(scope), status, seconds)
+            log_request(scope, status, seconds)
 
 
 def request_id_of(scope: Scope) -> str:
@@ -94,6 +115,17 @@ def request_id_of(scope: Scope) -> str:
     if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
         return str(given[0], "ascii")
     return str(uuid4())
+
+
+def decides(scope: Scope) -> bool:
+    """Whether a request is for the decision point, which speaks as AuthZEN has it."""
+    return str(scope["path"]).startswith("/access/")
+
+
+def returned_id(scope: Scope) -> str | None:
+    """What comes back to a caller of the decision point: its own id whatever it looks like, as AuthZEN has it."""
+    given = [value for name, value in scope["headers"] if name == b"x-request-id" and value]
+    return given[0].decode("latin-1") if len(given) == 1 and decides(scope) else None
 
 
 def clean(raw_path: bytes) -> bool:
@@ -133,8 +165,12 @@ def limited(receive: Receive, scope: Scope) -> Receive:
 
 def log_request(scope: Scope, status: int, seconds: float) -> None:
     """One line a request. The query is left out: it can hold what nobody should read."""
-    caller, path = scope.get("frost.caller"), keys.masked(scope["path"])
-    logger.info(
+    caller, access = scope.get("frost.caller"), scope.get("frost.access")
+    path = keys.masked(scope["path"])
+    # Told to stop, it is not ready by intention.
+    planned = status == 503 and route_of(scope) == READY and scope["app"].state.platform.draining.is_set()
+    logger.log(
+        logging.ERROR if status >= 500 and not planned else logging.INFO,
         "%s %s %s",
         scope["method"],
         path,
@@ -143,10 +179,13 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
             "request_id": scope["frost.request_id"],
             "method": scope["method"],
             "path": path,
+            "route": route_of(scope),
             "status": status,
             "milliseconds": round(seconds * 1000, 1),
+            "actor_kind": caller.kind if caller else None,
             "actor": caller.actor_id if caller else None,
             "credential": caller.credential_id if caller else None,
+            "tenant": (access and access.tenant_id) or (caller and caller.tenant_id),
         },
     )
 

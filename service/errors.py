@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 
 
 class Refusal(HTTPException):
@@ -53,6 +53,10 @@ class Refusal(HTTPException):
         content = self.body if self.flat else {"error": self.body}
         return JSONResponse(content, self.status_code, self.headers)
 
+    def plain(self, status: int | None = None) -> PlainTextResponse:
+        """The sentence alone, as the decision point refuses (AuthZEN: an error message string)."""
+        return PlainTextResponse(self.message, status or self.status_code, self.headers)
+
 
 def invalid_input(message: str, **details: Any) -> Refusal:
     return Refusal(400, "INVALID_INPUT", message, details=details)
@@ -69,11 +73,28 @@ def authentication_required(hint: str | None = None) -> Refusal:
     )
 
 
+def reauthentication_required(seconds: int) -> Refusal:
+    """401 for a good token of a sign-in that all sessions were ended after, `seconds` ago. RFC 9470, 3"""
+    challenge = f'Bearer realm="frost", error="insufficient_user_authentication", max_age="{max(seconds, 0)}"'
+    return Refusal(
+        401,
+        "REAUTHENTICATION_REQUIRED",
+        "this sign-in is from before you ended all your sessions",
+        hint="sign in anew, with your password: frost login",
+        headers={"WWW-Authenticate": challenge},
+    )
+
+
 def session_required() -> Refusal:
     """403 for a machine credential where a person has to sign in (checklist N03)."""
     return Refusal(
         403, "SESSION_REQUIRED", "this needs an interactive session", hint="sign in as a person: frost login"
     )
+
+
+def api_key_required() -> Refusal:
+    """403 for a person or a workload where a service asks with its key."""
+    return Refusal(403, "API_KEY_REQUIRED", "this needs an API key", hint="make one: frost account api-key create")
 
 
 def tenant_access_denied() -> Refusal:
@@ -139,6 +160,28 @@ def internal_error(request_id: str) -> Refusal:
         "the platform failed to answer this request",
         details={"requestId": request_id},
         hint="try again; if it stays, tell the platform's staff the request id",
+    )
+
+
+def no_changes(request_id: str) -> Refusal:
+    """503 for a change while the database is read-only or its disk is full. hostile I01"""
+    return Refusal(
+        503,
+        "SERVICE_UNAVAILABLE",
+        "the platform takes no changes now; nothing was changed",
+        details={"requestId": request_id},
+        hint="reads go on; its storage is full or read-only, which /readyz tells its operator",
+    )
+
+
+def unavailable() -> Refusal:
+    """503 while the database cannot be asked: it restarts, another server takes over, or it has too much to do."""
+    return Refusal(
+        503,
+        "SERVICE_UNAVAILABLE",
+        "the platform's database does not answer at the moment",
+        hint="try again; a change may have been made, so look first, or send it under the same Idempotency-Key",
+        headers={"Retry-After": "1"},
     )
 
 

@@ -37,4 +37,5 @@ class HeadAsGet:
         try:
             await self.app(asked, until_told, head_only)
         finally:
-            scope["frost.caller"] = asked.get("frost.caller")  # for the log line
+            # For the log line.
+            scope.update({name: asked[name] for name in ("frost.caller", "frost.access", "route") if name in asked})

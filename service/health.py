@@ -1,18 +1,28 @@
 """Is the process alive, and can it work: for supervisors, without a credential and outside `/api`."""
 
 import logging
+import os
+from collections.abc import Mapping
+from datetime import timedelta
 
 from fastapi import Depends
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
+from service.access import audit_chain
 from service.access.guard import area
+from service.clock import SystemClock
 from service.db import migrate
 from service.platform import Platform, platform_of
 
 logger = logging.getLogger(__name__)
 router = area("health")
+
+WENT_BACK = timedelta(seconds=5)
+LEAST_FREE = 16 * 1024 * 1024
+"""Bytes that must be free where the data folder is: the log, and SQLite's database, grow there."""
 
 
 @router.get("/healthz")
@@ -22,26 +32,81 @@ def alive() -> JSONResponse:
 
 
 @router.get("/readyz")
-def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
-    """200 when requests can be served, else 503 `degraded`; each check is `ok` or one word for what is wrong."""
-    checks = {"database": database_check(platform), "migrations": "unknown", "operations": "unknown"}
-    if checks["database"] != "unreachable":
+async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
+    """200 when requests can be served, else 503: `stopping` once the process was asked to end, or `degraded`.
+
+    Each check is `ok` or one word for what is wrong. Reads may well go on while it is degraded.
+    """
+    # However many ask while a look takes its time, they wait in one thread and leave the others to requests.
+    async with platform.looks.line:
+        found = await run_in_threadpool(checks, platform)
+    good = all(state == "ok" for state in found.values())
+    status = "stopping" if platform.draining.is_set() else "ok" if good else "degraded"
+    return JSONResponse({"status": status, "checks": found}, 200 if status == "ok" else 503)
+
+
+def checks(platform: Platform) -> Mapping[str, str]:
+    """What readiness looks at, each `ok` or one word; a second old at most."""
+    found = platform.looks.newest(lambda: _look(platform))
+    return {**found, "operations": "stopping"} if platform.draining.is_set() else found
+
+
+def _look(platform: Platform) -> dict[str, str]:
+    found = {
+        "database": database_check(platform),
+        "migrations": "unknown",
+        "operations": "unknown",
+        "audit": "unknown",
+        "disk": disk_check(platform),
+        "clock": clock_check(platform),
+    }
+    if found["database"] != "unreachable":
         try:
-            checks["migrations"] = "ok" if migrate.stored_revision(platform.database) == migrate.HEAD else "behind"
+            # A newer replica may have migrated meanwhile: this one goes on beside it.
+            found["migrations"] = "behind" if migrate.is_behind(migrate.stored_revision(platform.database)) else "ok"
             platform.operations.open_count()
-            checks["operations"] = "stopping" if platform.stopping.is_set() else "ok"
+            found["operations"] = "stopping" if platform.stopping.is_set() else "ok"
+            found["audit"] = audit_check(platform)
         except SQLAlchemyError:
             logger.exception("a readiness check failed")
-    good = all(state == "ok" for state in checks.values())
-    return JSONResponse({"status": "ok" if good else "degraded", "checks": checks}, 200 if good else 503)
+    return found
 
 
 def database_check(platform: Platform) -> str:
-    """`ok`, `read_only` (reads go on, every change would be refused: hostile I01), or `unreachable`."""
+    """`ok`, `read_only` (reads go on, every change would be refused: hostile I01), `full` (some are: one was just now),
+    or `unreachable`.
+    """
     try:
         with platform.database.read() as connection:
             connection.execute(text("SELECT 1"))
     except SQLAlchemyError:
         logger.exception("the database cannot be reached")
         return "unreachable"
-    return "ok" if platform.database.writable() else "read_only"
+    if not platform.database.writable():
+        return "read_only"
+    return "ok" if platform.traffic.takes_changes() else "full"
+
+
+def audit_check(platform: Platform) -> str:
+    """`ok`; `broken` (its end is not ours, so that nothing can be written behind it), or `unwritable`: no entry can be
+    added, and so nothing can be changed. hostile I01
+    """
+    try:
+        return "ok" if audit_chain.takes_entries(platform.database, platform.secret) else "unwritable"
+    except audit_chain.BrokenHead as error:
+        logger.error("%s", error)
+        return "broken"
+
+
+def clock_check(platform: Platform) -> str:
+    """`ok`, or `went_back` when the machine's clock was set back while the platform ran: it goes by its own until it is
+    started again, so that nothing lives longer. hostile J09
+    """
+    clock = platform.clock
+    return "went_back" if isinstance(clock, SystemClock) and clock.went_back() > WENT_BACK else "ok"
+
+
+def disk_check(platform: Platform) -> str:
+    """`ok`, or `full` when there is next to no room where the data folder is. hostile J09"""
+    disk = os.statvfs(platform.settings.data_dir)
+    return "ok" if disk.f_bavail * disk.f_frsize >= LEAST_FREE else "full"

@@ -10,6 +10,8 @@ import stat
 from pathlib import Path
 
 BACKLOG = 512
+LOCK = "platform.lock"
+"""In the data folder: held as long as a platform runs."""
 # sysexits EX_TEMPFAIL: somebody else runs this platform already.
 TAKEN = 75
 
@@ -45,7 +47,7 @@ def take_lock(folder: Path) -> int:
     Raises:
         Refused: with status 75 when another process holds it.
     """
-    descriptor = os.open(folder / "platform.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

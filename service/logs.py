@@ -1,7 +1,7 @@
-"""The platform's log: one JSON object a line on stderr. hostile I03
+"""The platform's log: one JSON object a line on stderr. hostile I03, I05
 
 A line break in a name is escaped by the encoding, so no value can forge a second entry. Secrets are never handed to
-the log; queries, headers and bodies are not either.
+the log; queries, headers and bodies are not either, and what looks like a key is cut short wherever it comes from.
 """
 
 import json
@@ -9,9 +9,22 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from service.access import keys
 from service.clock import wire_time
 
-FIELDS = ("request_id", "method", "path", "status", "milliseconds", "actor", "credential")
+FIELDS = (
+    "request_id",
+    "method",
+    "path",
+    "route",
+    "status",
+    "milliseconds",
+    "actor_kind",
+    "actor",
+    "credential",
+    "tenant",
+)
+OUR_OWN = "service"
 
 
 class JsonLines(logging.Formatter):
@@ -22,21 +35,22 @@ class JsonLines(logging.Formatter):
             "at": wire_time(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": keys.masked(record.getMessage()),
         }
         line.update({name: value for name in FIELDS if (value := getattr(record, name, None)) is not None})
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = keys.masked(self.formatException(record.exc_info))
         return json.dumps(line, default=str)
 
 
-def configure() -> None:
-    """Send every logger of the process to stderr."""
+def configure(level: str = "info") -> None:
+    """Send every logger of the process to stderr, ours from `level` on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    # Their own progress is not ours.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    # It would print a failed statement together with its values.
-    logging.getLogger("sqlalchemy").setLevel(logging.WARNING)
+    own = logging.getLevelNamesMapping()[level.upper()]
+    # What libraries say below this is about their insides, headers and statements among them.
+    logging.basicConfig(handlers=[handler], level=max(own, logging.INFO), force=True)
+    logging.getLogger(OUR_OWN).setLevel(own)
+    # Their own progress is not ours; SQLAlchemy would print a failed statement together with its values.
+    for name in ("uvicorn", "alembic", "sqlalchemy"):
+        logging.getLogger(name).setLevel(max(own, logging.WARNING))

@@ -1,7 +1,8 @@
 """The description of the API, served at `/api/openapi.json` and made when somebody asks for it.
 
-Operation ids are the endpoints' names in camelCase. Every operation says who may call it, and that each of its
-refusals is one of the two envelopes; answers are described by the client's own models.
+Operation ids are the endpoints' names in camelCase. Every operation says who may call it, with which statuses it can
+refuse and in which envelope; answers are described by the client's own models. Nothing is described as "anything
+else", so that a status that is not there is a mistake of this description or of the platform, and tests can tell.
 """
 
 import re
@@ -21,6 +22,8 @@ router = area("description")
 
 ENVELOPE = "#/components/schemas/Error"
 GONE = "#/components/schemas/Gone"
+TOO_MANY = "#/components/schemas/TooMany"
+CONFLICT = "#/components/schemas/Conflict"
 _MEMBERS = {
     "code": {"type": "string", "description": "An upper-case word a program can switch on."},
     "message": {"type": "string"},
@@ -29,7 +32,7 @@ _MEMBERS = {
 SCHEMAS: dict[str, Any] = {
     "Error": {
         "type": "object",
-        "description": "Every refusal but one.",
+        "description": "Most refusals.",
         "required": ["error"],
         "properties": {
             "error": {
@@ -46,10 +49,46 @@ SCHEMAS: dict[str, Any] = {
     },
     "Gone": {
         "type": "object",
-        "description": "This resource does not exist, or not for this caller. The only refusal in this shape.",
+        "description": "This resource does not exist, or not for this caller.",
         "required": ["code", "message"],
         "properties": _MEMBERS,
     },
+    "Conflict": {
+        "type": "object",
+        "description": "A resource is in no state for this.",
+        "required": ["code", "message"],
+        "properties": _MEMBERS,
+    },
+    "TooMany": {
+        "type": "object",
+        "description": "Refused by the gateway before anything was looked at: too many requests of a key, or guesses.",
+        "required": ["error", "message", "retry_after"],
+        "properties": {
+            "error": {"type": "string"},
+            "message": {"type": "string"},
+            "retry_after": {"type": "integer", "minimum": 1, "description": "seconds"},
+        },
+    },
+}
+REFUSALS = {
+    "400": "The request is wrong",
+    "401": "No credential, or none that is good",
+    "403": "Not for this caller",
+    "404": "Not there, or not for this caller",
+    "409": "Not as things are now",
+    "412": "Changed since the version the write was made from",
+    "413": "The body is too large",
+    "415": "The body is of another type",
+    "422": "What is stored does not keep today's rules",
+    "429": "Too many; `Retry-After` says when again",
+    "503": "Not at the moment, or not here",
+}
+OTHER_ENVELOPES = {"404": GONE, "409": CONFLICT, "429": TOO_MANY}
+# What only these can answer.
+OWN_REFUSALS = {
+    "getCliConfig": ("503",),
+    "applyDefaultTags": ("422",),
+    "exchangeToken": ("400", "401", "403", "413", "415", "429"),
 }
 SECURITY = {
     "session": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
@@ -80,10 +119,21 @@ def document(app: FastAPI) -> dict[str, Any]:
         for method, operation in operations.items():
             operation["operationId"] = _camel(operation["summary"])
             _complete(operation, path, RULES[method.upper(), path])
-            if schema := answers.schema(operation["operationId"]):
-                success = next(status for status in operation["responses"] if status.startswith("2"))
-                operation["responses"][success]["content"] = {"application/json": {"schema": schema}}
+            _describe_answers(operation)
     return described
+
+
+def _describe_answers(operation: dict[str, Any]) -> None:
+    from service import answers
+
+    responses = operation["responses"]
+    success = next(status for status in responses if status.startswith("2"))
+    if schema := answers.schema(operation["operationId"]):
+        responses[success]["content"] = {"application/json": {"schema": schema}}
+    for status, what, schema in answers.others(operation["operationId"]):
+        responses[status] = {"description": what, "content": {"application/json": {"schema": schema}}}
+    if media_type := answers.MEDIA_TYPES.get(operation["operationId"]):
+        responses[success]["content"] = {media_type: {"schema": {"type": "string"}}}
 
 
 def _complete(operation: dict[str, Any], path: str, rule: Rule) -> None:
@@ -91,13 +141,39 @@ def _complete(operation: dict[str, Any], path: str, rule: Rule) -> None:
     _add_path_parameters(operation, path)
     responses = operation["responses"]
     responses.pop("422", None)
-    if not path.startswith("/issuer/"):
-        refused = {"oneOf": [{"$ref": ENVELOPE}, {"$ref": GONE}]}
-        responses["default"] = {"description": "A refusal", "content": {"application/json": {"schema": refused}}}
+    if path.startswith("/access/"):
+        responses["default"] = {"description": "A refusal", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    elif not path.startswith("/issuer/"):
+        for status in sorted(_refusals(operation, path, rule)):
+            other = OTHER_ENVELOPES.get(status)
+            schema = {"oneOf": [{"$ref": ENVELOPE}, {"$ref": other}]} if other else {"$ref": ENVELOPE}
+            content = {"application/json": {"schema": schema}}
+            responses[status] = {"description": REFUSALS[status], "content": content}
     if rule.scope:
         operation["description"] = (
             f"{operation.get('description', '')}\n\nAPI keys need the scope `{rule.scope}`.".strip()
         )
+
+
+def _refusals(operation: dict[str, Any], path: str, rule: Rule) -> set[str]:
+    """The statuses an operation can refuse with."""
+    parameters = operation.get("parameters", ())
+    found = {*OWN_REFUSALS.get(operation["operationId"], ())}
+    if rule.who != "anyone":
+        # 503: an identity provider whose keys cannot be had, or no stream free.
+        found |= {"401", "403", "429", "503"}
+    if parameters or "requestBody" in operation:
+        found.add("400")
+    if "{" in path or rule.local:
+        found.add("404")
+    if "requestBody" in operation:
+        # The 404 is what a body names.
+        found |= {"404", "413", "415"}
+    if rule.operation:
+        found.add("409")
+    if any(parameter["name"] == "If-Match" for parameter in parameters):
+        found.add("412")
+    return found
 
 
 def _camel(summary: str) -> str:
@@ -108,7 +184,7 @@ def _camel(summary: str) -> str:
 def _security(rule: Rule) -> list[dict[str, list[str]]]:
     if rule.who == "caller":
         return [{"session": []}, {"apiKey": []}]
-    return [{"session": []}] if rule.who == "person" else []
+    return [{name: []} for name in {"person": ("session",), "key": ("apiKey",)}.get(rule.who, ())]
 
 
 def _add_path_parameters(operation: dict[str, Any], path: str) -> None:

@@ -1,33 +1,54 @@
-"""The platform as one value: everything a request needs that is not the request."""
+"""The platform as one value: everything a request needs that is not the request.
+
+Several processes may share a database, and any of them may be gone the next moment. What one of them keeps for itself
+is nothing that another would miss:
+
+| kept in a process | why that does no harm |
+| --- | --- |
+| `Decisions`, what `authorship` examined | found by everything it depends on, which is read with each request |
+| `Tokens`: verified tokens | the session's row and the times are looked at with each request |
+| `OutsideIssuer`: a provider's keys | ten minutes old at most; an unknown key is asked for, every half minute |
+| `Attempts`, `Turns` | a brake: wrong keys that were looked up are counted in the database; turns bound each process |
+| `Signals`: open event streams | each process looks at the database; a reader whose process is gone comes again |
+| `Operations`: what it is at | the rows say how far it is; another takes over what nobody is at |
+| `Activity`, `Traffic` | its own quiet and its own counts, which is what is asked for |
+
+What they share beside the database is the secret (`secret.py`), and for the local issuer the key beside it. The rest
+of a data folder is a process's own: socket, lock, log, and `world-keys.json` where it was the one that loaded a world.
+"""
 
 import os
-import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from starlette.requests import Request
 
+from service.access import audit_chain
 from service.access.attempts import Attempts
 from service.access.decisions import Decisions
 from service.access.outside import OutsideIssuer
 from service.access.tokens import Tokens, TrustedIssuer
+from service.access.turns import Turns
 from service.clock import Clock, clock_from_environment
 from service.db import migrate
 from service.db.engine import Database
 from service.issuer.local import LocalIssuer
+from service.looks import Looks
 from service.operations.engine import Operations
+from service.secret import secret_for
 from service.settings import Settings
+from service.traffic import Traffic
 from service.world.facts import is_current
-
-SECRET_BYTES = 32
 
 
 @dataclass(slots=True)
 class Platform:
-    """A running installation. `request_stop` asks the process to end; `stopping` is set once it does."""
+    """A running installation.
+
+    `request_stop` asks the process to end. `draining` is set then, while it still answers, `stopping` once it ends.
+    """
 
     settings: Settings
     clock: Clock
@@ -39,7 +60,11 @@ class Platform:
     decisions: Decisions
     attempts: Attempts
     started_at: datetime
+    traffic: Traffic
+    turns: Turns = field(default_factory=Turns)
+    looks: Looks = field(default_factory=Looks)
     request_stop: Callable[[], None] = lambda: None
+    draining: threading.Event = field(default_factory=threading.Event)
     stopping: threading.Event = field(default_factory=threading.Event)
 
 
@@ -49,38 +74,19 @@ async def platform_of(request: Request) -> Platform:
     return platform
 
 
-def secret_of(data_dir: Path) -> bytes:
-    """The key of everything stored as a digest: 32 random bytes in `secret.key` (0600), made at the first start.
-
-    Raises:
-        ValueError: the file is there and is not such a key; making another would lock out every API key.
-    """
-    path = data_dir / "secret.key"
-    try:
-        secret = path.read_bytes()
-    except FileNotFoundError:
-        secret = secrets.token_bytes(SECRET_BYTES)
-        scratch = data_dir / ".secret.key.tmp"
-        scratch.unlink(missing_ok=True)
-        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-            out.write(secret)
-            out.flush()
-            os.fsync(out.fileno())
-        scratch.rename(path)
-    if len(secret) != SECRET_BYTES:
-        raise ValueError(f"{path} is damaged: it must hold {SECRET_BYTES} bytes; restore it, or reset the platform")
-    return secret
-
-
 def open_platform(settings: Settings) -> Platform:
-    """Open the data folder: database brought to this version, world loaded, keys there. Nothing runs yet.
+    """Open the data folder: database brought to this version, secret and world there. Nothing runs yet.
 
     Raises:
         ValueError: something in it cannot be used; the text says what.
     """
     clock = clock_from_environment(os.environ)
-    secret = secret_of(settings.data_dir)
     database = Database(settings.database_url)
+    found = migrate.stored_revision(database)
+    if found is None:
+        migrate.upgrade(database)
+    # First, so that a process with another secret, perhaps meant for another database, leaves this one as it is.
+    secret = secret_for(database, settings.secret_file)
     migrate.upgrade(database)
     with database.read() as connection:
         current = is_current(connection)
@@ -88,10 +94,18 @@ def open_platform(settings: Settings) -> Platform:
         from service.world import loader
 
         loader.load(database, clock, settings.world, secret, settings.data_dir)
+    # A file has one process: nobody of an older version writes beside this one.
+    rolling = database.kind == "postgresql" and found not in (None, migrate.HEAD)
+    audit_chain.begin(database, secret, clock.now(), rolling=rolling)
+    traffic = Traffic()
+    audit_chain.keep(database, secret, traffic.note_audit_failure)
     issuer: TrustedIssuer = (
-        LocalIssuer(database, clock, settings.data_dir, secret)
+        # Its signing key lies beside the secret: who shares the one shares the other.
+        LocalIssuer(database, clock, settings.secret_file.parent, secret)
         if settings.issuer == "local"
-        else OutsideIssuer(settings.issuer)
+        else OutsideIssuer(
+            settings.issuer, client_id=settings.client_id, audience=settings.audience, assumed=settings.assumed
+        )
     )
     return Platform(
         settings=settings,
@@ -102,6 +116,7 @@ def open_platform(settings: Settings) -> Platform:
         tokens=Tokens(database, clock, issuer),
         operations=Operations(database, clock, settings),
         decisions=Decisions(),
-        attempts=Attempts(),
+        attempts=Attempts(shared=database),
         started_at=clock.now(),
+        traffic=traffic,
     )

@@ -5,8 +5,10 @@ import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -32,6 +34,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.platform = platform
         self.activity = activity
+        self.drained_at = float("inf")
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -40,6 +43,20 @@ class Server(uvicorn.Server):
             signal.signal(number, self.handle_exit)
         yield
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Who asks twice does not want to wait.
+        if self.platform.draining.is_set():
+            super().handle_exit(sig, frame)
+        else:
+            self.end()
+
+    def end(self) -> None:
+        """Stop, after the time that balancers have to notice; until then everything is answered."""
+        self.platform.draining.set()
+        self.drained_at = time.monotonic() + self.platform.settings.drain_seconds
+        if not self.platform.settings.drain_seconds:
+            self.should_exit = True
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.platform.operations.start()
@@ -47,6 +64,8 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if counter % IDLE_CHECK_TICKS == 0 and await self.idle():
             logger.info("stopping: nobody has needed the platform for a while")
+            self.should_exit = True
+        if time.monotonic() >= self.drained_at:
             self.should_exit = True
         return await super().on_tick(counter)
 
@@ -77,13 +96,22 @@ def reason(error: Exception) -> str:
 
 def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     """Run the platform on listening sockets until it is told to stop; the exit status of the process."""
-    logs.configure()
+    logs.configure(settings.log_level)
     try:
         app = create_app(settings)
     except (ValueError, OSError, SQLAlchemyError) as error:
         sys.stderr.write(f"frost platform: {reason(error)}\n")
         return 1
     platform: Platform = app.state.platform
+    if settings.metrics:
+        from service import metrics
+
+        try:
+            told = metrics.listen(platform, *settings.metrics)
+        except OSError as error:
+            sys.stderr.write(f"frost platform: cannot answer Prometheus on {settings.metrics}: {error.strerror}\n")
+            return 1
+        logger.info("answering Prometheus on %s:%s", *told)
     config = uvicorn.Config(
         app,
         loop="uvloop",
@@ -100,10 +128,7 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     )
     server = Server(config, platform, app.state.activity)
 
-    def stop() -> None:
-        server.should_exit = True
-
-    platform.request_stop = stop
+    platform.request_stop = server.end
     logger.info("listening on %s", ", ".join(str(listener.getsockname()) for listener in sockets))
     server.run(list(sockets))
     return 0

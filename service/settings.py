@@ -6,13 +6,20 @@
 | --socket PATH | FROST_PLATFORM_SOCKET | unix socket; default DIR/api.sock |
 | --listen HOST:PORT | FROST_PLATFORM_LISTEN | answer on TCP as well; port 0 takes a free one |
 | --database URL | FROST_PLATFORM_DATABASE | sqlite:///… or postgresql://…; default sqlite:///DIR/platform.db |
+| --secret-file PATH | FROST_PLATFORM_SECRET_FILE | what all who share a database share; default DIR/secret.key |
 | --issuer URL | FROST_PLATFORM_ISSUER | `local`, or the https issuer whose tokens are trusted |
+| --client-id ID | FROST_PLATFORM_CLIENT_ID | the public client people sign in as there; default frost-cli |
+| --audience NAME | FROST_PLATFORM_AUDIENCE | the `aud` of its access tokens, a URL for RFC 8707; default frost |
+| --assume CLAIMS | FROST_PLATFORM_ASSUME | `email_verified,auth_time` or one of them: holds of its tokens unsaid |
 | --world NAME | FROST_PLATFORM_WORLD | demo, empty or large; default demo, with --listen empty |
 | --idle-minutes N | FROST_PLATFORM_IDLE_MINUTES | stop after N quiet minutes; 0 never; default 30, with --listen 0 |
 | | FROST_PLATFORM_PROXIES | addresses, comma between, of proxies whose X-Forwarded-For is believed |
 | | FROST_PLATFORM_REGION_TARGETS | `refuse`: targets of new policies must not name a region; default `accept` |
 | | FROST_PLATFORM_PROVISIONING_PACE | seconds each provisioning step takes at least; default 0.6 |
 | | FROST_PLATFORM_APPLY_PACE | seconds between two portions of an apply of default tags, at least; default 0 |
+| | FROST_PLATFORM_LOG_LEVEL | debug, info, warning or error; default info |
+| | FROST_PLATFORM_METRICS | HOST:PORT where Prometheus is answered; default: on the unix socket only |
+| | FROST_PLATFORM_DRAIN_SECONDS | how long it goes on answering when told to stop, not ready any more; default 0 |
 | | FROST_PLATFORM_TAG_PROPAGATION | seconds until changed default tags reach new resources; default 0 |
 """
 
@@ -22,14 +29,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 from urllib.parse import urlsplit
 
 RegionTargets = Literal["accept", "refuse"]
 REGION_TARGETS: Mapping[str, RegionTargets] = {"accept": "accept", "refuse": "refuse"}
+LOG_LEVELS = ("debug", "info", "warning", "error")
 WORLDS = ("demo", "empty", "large")
 DAY = 86_400
 PREFIX = "FROST_PLATFORM_"
+# What an outside issuer's tokens are for, and as whom people sign in there, unless the settings say otherwise.
+CLIENT_ID = "frost-cli"
+AUDIENCE = "frost"
+# What an outside issuer may leave unsaid because whoever runs the platform knows it (`service/access/outside.py`).
+ASSUMABLE = ("email_verified", "auth_time")
+LONGEST_NAME = 300
 LOOPBACK = {("http", "127.0.0.1"), ("http", "::1")}
 
 
@@ -39,6 +53,7 @@ class Settings:
 
     data_dir: Path
     socket: Path
+    secret_file: Path
     listen: tuple[str, int] | None
     database_url: str
     issuer: str
@@ -49,6 +64,19 @@ class Settings:
     tag_propagation: float = 0
     region_targets: RegionTargets = "accept"
     proxies: frozenset[str] = frozenset()
+    log_level: str = "info"
+    metrics: tuple[str, int] | None = None
+    drain_seconds: float = 0
+    client_id: str = CLIENT_ID
+    audience: str = AUDIENCE
+    assumed: frozenset[str] = frozenset()
+
+
+class Parser(argparse.ArgumentParser):
+    """One that says what is wrong in one line: whoever set it called `frost platform serve`, or wrote a variable."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"frost platform: {message}\n")
 
 
 def from_arguments(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
@@ -57,13 +85,17 @@ def from_arguments(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
     Raises:
         SystemExit: with status 2 and one line on stderr when something is not acceptable.
     """
-    parser = argparse.ArgumentParser(prog="python -m service", description="The frost platform.", allow_abbrev=False)
+    parser = Parser(prog="python -m service", description="The frost platform.", allow_abbrev=False)
     for flag, metavar, help_text in (
         ("--data-dir", "DIR", "folder of the database, keys, lock and log"),
         ("--socket", "PATH", "unix socket to answer on"),
         ("--listen", "HOST:PORT", "answer on TCP as well"),
         ("--database", "URL", "sqlite:///… or postgresql://…"),
+        ("--secret-file", "PATH", "the platform's secret, the same for all that share the database"),
         ("--issuer", "URL", "`local`, or the https issuer whose tokens are trusted"),
+        ("--client-id", "ID", "the public client people sign in as at the issuer"),
+        ("--audience", "NAME", "what the issuer's access tokens must name in `aud`"),
+        ("--assume", "CLAIMS", "what holds of the issuer's tokens unsaid: email_verified, auth_time"),
         ("--world", "NAME", "what a new database starts with: demo, empty or large"),
         ("--idle-minutes", "N", "stop after N minutes without a request; 0 never"),
     ):
@@ -82,21 +114,25 @@ def from_arguments(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
 
 def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
     data_dir = Path(given.data_dir).absolute()
-    listen = _address(given.listen) if given.listen else None
+    listen = _address("--listen", given.listen) if given.listen else None
     world = given.world or ("empty" if listen else "demo")
     if world not in WORLDS:
         raise ValueError(f"--world must be one of {', '.join(WORLDS)}, not {world!r}")
     issuer = given.issuer or "local"
     if issuer != "local" and not _is_issuer(issuer):
         raise ValueError(f"--issuer must be `local` or an https URL, not {issuer!r}")
+    log_level, metrics = environ.get(PREFIX + "LOG_LEVEL") or "info", environ.get(PREFIX + "METRICS")
+    if log_level not in LOG_LEVELS:
+        raise ValueError(f"{PREFIX}LOG_LEVEL must be one of {', '.join(LOG_LEVELS)}, not {log_level!r}")
     regions: RegionTargets | None = REGION_TARGETS.get(environ.get(PREFIX + "REGION_TARGETS") or "accept")
     if regions is None:
         raise ValueError(f"{PREFIX}REGION_TARGETS must be {' or '.join(REGION_TARGETS)}")
     return Settings(
         data_dir=data_dir,
         socket=Path(given.socket).absolute() if given.socket else data_dir / "api.sock",
+        secret_file=Path(given.secret_file).absolute() if given.secret_file else data_dir / "secret.key",
         listen=listen,
-        database_url=given.database or f"sqlite:///{data_dir / 'platform.db'}",
+        database_url=given.database or sqlite_url(data_dir / "platform.db"),
         issuer=issuer,
         world=world,
         idle_minutes=_number("--idle-minutes", given.idle_minutes, 0 if listen else 30),
@@ -105,7 +141,18 @@ def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings
         tag_propagation=_number(PREFIX + "TAG_PROPAGATION", environ.get(PREFIX + "TAG_PROPAGATION"), 0, DAY),
         region_targets=regions,
         proxies=_proxies(environ.get(PREFIX + "PROXIES") or ""),
+        log_level=log_level,
+        metrics=_address(PREFIX + "METRICS", metrics) if metrics else None,
+        drain_seconds=_number(PREFIX + "DRAIN_SECONDS", environ.get(PREFIX + "DRAIN_SECONDS"), 0, DAY),
+        client_id=_name("--client-id", given.client_id, CLIENT_ID, issuer),
+        audience=_name("--audience", given.audience, AUDIENCE, issuer),
+        assumed=_assumed(given.assume, issuer),
     )
+
+
+def sqlite_url(path: Path) -> str:
+    """The URL of a file, whose folder may have a name that would mean something in a URL."""
+    return f"sqlite:///{str(path).replace('%', '%25').replace('?', '%3F')}"
 
 
 def _is_issuer(text: str) -> bool:
@@ -114,10 +161,31 @@ def _is_issuer(text: str) -> bool:
     return bool(url.hostname) and (url.scheme == "https" or (url.scheme, url.hostname) in LOOPBACK)
 
 
-def _address(text: str) -> tuple[str, int]:
+def _name(flag: str, text: str | None, default: str, issuer: str) -> str:
+    if text is None:
+        return default
+    if issuer == "local":
+        raise ValueError(f"{flag} is about an outside issuer: give --issuer as well")
+    if len(text) > LONGEST_NAME or not (text.isascii() and text.isprintable()) or " " in text:
+        raise ValueError(f"{flag} must be up to {LONGEST_NAME} plain characters without spaces, not {text!r}")
+    return text
+
+
+def _assumed(text: str | None, issuer: str) -> frozenset[str]:
+    if text is None:
+        return frozenset()
+    if issuer == "local":
+        raise ValueError("--assume is about an outside issuer: give --issuer as well")
+    claims = frozenset(part.strip() for part in text.split(","))
+    if not claims <= set(ASSUMABLE):
+        raise ValueError(f"--assume takes {' and '.join(ASSUMABLE)} with a comma between, not {text!r}")
+    return claims
+
+
+def _address(name: str, text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise ValueError(f"--listen must be HOST:PORT, not {text!r}")
+        raise ValueError(f"{name} must be HOST:PORT, not {text!r}")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

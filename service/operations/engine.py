@@ -10,15 +10,15 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from uuid import uuid4
 
 from service.clock import Clock
-from service.db.engine import Database
+from service.db.engine import Database, passes
 from service.operations import apply, provisioning, store, sweep
 from service.operations.signals import Signals
 from service.operations.workflows import Workflows
-from service.settings import Settings
+from service.settings import Settings, sqlite_url
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 START_DELAY = 0.3
 SWEEP_SECONDS = 5.0
 REST_AFTER_SECONDS = 30.0
+AWAY_SECONDS = 1.0
 STOP_SECONDS = 10.0
 
 
@@ -38,19 +39,28 @@ class Operations:
         self._shared = shared
         # A data folder has one process, so its one name finds again what it was at when it was killed.
         self._executor = uuid4().hex if shared else "local"
-        url = settings.database_url if shared else f"sqlite:///{settings.data_dir / 'workflows.db'}"
+        # On PostgreSQL connected to like the platform's own.
+        there = database.engine.url.render_as_string(hide_password=False)
+        url = there if shared else sqlite_url(settings.data_dir / "workflows.db")
         self._workflows = Workflows(url, self._executor, self._carry)
         self._kinds: dict[str, Callable[[str], Awaitable[None]]] = {
             provisioning.KIND: provisioning.Provisioning(database, clock, settings.provisioning_pace).run,
             apply.KIND: apply.Applying(database, clock, settings.apply_pace).run,
         }
         self._submitted: set[str] = set()
+        self._at_work: set[str] = set()
+        self._nobody_at: set[str] = set()
         self._wake = threading.Event()
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._quiet_since = time.monotonic()
         self._swept_at = float("-inf")
         self.signals = Signals(database, clock)
+
+    @property
+    def kinds(self) -> Iterable[str]:
+        """What there can be of it."""
+        return self._kinds.keys()
 
     def start(self) -> None:
         """Begins to look after operations, those of an earlier process first. Returns at once."""
@@ -93,11 +103,13 @@ class Operations:
             busy = self.open_count() > 0
             if busy:
                 self._quiet_since = time.monotonic()
+            if self._shared and (busy or self._workflows.launched):
+                # Before it is launched: what it takes from the queue at once must not look like a dead one's.
+                sweep.heartbeat(self._database, self._executor)
+            if busy:
                 self._workflows.launch()
             elif time.monotonic() - self._quiet_since > REST_AFTER_SECONDS:
                 self._rest()
-            if self._shared and self._workflows.launched:
-                sweep.heartbeat(self._database, self._executor)
             if busy:
                 self._run_what_is_open()
         except Exception:
@@ -111,7 +123,12 @@ class Operations:
         if time.monotonic() - self._swept_at < SWEEP_SECONDS / 2:
             return
         self._swept_at = time.monotonic()
-        sweep.sweep(self._database, self._workflows)
+        nobody_at = sweep.sweep(self._database, self._workflows, self._executor) - self._at_work
+        # One whose start or failure could not be written down, because the database was away. Seen twice: what was
+        # taken from the queue just now is begun in a moment.
+        for run_id in nobody_at & self._nobody_at:
+            self._workflows.take_over(run_id)
+        self._nobody_at = nobody_at
         if self._shared:
             sweep.share_out(self._database, self._workflows)
 
@@ -123,9 +140,23 @@ class Operations:
                     store.forget(connection, self._executor)
 
     async def _carry(self, run_id: str) -> None:
-        kind = await asyncio.to_thread(self._kind, run_id)
-        if kind is not None:
-            await self._kinds[kind](run_id)
+        """Carries a run to its end; a database that is away is waited for, as nobody could note a failure either."""
+        self._at_work.add(run_id)
+        try:
+            while True:
+                try:
+                    kind = await asyncio.to_thread(self._kind, run_id)
+                    if kind is not None:
+                        await self._kinds[kind](run_id)
+                except Exception as error:
+                    if not passes(error):
+                        raise
+                    logger.warning("run %s waits for the database: %s", run_id, type(error).__name__)
+                    await asyncio.sleep(AWAY_SECONDS)
+                else:
+                    return
+        finally:
+            self._at_work.discard(run_id)
 
     def _kind(self, run_id: str) -> str | None:
         with self._database.read() as connection:

@@ -18,8 +18,9 @@ DEAD_AFTER_SECONDS = 20
 WAITING = ("ENQUEUED", "DELAYED")
 
 
-def sweep(database: Database, workflows: Workflows) -> None:
-    """Queues every open run without a live workflow."""
+def sweep(database: Database, workflows: Workflows, executor: str) -> set[str]:
+    """Queues every open run without a live workflow; returns those that this executor is at by the engine's word."""
+    here: set[str] = set()
     with database.read() as connection:
         run_ids = iter(store.open_runs(connection))
     while some := list(islice(run_ids, AT_A_TIME)):
@@ -27,12 +28,14 @@ def sweep(database: Database, workflows: Workflows) -> None:
         for run_id in some:
             if run_id not in known:
                 workflows.enqueue(run_id)
+        here |= {run_id for run_id, one in known.items() if one == ("PENDING", executor)}
         ended = [run_id for run_id, (status, _) in known.items() if status not in (*WAITING, "PENDING")]
         # Most have ended since the first look, together with their operation.
         with database.read() as connection:
             forsaken = store.open_runs(connection, ended)
         for run_id in forsaken:
             workflows.start_over(run_id)
+    return here
 
 
 def share_out(database: Database, workflows: Workflows) -> None:

@@ -25,6 +25,14 @@ INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
 # What a port can be forwarded to: whatever listens.
 LISTENING = ("instance", "database", "cache", "kubernetes_cluster", "webserver", "message_broker", "load_balancer")
 
+OPENED_TO = {
+    "sessions:port-forwards:open": LISTENING,
+    "sessions:database-consoles:open": ("database",),
+    "sessions:shells:open": ("instance",),
+    "sessions:cluster-proxies:open": ("kubernetes_cluster",),
+}
+"""The kinds of resource that each operation is done to."""
+
 Granted = Annotated[Access, Depends(authorize)]
 Here = Annotated[Platform, Depends(platform_of)]
 
@@ -40,34 +48,34 @@ class Opening(BaseModel):
 @router.post(INTERACTIVE + "/port-forwards")
 def forward_port(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a local port may be forwarded to a resource."""
-    return opened(access, platform, body.resource_id, *LISTENING)
+    return opened(access, platform, body.resource_id)
 
 
 @router.post(INTERACTIVE + "/database-consoles")
 def open_database_console(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether the console of a database may be opened."""
-    return opened(access, platform, body.resource_id, "database")
+    return opened(access, platform, body.resource_id)
 
 
 @router.post(INTERACTIVE + "/shells")
 def open_shell(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a shell on an instance may be opened."""
-    return opened(access, platform, body.resource_id, "instance")
+    return opened(access, platform, body.resource_id)
 
 
 @router.post(INTERACTIVE + "/cluster-proxies")
 def open_cluster_proxy(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a proxy to the API of a Kubernetes cluster may be opened."""
-    return opened(access, platform, body.resource_id, "kubernetes_cluster")
+    return opened(access, platform, body.resource_id)
 
 
-def opened(access: Access, platform: Platform, resource_id: str, *kinds: str) -> JSONResponse:
-    """The decision on a resource of one of these kinds.
+def opened(access: Access, platform: Platform, resource_id: str) -> JSONResponse:
+    """The decision on a resource of one of the kinds that the operation is done to.
 
     Raises:
         Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
-    now, tenant_id = platform.clock.now(), str(access.tenant_id)
+    now, tenant_id, kinds = platform.clock.now(), str(access.tenant_id), OPENED_TO[str(access.action)]
     with platform.database.write() as connection:
         row = store.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
         if row is None:

@@ -3,21 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from service.db.engine import Record
 from service.db.tables import resources
 from service.iam.paging import Key, behind
 
 _ORDER = (resources.c.created_at, resources.c.id)
+_ONE = select(resources).where(
+    resources.c.tenant_id == bindparam("tenant"),
+    resources.c.kind == bindparam("of_kind"),
+    resources.c.id == bindparam("one"),
+)
+_HELD = _ONE.with_for_update()
 
 
 def one(connection: Connection, tenant_id: str, kind: str, resource_id: str, *, lock: bool = False) -> Record | None:
     """A resource of the tenant; `lock` holds it against other writers until the transaction ends."""
-    query = select(resources).where(
-        resources.c.tenant_id == tenant_id, resources.c.kind == kind, resources.c.id == resource_id
-    )
-    return connection.execute(query.with_for_update() if lock else query).one_or_none()
+    asked = {"tenant": tenant_id, "of_kind": kind, "one": resource_id}
+    return connection.execute(_HELD if lock else _ONE, asked).one_or_none()
 
 
 def any_kind(connection: Connection, tenant_id: str, kinds: Sequence[str], resource_id: str) -> Record | None:

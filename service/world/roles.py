@@ -39,7 +39,8 @@ def _scopes() -> dict[str, dict[str, str]]:
 def scope_of(operation: str, access_level: str) -> str:
     """The key scope that covers a catalogue operation: `compute:read` for a `read` or `list` of compute.
 
-    contract: Scope rules; the interactive sessions have scopes of their own, which nothing else substitutes.
+    contract: Scope rules; the interactive sessions and the decision point have scopes of their own, which nothing else
+    substitutes.
     """
-    special = _scopes()["sessions"].get(operation)
+    special = _scopes()["special"].get(operation)
     return special or f"{operation.partition(':')[0]}:{_scopes()['verbs'][access_level]}"
