@@ -16,7 +16,7 @@ from client.config import Config, Context
 from client.credentials import NONE, UNSAVED, Credential, context_changed, load
 from client.endpoint import Endpoint
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.local import default_endpoint, is_own, was_stopped
+from client.local import default_endpoint, endpoint_in, is_own, was_stopped
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -190,12 +190,13 @@ class Staff:
     Args:
         environ: Where `HOME` and the platform's variables are read.
         starts: Whether it is started when it does not run; asking about the platform does not start it.
+        folder: Where another platform of this machine has its data; that one is never started. Empty: the local one's.
     """
 
-    def __init__(self, environ: Mapping[str, str] = os.environ, *, starts: bool = False) -> None:
+    def __init__(self, environ: Mapping[str, str] = os.environ, *, starts: bool = False, folder: str = "") -> None:
         self.environ = environ
-        self.endpoint = Endpoint.parse(default_endpoint(environ))
-        self._starts = starts
+        self.endpoint = Endpoint.parse(endpoint_in(folder, environ) if folder else default_endpoint(environ))
+        self._starts = starts and is_own(self.endpoint, environ)
 
     def credential(self) -> Credential:
         return NONE

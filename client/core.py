@@ -132,11 +132,10 @@ class Reply(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What came of a write: its record (None without one), whether there was anything to change, its version."""
+    """What came of a write: its record (None without one), and whether there was anything to change."""
 
     record: Any
     changed: bool
-    version: int | None = None
 
 
 class Versioned(NamedTuple):
@@ -239,6 +238,11 @@ def _segment(text: str) -> str:
 def new_idempotency_key() -> str:
     """A key that lets a create be sent again without being done twice."""
     return urandom(16).hex()
+
+
+def made_from(version: int | None) -> dict[str, str]:
+    """The header that has a write refused when it was made from an older version."""
+    return {} if version is None else {"If-Match": f'"{version}"'}
 
 
 def redact(text: str) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import httpx
 
@@ -45,6 +45,8 @@ from client.text import safe
 if TYPE_CHECKING:
     from client.models.base import Wire
 
+_T = TypeVar("_T")
+
 SILENCE_SECONDS = 45.0
 """A stream that says nothing for three of its keepalives is dead (facts 2.10)."""
 
@@ -69,6 +71,7 @@ class Http:
         self._on_reply = on_reply
         self._client: httpx.AsyncClient | None = None
         self._opening = asyncio.Lock()
+        self._going: set[asyncio.Future[Any]] = set()
         self.latency_ms: float | None = None
 
     async def call(self, call: Call) -> Any:
@@ -105,7 +108,7 @@ class Http:
         """A write: its record as the call's model, and whether there was anything to change."""
         reply = await self.send(call.request)
         found = document(call, reply)
-        return Change(found if found is None else modelled(found, call.model), reply.changed, reply.version)
+        return Change(found if found is None else modelled(found, call.model), reply.changed)
 
     async def versioned(self, call: Call) -> Versioned:
         """A record as the call's model, and the version that a write is made from."""
@@ -137,6 +140,8 @@ class Http:
 
     async def aclose(self) -> None:
         """Closes all connections; streams end."""
+        for going in self._going:
+            going.cancel()
         if self._client is not None:
             await self._client.aclose()
             self._client = None
@@ -178,6 +183,27 @@ class Http:
         return answer
 
     async def _exchange(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | Broken:
+        """One request. One that nobody waits for any more is read to its end all the same, a stream to its first byte.
+
+        httpcore keeps a connection that was cancelled before its first byte, and gives it to nobody: with twenty of
+        those every request waits for ever. An editor cancels that many within seconds.
+        """
+        going = self._goes_on(self._exchanged(wire, opened))
+        try:
+            return await asyncio.shield(going)
+        except asyncio.CancelledError:
+            if opened is not None:
+                self._goes_on(_closed(going, opened))
+            raise
+
+    def _goes_on(self, work: Coroutine[Any, Any, _T]) -> asyncio.Future[_T]:
+        """Work that ends with the client at the latest."""
+        going = asyncio.ensure_future(work)
+        self._going.add(going)
+        going.add_done_callback(self._going.discard)
+        return going
+
+    async def _exchanged(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | Broken:
         begun = time.monotonic()
         client = await self._opened()
         if self._link.endpoint.kind == "unix":
@@ -269,6 +295,13 @@ def _client(link: Link) -> httpx.AsyncClient:
         follow_redirects=False,
         timeout=httpx.Timeout(TOTAL_SECONDS, connect=CONNECT_SECONDS),
     )
+
+
+async def _closed(going: asyncio.Future[Reply | Broken], opened: list[httpx.Response]) -> None:
+    """Ends a stream that was opened for nobody."""
+    await asyncio.wait([going])
+    for response in opened:
+        await response.aclose()
 
 
 def _timeout(read: float) -> dict[str, float | None]:

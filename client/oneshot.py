@@ -74,7 +74,7 @@ class OneShot:
     def change(self, call: Call) -> Change:
         """A write: its record as plain JSON, and whether there was anything to change."""
         reply = self.send(call.request)
-        return Change(document(call, reply), reply.changed, reply.version)
+        return Change(document(call, reply), reply.changed)
 
     def versioned(self, call: Call) -> Versioned:
         """A record as plain JSON, and the version that a write is made from."""

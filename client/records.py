@@ -31,6 +31,8 @@ class Column(NamedTuple):
     """Makes the sort key; None for a record stands last, whatever the direction."""
     whole: bool = False
     """Of no use when shortened (an id, a time): other columns give way where there is little room."""
+    yields: bool = False
+    """In a screen it is cut further than others would be before one is left out."""
 
     def text(self, record: Record) -> str:
         """The cell as plain text, `—` when unknown. An unfamiliar value is shown as sent (checklist G45)."""

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import aclosing, suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from client.api import operations
@@ -27,6 +29,7 @@ COALESCE_SECONDS = 0.1
 LOST_SECONDS = 300.0
 """How long a command goes on waiting for a platform that is out of reach; what it waits for goes on anyway."""
 FINAL = ("completed", "failed", "cancelled", "succeeded")
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Read = Callable[[], Awaitable[dict[str, Any]]]
 Signals = Callable[["Listening"], AsyncIterator["Signal"]]
@@ -34,7 +37,7 @@ Told = Callable[[dict[str, Any]], None]
 Lost = Callable[[FrostError], None]
 
 
-async def readings(read: Read, signals: Signals) -> AsyncIterator[dict[str, Any]]:
+async def readings(read: Read, signals: Signals) -> AsyncGenerator[dict[str, Any], None]:
     """An operation each time it was read, as it travels; the last time it is over.
 
     Args:
@@ -44,7 +47,7 @@ async def readings(read: Read, signals: Signals) -> AsyncIterator[dict[str, Any]
     Raises:
         FrostError: It could not be read.
     """
-    signal = asyncio.Event()
+    came = asyncio.Event()
     open_stream = False
 
     def listening(now: bool) -> None:
@@ -54,7 +57,7 @@ async def readings(read: Read, signals: Signals) -> AsyncIterator[dict[str, Any]
     async def listen() -> None:
         with suppress(FrostError):  # reading now and then goes on without signals
             async for _ in signals(listening):
-                signal.set()
+                came.set()
         listening(False)
 
     listener = asyncio.create_task(listen())
@@ -66,9 +69,9 @@ async def readings(read: Read, signals: Signals) -> AsyncIterator[dict[str, Any]
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(REREAD_SECONDS if open_stream else POLL_SECONDS):
-                    await signal.wait()
+                    await came.wait()
             await asyncio.sleep(COALESCE_SECONDS)
-            signal.clear()
+            came.clear()
     finally:
         listener.cancel()
         await asyncio.wait([listener])
@@ -98,7 +101,42 @@ def wait(
         KeyboardInterrupt: Somebody does not want to wait any longer; the operation goes on.
     """
     gc.enable()  # what lasts for hours must clean up after itself, where a command's entry point has switched it off
-    return asyncio.run(_waited(link, tenant_id, run_id, told, lost, on_reply))
+    return _until_interrupted(_waited(link, tenant_id, run_id, told, lost, on_reply))
+
+
+def _until_interrupted(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """Run to the end or to the first Ctrl-C, or what counts as it; those behind it change nothing. In the main thread.
+
+    `asyncio.run` raises the second one wherever its loop stands, which may lose what was to be run next: then it waits
+    without end for a task that nothing wakes. And it waits for a name that is still being looked up in a thread.
+    """
+    left = False
+    task: asyncio.Task[dict[str, Any]] | None = None
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        nonlocal left
+        if not left and task is not None:
+            task.cancel()
+            loop.call_soon_threadsafe(lambda: None)  # it may stand still until something happens
+        left = True
+
+    former = {number: handler for number in _ENDINGS if callable(handler := signal.getsignal(number))}
+    for number in former:  # the others are ignored (nohup), or end the program
+        signal.signal(number, leave)
+    loop = asyncio.new_event_loop()
+    try:
+        task = loop.create_task(work)
+        if left:
+            task.cancel()
+        return loop.run_until_complete(task)
+    except asyncio.CancelledError:
+        if not left:
+            raise
+        raise KeyboardInterrupt from None
+    finally:
+        loop.close()
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -126,8 +164,10 @@ async def _waited(
 
     operation: dict[str, Any] = {}
     try:
-        async for operation in readings(patient(read, lost), lambda listening: signals(http, tenant_id, listening)):
-            told(operation)
+        found = readings(patient(read, lost), lambda listening: signals(http, tenant_id, listening))
+        async with aclosing(found):
+            async for operation in found:
+                told(operation)
     finally:
         await http.aclose()
     return operation

@@ -10,6 +10,7 @@ from client.core import Link, OnReply
 
 if TYPE_CHECKING:
     from client.api.account import Account
+    from client.api.activity import Activity
     from client.api.catalogue import Catalogue
     from client.api.default_tags import DefaultTagsArea
     from client.api.groups import Groups
@@ -115,6 +116,12 @@ class Client:
         from client.api.quotas import Quotas
 
         return Quotas(self._http)
+
+    @cached_property
+    def activity(self) -> Activity:
+        from client.api.activity import Activity
+
+        return Activity(self._http)
 
     def events(self, tenant_id: str, listening: Listening = lambda _: None) -> AsyncIterator[Signal]:
         """Signals to read again what is shown of a tenant; ends only with a FrostError (client/events.py)."""

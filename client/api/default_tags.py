@@ -6,8 +6,7 @@ import builtins
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from client.api.groups import made_from
-from client.core import Call, Request, path
+from client.core import Call, Request, made_from, path
 from client.pages import MOST, query
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.core import Call, Request, new_idempotency_key, path
+from client.core import Call, Request, made_from, new_idempotency_key, path
 from client.pages import MOST, query
 
 if TYPE_CHECKING:
@@ -74,11 +74,6 @@ def add_member(tenant_id: str, group_id: str, member_type: str, member_id: str) 
 def remove_member(tenant_id: str, group_id: str, member_type: str, member_id: str) -> Call:
     pair = (("memberType", member_type), ("memberId", member_id))
     return Call(Request("DELETE", _members(tenant_id, group_id), pair))
-
-
-def made_from(version: int | None) -> dict[str, str]:
-    """The header that has a write refused when it was made from an older version."""
-    return {} if version is None else {"If-Match": f'"{version}"'}
 
 
 def _groups(tenant_id: str) -> str:

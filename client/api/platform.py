@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from client.http import Http
     from client.models.operations import Operation
-    from client.models.platform import PlatformStatus
+    from client.models.platform import AuditVerdict, PlatformStatus
     from client.models.quotas import QuotaRequest
 
 
@@ -25,6 +25,12 @@ def status() -> Call:
 def operations() -> Call:
     """Operations of all tenants: open ones first, then the newest 50."""
     return Call(Request("GET", "/v1/platform/operations", authenticated=False), "operations", "operations.Operation")
+
+
+def verify_audit() -> Call:
+    """Reads the whole audit log and checks its chain."""
+    request = Request("GET", "/v1/platform/audit/verify", authenticated=False)
+    return Call(request, model="platform.AuditVerdict", needs=("entries", "ok", "firstBad", "head"))
 
 
 def stop() -> Call:
@@ -66,6 +72,10 @@ class Platform:
 
     async def operations(self) -> list[Operation]:
         found: list[Operation] = await self._http.records(operations())
+        return found
+
+    async def verify_audit(self) -> AuditVerdict:
+        found: AuditVerdict = await self._http.record(verify_audit())
         return found
 
     def quota_requests(self, status: str = "") -> AsyncIterator[list[QuotaRequest]]:

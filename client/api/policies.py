@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from client.api.groups import made_from
-from client.core import Call, Request, new_idempotency_key, path
+from client.core import Call, Request, made_from, new_idempotency_key, path
 from client.errors import Exit, FrostError
 from client.pages import MOST, query
 

@@ -20,6 +20,11 @@ api_key = Group(
     "api-key",
     {
         "create": Lazy(f"{_MAKING}:create", "Create an API key; its secret is shown only now."),
+        "update": Lazy(
+            "client.commands.account_key_update:update",
+            "Change a key's name, description, scopes or rate limit.",
+            ours=True,
+        ),
         "rotate": Lazy(f"{_MAKING}:rotate", "Replace a key by a new one that may do the same.", ours=True),
     },
     help="API keys of your own.",

@@ -21,7 +21,9 @@ from client.text import safe
 _MOST_DIGITS = 9
 
 
-class _RequestsAMinute(click.ParamType["int"]):
+class RequestsAMinute(click.ParamType["int"]):
+    """A rate limit, of which the platform knows the upper bound (checklist K33)."""
+
     name = "requests"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -51,7 +53,7 @@ EXPIRES = click.Option(
     click.Option(["--description"], metavar="TEXT", help="What it is for, up to 1,024 characters."),
     EXPIRES,
     click.Option(
-        ["--rate-limit"], type=_RequestsAMinute(), metavar="N", help="Requests a minute; default 600, at most 60000."
+        ["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests a minute; default 600, at most 60000."
     ),
     click.Option(
         ["--save-context"],
@@ -79,13 +81,13 @@ def create(
     The key belongs to the tenant in use and never exceeds your own permissions, now or later. `frost account api-key
     scopes` lists what it can be given. With --quiet the secret alone is printed.
     """
-    wanted = _scopes(scopes)
+    wanted = typed_scopes(scopes, "create")
     until = None if expires is None else expiry.instant(expires)
     if save_context is not None:
         from client.commands import key_context
 
         key_context.check(run, save_context)
-    unenforced = _unenforced(run, wanted)
+    of_no_service = unenforced(run, wanted)
     with key_refusals.explained(expires):
         made = run.call_for_tenant(
             lambda tenant: keys.create(
@@ -103,8 +105,8 @@ def create(
         key_context.save(run, save_context, made)
     if expires is not None and expiry.is_date(expires):
         run.output.note(f"it expires at the end of {expires} here: {time_text(made['apiKey']['expiresAt'])}")
-    if unenforced:
-        _warn(run, wanted, unenforced)
+    if of_no_service:
+        warn_unenforced(run, wanted, of_no_service)
 
 
 @leaf(
@@ -177,26 +179,27 @@ def _show(run: Invocation, made: dict[str, Any]) -> None:
         raise
 
 
-def _scopes(given: Sequence[str]) -> list[str]:
+def typed_scopes(given: Sequence[str], command: str) -> list[str]:
     """The scopes of all the flags as they were typed: nothing is corrected, so nothing else is given (hostile A11)."""
     found = [scope for text in given for scope in text.split(",") if scope]
     if not found:
         raise usage(
-            "--scopes: at least one scope is required (frost account api-key create)",
+            f"--scopes: at least one scope is required (frost account api-key {command})",
             "list them with: frost account api-key scopes",
         )
     return found
 
 
-def _unenforced(run: Invocation, wanted: Sequence[str]) -> list[str]:
+def unenforced(run: Invocation, wanted: Sequence[str]) -> list[str]:
     """Those of the scopes that can be given and that no service asks for (checklist K11)."""
     served = {one["scope"]: one.get("enforced", True) for one in run.call(account.scopes())["scopes"]}
     return [scope for scope in wanted if not served.get(scope, scope.count(":") != 2)]
 
 
-def _warn(run: Invocation, wanted: Sequence[str], unenforced: Sequence[str]) -> None:
-    names = ", ".join(safe(scope, 100) for scope in unenforced)
-    all_of_them = len(unenforced) == len(wanted)
+def warn_unenforced(run: Invocation, wanted: Sequence[str], of_no_service: Sequence[str]) -> None:
+    """Say what the scopes that no service asks for mean for the key (checklist K11, K12)."""
+    names = ", ".join(safe(scope, 100) for scope in of_no_service)
+    all_of_them = len(of_no_service) == len(wanted)
     so = "every request of this key is denied" if all_of_them else "nothing is allowed by it"
     run.output.warn(f"no service enforces {names}: {so}; services ask for <service>:read and <service>:write")
 

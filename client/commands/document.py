@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST_BYTES = 1024 * 1024
 """More than the platform takes, and little enough to be read whole; its own limit is the platform's to judge."""
 
+SILENT_SECONDS = 30.0
+"""What a pipe may be silent for."""
+
 HELP = "The policy document: JSON, @FILE, or - for standard input."
 
 
@@ -118,11 +121,27 @@ def _from_file(path: str) -> bytes:
         os.close(descriptor)
         raise usage(f"--document: {shown} is {'a directory' if stat.S_ISDIR(mode) else 'a device'}, not a file")
     os.set_blocking(descriptor, True)
-    with os.fdopen(descriptor, "rb") as file:
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
         try:
-            return _bounded(file.read(MOST_BYTES + 1), shown)
+            data = file.read(MOST_BYTES + 1) if stat.S_ISREG(mode) else _from_pipe(descriptor, shown)
+            return _bounded(data, shown)
         except OSError as error:
             raise usage(f"--document: {shown} cannot be read: {(error.strerror or '').lower()}") from error
+
+
+def _from_pipe(descriptor: int, shown: str) -> bytes:
+    """All that is written into a pipe, as long as somebody writes."""
+    from select import select
+
+    data = b""
+    while len(data) <= MOST_BYTES:
+        if not select([descriptor], [], [], SILENT_SECONDS)[0]:
+            raise usage(f"--document: {shown} is a pipe, and nobody has written into it for {SILENT_SECONDS:.0f} s")
+        part = os.read(descriptor, MOST_BYTES)
+        if not part:
+            break
+        data += part
+    return data
 
 
 def _is_file(value: str) -> bool:

@@ -354,3 +354,19 @@ GLOBAL_FLAGS: tuple[click.Option, ...] = (
         ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="This help."
     ),
 )
+
+
+class Number(click.ParamType["int"]):
+    """A whole number from `least` to `most`, in digits alone; refused in the same words wherever it is asked for."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+        if number is None or not self.least <= number <= self.most:
+            self.fail(f'takes a number from {self.least} to {self.most}, not "{text}"', param, ctx)
+        return number

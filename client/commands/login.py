@@ -42,6 +42,7 @@ def _login(
     run.tell_notices(connection)
     if "api_key" in connection.context.credentials.kinds:
         run.output.warn("the API key of this context goes before the session")
+    switched = context is not None and context != run.config.current_context
     if context is not None:
         from client import contexts
 
@@ -54,7 +55,7 @@ def _login(
             f"tenant {connection.context.tenant}"
         )
     run.output.done(
-        f"signed in as {me['email']} (context {name})",
+        f"signed in as {me['email']} (context {name}{', the current one now' if switched else ''})",
         {"id": me["id"], "email": me["email"], "name": me["name"], "context": name},
     )
 
@@ -153,11 +154,14 @@ login = Command(
 # --- logout ----------------------------------------------------------------------------------------------------------
 
 
-def _logout(run: Invocation) -> None:
+def _logout(run: Invocation, context: str | None) -> None:
     from client import login
 
-    connection = run.connection
+    if context == "":
+        raise usage("--context needs a value, an empty one was given")
+    connection = run.connection if context is None else run.connection_to(context)
     ended = login.sign_out(connection)
+    run.tell_notices(connection)
     name = connection.context.name
     run.output.done(
         f"signed out of context {name}" if ended else f"context {name} was not signed in",
@@ -168,10 +172,18 @@ def _logout(run: Invocation) -> None:
 logout = Command(
     "logout",
     callback=_logout,
-    help="End this session.\n\nThe session of the current context ends on the platform and is forgotten here; an API "
-    "key stays.",
+    help="End this session.\n\nThe session of the current context, or of the one named, ends on the platform and is "
+    "forgotten here; an API key stays.",
+    params=[
+        click.Option(
+            ["--context"],
+            metavar="NAME",
+            help="The context to sign out of; default: the current one.",
+            shell_complete=context_names,
+        )
+    ],
     ours=True,
-    examples=("frost logout",),
+    examples=("frost logout", "frost logout --context work"),
 )
 
 

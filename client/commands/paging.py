@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from client.commands.frame import Number
 from client.commands.invocation import Invocation
 from client.core import Call
 from client.errors import usage
@@ -15,18 +16,8 @@ PageOf = Callable[[str, int | None, str], Call]
 """Makes the request of a page: of a tenant, with so many items (None: the platform's own number), behind a cursor."""
 
 
-class _Limit(click.ParamType["int"]):
-    name = "limit"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        number = int(value) if str(value).isascii() and str(value).isdigit() and len(str(value)) < 10 else 0
-        if not 1 <= number <= MOST:
-            self.fail(f'takes a number from 1 to {MOST}, not "{value}"', param, ctx)
-        return number
-
-
 FLAGS: tuple[click.Option, ...] = (
-    click.Option(["--limit"], type=_Limit(), metavar="N", help=f"Items on a page, 1 to {MOST}; default 50."),
+    click.Option(["--limit"], type=Number(1, MOST), metavar="N", help=f"Items on a page, 1 to {MOST}; default 50."),
     click.Option(["--cursor"], metavar="CURSOR", help="Go on behind a page: its nextCursor."),
     click.Option(["--all", "everything"], is_flag=True, help="Follow the pages to the end."),
 )
@@ -41,8 +32,11 @@ def listed(
     cursor: str | None,
     everything: bool,
     beside: Mapping[str, Any] | None = None,
-) -> None:
+) -> int:
     """Print a page, or all of them from the cursor on, as one list; in a document with what belongs `beside` it.
+
+    Returns:
+        How many items there were.
 
     Raises:
         FrostError: An empty cursor (exit 2), or one that is not of this list.
@@ -65,6 +59,7 @@ def listed(
     run.output.records(kind, items, beside={"nextCursor": following, **(beside or {})})
     if following and not run.output.structured:
         run.output.note(f"more: {next_command(run.words, following)}")
+    return len(items)
 
 
 def _page_of(page: PageOf, limit: int | None, cursor: str) -> Callable[[str], Call]:

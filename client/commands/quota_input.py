@@ -69,8 +69,8 @@ def of_tenant(run: Invocation) -> list[dict[str, Any]]:
     return quotas.complete(report, limits, usage_)
 
 
-def organization_id(run: Invocation, given: str | None) -> str:
-    """The organization of `--org`: the one that owns the tenant in use, unless one is named.
+def organization_id(run: Invocation, given: str | None, what: str = "quotas") -> str:
+    """The organization of `--org`, `what` of it is asked for: the one that owns the tenant in use, unless one is named.
 
     Raises FrostError where it cannot be looked up with a key: no other scope would help (checklist Q14, U20).
     """
@@ -82,7 +82,7 @@ def organization_id(run: Invocation, given: str | None) -> str:
         if error.code != "INSUFFICIENT_SCOPE":
             raise
         refused = FrostError(
-            "the quotas of an organization are for signed-in people",
+            f"the {what} of an organization are for signed-in people",
             code="SESSION_REQUIRED",
             hint="sign in as a person: frost login",
             exit_code=Exit.NOT_ALLOWED,

@@ -27,7 +27,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 def _screens_only(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     """Whoever asks for no changes must not get a command that makes one."""
     if value and not ctx.resilient_parsing:
-        raise usage.refused(ctx, "--read-only is for the screens, which open without a command")
+        raise usage.refused(ctx, "--read-only is for the screens: it stands without a command, or behind web")
 
 
 root = Group(

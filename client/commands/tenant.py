@@ -17,6 +17,9 @@ from client.commands.names import tenant_ids, tenant_words
 from client.commands.tenant_input import BESIDE, check_within, organization_flag, within
 from client.errors import Exit, FrostError, usage
 
+FEW = 5
+"""Organizations named in a message; more are counted, and `-o json` has them all."""
+
 tenant = Group(
     "tenant",
     {
@@ -29,6 +32,11 @@ tenant = Group(
             "client.commands.tenant_quota:quota",
             "Show what a tenant uses of what it may, and ask for more.",
             ("quotas",),
+        ),
+        "activity": Lazy(
+            "client.commands.tenant_activity:activity",
+            "List who did what, and what was refused, newest first.",
+            ours=True,
         ),
     },
     help="Tenants, their default tags and quotas.",
@@ -161,16 +169,18 @@ def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
             exit_code=Exit.NOT_ALLOWED,
         )
     if len(found) > 1 and not any_number:
-        raise _several_organizations(found, "id", "name")
+        raise _several_organizations(found, "id", "name", "--organization ID names one")
     return str(found[0]["id"])
 
 
-def _several_organizations(found: Sequence[records.Record], id_key: str, name_key: str) -> FrostError:
+def _several_organizations(found: Sequence[records.Record], id_key: str, name_key: str, hint: str) -> FrostError:
     listed = {str(one[id_key]): str(one[name_key]) for one in found}
+    told = [f"{id} ({name})" for id, name in listed.items()][:FEW]
+    more = [f"{len(listed) - FEW} more"] if len(listed) > FEW else []
     return FrostError(
-        f"you belong to several organizations: {', '.join(f'{id} ({name})' for id, name in listed.items())}",
+        f"you belong to several organizations: {', '.join([*told, *more])}",
         code="ORGANIZATION_NEEDED",
-        hint="--organization ID names one",
+        hint=hint,
         exit_code=Exit.USAGE,
         details={"organizations": [{"id": id, "name": name} for id, name in listed.items()]},
     )
@@ -182,7 +192,9 @@ def _of_one_organization(run: Invocation, found: list[dict[str, Any]], active: s
         return found
     chosen = next((one for one in found if one["id"] == active), None)
     if chosen is None:
-        raise _several_organizations(found, "organizationId", "organizationName")
+        raise _several_organizations(
+            found, "organizationId", "organizationName", "--organization ID names one, --all lists the tenants of all"
+        )
     run.output.note(f"organization {chosen['organizationName']}, of the active tenant; --all lists every one's")
     return [one for one in found if one["organizationId"] == chosen["organizationId"]]
 

@@ -38,10 +38,11 @@ class Me(Wire):
 
 
 class CliConfig(Wire):
-    """The identity provider to sign in at (facts 1.5)."""
+    """The identity provider to sign in at (facts 1.5); its tokens are asked for `resource`, where there is one."""
 
     issuer: str
     client_id: str = ""
+    resource: str = ""
     version: str = ""
 
 

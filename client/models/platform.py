@@ -21,6 +21,28 @@ class PlatformStatus(Wire):
     resources: int = 0
 
 
+class BadEntry(Wire):
+    """The first entry of the audit log that is not as it was written; without an id where the end of the chain is."""
+
+    id: int | None = None
+    at: Instant | None = None
+    why: str = ""
+
+
+class AuditVerdict(Wire):
+    """Whether the audit log's chain is whole; `head` stands for all of it.
+
+    `unchained` counts entries of an older version, written beside this one during an upgrade.
+    """
+
+    entries: int
+    ok: bool
+    first_bad: BadEntry | None
+    head: str
+    unchained: int = 0
+    chained_since: Instant | None = None
+
+
 class Stopping(Wire):
     """The answer to a stop."""
 
