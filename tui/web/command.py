@@ -1,0 +1,74 @@
+"""`frost web`: the same screens in a browser on this machine (ours; design: Three packages)."""
+
+import gc
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from client.commands.frame import Number, leaf
+from client.commands.invocation import Invocation
+from client.errors import usage
+
+if TYPE_CHECKING:
+    import socket
+
+
+@leaf(
+    "web",
+    click.Option(["--port"], metavar="N", type=Number(1, 65535), help="Where to answer; default: a free one."),
+    click.Option(["--no-open"], is_flag=True, help="Only print the address."),
+    click.Option(["--read-only"], is_flag=True, help="The screens change nothing."),
+    ours=True,
+    examples=("frost web", "frost web --port 8900 --no-open --read-only"),
+)
+def web(run: Invocation, port: int | None, no_open: bool, read_only: bool) -> None:
+    """Open the screens in a browser on this machine.
+
+    It prints an address that lets one browser in, once, and opens it. Nobody else is answered, and only on 127.0.0.1.
+    Another tab is opened with the address that the first one has then. Every tab is a program of its own, which ends
+    with its tab; Ctrl-C ends all of them.
+    """
+    from client.connection import resolve
+
+    resolve(run.flags.config, os.environ)  # what is wrong with the config is said here, not in a browser
+    listening = _listen(port)
+    gc.enable()
+    import asyncio
+
+    from tui.web.running import serve
+
+    words = [sys.executable, "-P", "-m", "tui.web.screens", *_flags(run, read_only=read_only)]
+    try:
+        asyncio.run(serve(run, listening, tuple(words), open_browser=not no_open))
+    finally:
+        listening.close()
+
+
+def _flags(run: Invocation, *, read_only: bool) -> list[str]:
+    """The flags of the screens, as they are read by tui/launch.py."""
+    words = []
+    if run.flags.config is not None:
+        words.append(f"--config={run.flags.config}")
+    if run.flags.tenant is not None:
+        words.append(f"--tenant={run.flags.tenant}")
+    if run.flags.no_color:
+        words.append("--no-color")
+    return [*words, "--read-only"] if read_only else words
+
+
+def _listen(port: int | None) -> "socket.socket":
+    import socket
+
+    from tui.web.gate import HOST
+
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port or 0))
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise usage(f"--port {port}: {error.strerror}", "another port, or none for a free one") from None
+    return listening

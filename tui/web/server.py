@@ -1,0 +1,170 @@
+"""The server of `frost web`: a page with a terminal in it (textual-serve's), and a websocket for each tab.
+
+Every request is judged before anything is looked up: a path that exists answers strangers like one that does not.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from tui.web.gate import COOKIE, Gate
+from tui.web.tab import Tab, size
+
+MOST_TABS: Final = 8
+"""Each is a process of some 80 MB."""
+HEARTBEAT_SECONDS: Final = 10.0
+"""A tab that answers no ping for one and a half of these is gone; a closed browser is seen at once."""
+MOST_BYTES: Final = 1024 * 1024
+"""Of one message of the page: what is pasted."""
+
+_OWN = Path(__file__).parent
+_THEIRS = Path(str(files("textual_serve") / "static"))
+FILES: Final[Mapping[str, tuple[Path, str]]] = {
+    "": (_OWN / "page.html", "text/html"),
+    "page.css": (_OWN / "page.css", "text/css"),
+    "page.js": (_OWN / "page.js", "text/javascript"),
+    "xterm.css": (_THEIRS / "css" / "xterm.css", "text/css"),
+    "terminal.js": (_THEIRS / "js" / "textual.js", "text/javascript"),
+    "mono.ttf": (_THEIRS / "fonts" / "RobotoMono-VariableFont_wght.ttf", "font/ttf"),
+}
+"""Name below the folder -> file and type. There is nothing else, and nothing from outside."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Server:
+    """The application and the tabs that are open.
+
+    Args:
+        words: The command line of the screens.
+        warn: Tells the person at the terminal something, in one line.
+    """
+
+    def __init__(self, gate: Gate, words: tuple[str, ...], warn: Callable[[str], None]) -> None:
+        self.gate = gate
+        self._words = words
+        self._warn = warn
+        self._tabs: dict[Tab, web.WebSocketResponse] = {}
+        self._opening = 0
+        self.entered = asyncio.Event()
+        """Somebody has used the address."""
+        self.app = web.Application(middlewares=[self._guard])
+        self.app.on_response_prepare.append(self._headers)
+        for name in FILES:
+            self.app.router.add_get(gate.folder + name, self._file, allow_head=False)
+        self.app.router.add_get(gate.folder + "socket", self._socket, allow_head=False)
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Before any route: where it comes from, then the token or the cookie."""
+        if why := self.gate.foreign(request.headers.get("Host"), request.headers.get("Origin")):
+            return refused(why)
+        if self.gate.is_entrance(request.path):
+            return self._enter(request)
+        if not self.gate.knows(request.cookies.get(COOKIE)):
+            return refused(
+                "another tab: copy the address of the first one. A browser that was not let in yet: the address that"
+                " frost web printed, which works once"
+            )
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            return web.Response(status=error.status, text=f"frost web: {error.reason.lower()}\n")
+        except Exception as error:
+            self._warn(f"internal error: {type(error).__name__}")
+            return web.Response(status=500, text="frost web: internal error\n")
+
+    def _enter(self, request: web.Request) -> web.StreamResponse:
+        if not self.gate.is_address(request.path):
+            return refused("this is not the address that was printed; copy all of it")
+        if request.method != "GET":
+            return refused("this address is opened in a browser")
+        if not self.gate.enter(request.path):
+            return refused(
+                "this address was used already; in that browser copy the address of the first tab, for another one end"
+                " frost web and start it again"
+            )
+        self.entered.set()
+        # Not a redirection: on the way from another page (or a file) the new cookie would not be sent along.
+        page = f'<!doctype html><title>frost</title><meta http-equiv="refresh" content="0;url={self.gate.folder}">\n'
+        return web.Response(text=page, content_type="text/html", headers={"Set-Cookie": self.gate.cookie})
+
+    async def _headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        response.headers.update(
+            {
+                "Server": "frost",
+                "Cache-Control": "no-store",
+                "Content-Security-Policy": (
+                    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self';"
+                    f" img-src data:; connect-src ws://{self.gate.host}; base-uri 'none'; form-action 'none';"
+                    " frame-ancestors 'none'"
+                ),
+                "Cross-Origin-Opener-Policy": "same-origin",
+                "Cross-Origin-Resource-Policy": "same-origin",
+                "Referrer-Policy": "no-referrer",
+                "X-Content-Type-Options": "nosniff",
+                "X-Frame-Options": "DENY",
+            }
+        )
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        path, kind = FILES[request.path.removeprefix(self.gate.folder)]
+        return web.FileResponse(path, headers={"Content-Type": kind})
+
+    async def _socket(self, request: web.Request) -> web.StreamResponse:
+        """A tab: its process lives as long as this does."""
+        if request.headers.get("Origin") is None:
+            return refused("a page of frost web opens this")
+        if len(self._tabs) + self._opening >= MOST_TABS:
+            return await self._too_many(request)
+        socket = web.WebSocketResponse(heartbeat=HEARTBEAT_SECONDS, max_msg_size=MOST_BYTES)
+        tab = Tab(self._words, socket)
+        self._opening += 1
+        try:
+            await socket.prepare(request)
+            await tab.start(*size(_number(request, "width", 80), _number(request, "height", 24)))
+            self._tabs[tab] = socket
+        finally:
+            self._opening -= 1
+        try:
+            async for message in socket:
+                if message.type == WSMsgType.TEXT:
+                    await tab.hear(message.data)
+        finally:
+            await tab.stop()
+            del self._tabs[tab]
+            if tab.why:
+                self._warn(tab.why)
+        return socket
+
+    async def _too_many(self, request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=f"{MOST_TABS} tabs are open: close one".encode())
+        return socket
+
+    async def end(self) -> None:
+        """Close all tabs and wait until their processes are gone."""
+        ended = [self._end(tab, socket) for tab, socket in list(self._tabs.items())]
+        await asyncio.gather(*ended, return_exceptions=True)
+
+    async def _end(self, tab: Tab, socket: web.WebSocketResponse) -> None:
+        stopping = asyncio.create_task(tab.stop())
+        with contextlib.suppress(ConnectionError, RuntimeError, TimeoutError):
+            await asyncio.wait_for(socket.close(code=WSCloseCode.GOING_AWAY, message=b"frost web has ended"), 1)
+        await stopping
+
+
+def refused(why: str) -> web.Response:
+    """One line for whoever is not let in."""
+    return web.Response(status=403, text=f"frost web: {why}\n")
+
+
+def _number(request: web.Request, name: str, otherwise: int) -> int:
+    text = request.query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else otherwise

@@ -1,0 +1,144 @@
+"""One browser tab: a process of its own with the screens in it, and what goes between the two.
+
+The packets are those of `textual.drivers.web_driver`: a letter (D what is painted or typed, M a message), a length of
+four bytes, and so much. A process is told that its tab is gone by the end of its standard input, as a program is by its
+terminal's (tui/ending.py); one that stays is killed.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from asyncio.subprocess import PIPE
+from typing import Any, Final
+
+from aiohttp import WSCloseCode, web
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
+
+from client.text import cut, safe
+
+END_SECONDS: Final = 4.0
+"""How long a process has to end by itself: it takes 2.4 s even when it hangs."""
+MOST_COLUMNS, MOST_LINES = 1000, 500
+_READY: Final = b"__GANGLION__\n"
+_NOT_THEIRS: Final = ("TMUX", "TMUX_PANE", "STY", "TEXTUAL_DRIVER", "TEXTUAL_LOG", "LINES")
+"""What describes the terminal that `frost web` runs in, not the one of the browser."""
+_LONGEST_WHY: Final = 120  # a close reason has 123 bytes
+
+
+class Tab(AppService):
+    """The screens in one tab. Of `AppService` come the packets; starting and ending the process is done here: it would
+    hand a command to a shell, wait for its end without a limit, and print what it says on the terminal of the server.
+
+    Args:
+        words: The command line of the screens.
+        socket: The tab's websocket, open.
+    """
+
+    def __init__(self, words: tuple[str, ...], socket: web.WebSocketResponse) -> None:
+        super().__init__(
+            words[0],
+            write_bytes=socket.send_bytes,
+            write_str=socket.send_str,
+            close=self._close,
+            download_manager=DownloadManager(),  # nothing is ever put into it: see on_meta
+        )
+        self.why = ""
+        """How the process ended when that was not asked for, in one line."""
+        self._words = words
+        self._socket = socket
+        self._said = bytearray()
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> asyncio.subprocess.Process:
+        environment = self._build_environment(width, height)
+        for name in _NOT_THEIRS:
+            environment.pop(name, None)
+        environment.update(TERM="xterm-256color", COLORTERM="truecolor")
+        # A session of its own: Ctrl-C on the terminal of the server is for the server, which ends them in good order.
+        self._process = await asyncio.create_subprocess_exec(
+            *self._words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, start_new_session=True
+        )
+        assert self._process.stdin is not None
+        self._stdin = self._process.stdin
+        return self._process
+
+    async def run(self) -> None:
+        """Hand on what the process paints until it ends; then close the tab and keep why it ended."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        listening = asyncio.create_task(self._listen())
+        begun = False
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            begun = await self._process.stdout.readuntil(b"\n") == _READY
+            while begun:
+                await self._take(self._process.stdout)
+        await listening
+        code = await self._process.wait()
+        if code and not self._socket.closed:
+            said = self._said.decode("utf-8", "replace").strip().splitlines() or [""]
+            told = cut(safe(said[-1 if begun else 0].strip(" │╭╮╰╯─")), _LONGEST_WHY)
+            self.why = told if not begun and told else f"the screens ended unexpectedly ({code})"
+        await self._close()
+
+    async def _take(self, stream: asyncio.StreamReader) -> None:
+        head = await stream.readexactly(5)
+        payload = await stream.readexactly(int.from_bytes(head[1:], "big"))
+        # A tab that is closed takes nothing; the process is read on, or it would wait for that with its end.
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            if head[:1] == b"D":
+                await self.on_data(payload)
+            elif head[:1] == b"M":
+                await self.on_meta(payload)
+
+    async def _listen(self) -> None:
+        """Keep the end of what the process says on standard error."""
+        assert self._process is not None
+        assert self._process.stderr is not None
+        while data := await self._process.stderr.read(4096):
+            self._said += data
+            del self._said[:-8192]
+
+    async def on_meta(self, data: bytes) -> None:
+        """Nothing is downloaded and nothing opened on behalf of the screens; that they have ended is seen."""
+
+    async def hear(self, message: str) -> None:
+        """A message of the page; what it does not send by itself is ignored."""
+        try:
+            envelope: Any = json.loads(message)
+            match envelope:
+                case ["stdin", str(typed)]:
+                    await self.send_bytes(typed.encode("utf-8", "replace"))
+                case ["resize", {"width": int(width), "height": int(height)}]:
+                    await self.set_terminal_size(*size(width, height))
+                case ["ping", str(when)]:
+                    await self._socket.send_json(["pong", when[:32]])
+                case ["focus"]:
+                    await self.focus()
+                case ["blur"]:
+                    await self.blur()
+        except (ValueError, RecursionError, ConnectionError):
+            return
+
+    async def stop(self) -> None:
+        """End the process, whatever it does; returns when it is gone."""
+        if self._task is None or self._process is None:
+            return
+        with contextlib.suppress(OSError, RuntimeError):
+            self.stdin.close()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._task), END_SECONDS)
+        except (TimeoutError, asyncio.CancelledError):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            await self._task
+
+    async def _close(self) -> None:
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            await self._socket.close(code=WSCloseCode.OK, message=self.why.encode()[:_LONGEST_WHY])
+
+
+def size(width: int, height: int) -> tuple[int, int]:
+    """Columns and lines within what a screen can have."""
+    return min(max(width, 1), MOST_COLUMNS), min(max(height, 1), MOST_LINES)
