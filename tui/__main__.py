@@ -19,7 +19,29 @@ DUMB = "this terminal (TERM=dumb) cannot show the screens; the commands work her
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run frost; the exit code."""
+    """Run frost; the exit code. What it had to say is said then: Ctrl-C changes nothing any more."""
+    try:
+        code = _run(arguments)
+    except KeyboardInterrupt:  # between two steps that each end by it in their own way
+        code = INTERRUPTED
+    _end(code)
+    return code
+
+
+def _end(code: int) -> None:
+    """Nothing is left but the interpreter's own end, which takes its handler away, and would end by the signal."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # begun with it closed
+            with suppress(OSError):  # nobody reads any more
+                stream.flush()
+    if threading.active_count() > 1:
+        from tui.ending import await_threads
+
+        await_threads(code)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     wanted = launch.parse(given)
     if wanted is None:
@@ -27,8 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # a quarter of its time.
         gc.disable()
         with _loading():
+            from client.commands.frame import Lazy
             from client.commands.root import main as commands
+            from client.commands.root import root
 
+        # A command like the others for who types it, but of this package.
+        root.lazy["web"] = Lazy("tui.web.command:web", "The screens, in a browser on this machine.", ours=True)
         code = commands(given)
         gc.freeze()
         return code
@@ -37,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(NOT_A_TERMINAL)
     if os.environ.get("TERM", "") in ("dumb", ""):
         return _refuse(DUMB)
-    return _screens(wanted)
+    return open_screens(wanted)
 
 
 def _refuse(words: str) -> int:
@@ -45,7 +71,12 @@ def _refuse(words: str) -> int:
     return 2
 
 
-def _screens(wanted: launch.Launch) -> int:
+def open_screens(wanted: launch.Launch) -> int:
+    """Show the screens on standard input and output until they are left; the exit code."""
+    from tui.ending import Ending
+
+    ending = Ending(sys.stdin.fileno())
+    ending.watch()
     with _loading():
         from client.connection import resolve
         from client.errors import FrostError
@@ -72,7 +103,7 @@ def _screens(wanted: launch.Launch) -> int:
     with _loading():
         from tui.app import start
 
-    return start(connection, wanted)
+    return start(connection, wanted, ending)
 
 
 @contextmanager
@@ -101,4 +132,8 @@ def _choose_colours(no_color: bool) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    # Python 3.11 marks itself when Ctrl-C comes while a class is made from text (a dataclass, in an import), and `-m`
+    # then ends by the signal whatever became of it; the next text that is run takes the mark away.
+    exec("")  # noqa: S102
+    sys.exit(code)

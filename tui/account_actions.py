@@ -60,6 +60,11 @@ def _access(situation: Situation) -> str:
     return line("iam", "access", "api_key", str(situation.record["id"])) if situation.record is not None else ""
 
 
+def _update(situation: Situation) -> str:
+    one = situation.record
+    return line("account", "api-key", "update", str(one["id"]), "--name", str(one["name"])) if one is not None else ""
+
+
 ACCOUNT_ACTIONS: tuple[Action, ...] = (
     Action(
         "api-keys.access",
@@ -89,6 +94,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         ("e",),
         "edit",
         reason=_change_one,
+        command=_update,
         help="Name, description, scopes and rate limit; the secret and the expiry stay",
         dialog=True,
         writes=True,
@@ -114,6 +120,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         help="Those marked, or the one under the cursor: refused from the next request on; asks first",
         dialog=True,
         writes=True,
+        of_marked=True,
     ),
     Action(
         "api-keys.delete",
@@ -125,6 +132,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         help="Those marked, or the one under the cursor: with their memberships, for good; asks first",
         dialog=True,
         writes=True,
+        of_marked=True,
     ),
     Action(
         "sessions.show",

@@ -1,6 +1,6 @@
 """What an action of the screens is, and what it is judged by. The table of all of them is in tui/actions.py."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class Situation(NamedTuple):
     earlier: bool = False
     later: bool = False
     """Whether there is a view before and after this one in the history."""
+    browser: bool = False
+    """Whether the screens are shown in a browser."""
 
 
 def inside(title: str) -> str:
@@ -88,6 +90,8 @@ class Action(NamedTuple):
     """Whether an argument on the `:` line names the record, in place of the one under the cursor."""
     writes: bool = False
     """Whether it changes something on the platform or in the config: then a read-only context refuses it."""
+    of_marked: bool = False
+    """Whether it is about every marked record, where some are: then its command is a line for each of them."""
 
     @property
     def scope(self) -> str:
@@ -98,6 +102,12 @@ class Action(NamedTuple):
     def method(self) -> str:
         """The method that does it, on the app or on the place."""
         return "do_" + self.id.partition(".")[2]
+
+    def lines(self, situation: Situation, meant: Sequence[Record]) -> str:
+        """The equal commands, a line for each record that is meant where the action is about all of them."""
+        if not self.of_marked or len(meant) < 2:
+            return self.command(situation)
+        return "\n".join(self.command(situation._replace(record=record)) for record in meant)
 
 
 def line(*words: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from tui.account_actions import ACCOUNT_ACTIONS
 from tui.action import ANYWHERE, LIST, Action, Command, Situation, line
+from tui.activity_actions import ACTIVITY_ACTIONS, of_this, of_this_line
 from tui.policy_actions import POLICY_ACTIONS
 from tui.quota_actions import QUOTA_ACTIONS
 from tui.tag_actions import TAG_ACTIONS
@@ -145,6 +146,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("app.zoom", "Zoom", ("+",), help="Give the whole screen to the pane, and back"),
     Action("app.theme", "Light or dark", (), help="Change between the light and the dark theme"),
     Action("app.who_am_i", "Who am I", (), command=lambda s: line("whoami"), help="Identity and credential in use"),
+    Action(
+        "app.activity",
+        "Activity of this",
+        ("A",),
+        reason=of_this,
+        command=of_this_line,
+        help="What was done to what is under the cursor, and by whom",
+    ),
     Action("app.quit", "Quit", ("q",), "quit"),
     Action("list.filter", "Filter", ("/",), "filter", help="Words, !word to shut out, field:value"),
     Action("list.sort", "Sort", ("s",), "sort", help="By the next column, upwards then downwards"),
@@ -262,6 +271,7 @@ ACTIONS: tuple[Action, ...] = (
     *ACCOUNT_ACTIONS,
     *QUOTA_ACTIONS,
     *TAG_ACTIONS,
+    *ACTIVITY_ACTIONS,
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}

@@ -1,10 +1,9 @@
 """The application: wiring only. Places, actions and state have their own modules."""
 
 import asyncio
+import contextlib
 import gc
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,18 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual import events, on
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.binding import Binding
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.notifications import Notification
 from textual.screen import Screen
+from textual.widgets._toast import ToastHolder, ToastRack
 from textual.worker import Worker, WorkerState
 
 from client.errors import Exit, FrostError
 from client.waiting import unless_cancelled
-from tui import keymaps, state, themes
+from tui import keymaps, painted_lines, state, themes
 from tui.display_filter import VisibleControls
 from tui.driver import FrostDriver
+from tui.ending import HUNG_UP, Ending, await_threads
 from tui.following import Work
 from tui.launch import Launch
 from tui.messages import SignInWanted
@@ -50,14 +52,17 @@ class FrostApp(App[None]):
     """
 
     def __init__(self, connection: "Connection", launch: Launch, state_path: Path) -> None:
-        super().__init__(driver_class=FrostDriver)
+        painted_lines.let_go()
+        super().__init__(driver_class=_driver(launch))
         for theme in (themes.DARK, themes.LIGHT):
             self.register_theme(theme)
+        self.ending: Ending | None = None
+        """What ends this program from outside; none where the screens are driven by a test."""
         self.state_path = state_path
         self.remembered = state.load(state_path)
         self.theme = themes.choose(os.environ, self.remembered.theme, launch.no_color)
         movement = [binding for binding in RecordTable.BINDINGS if isinstance(binding, Binding)]
-        self.keys = keymaps.resolve(connection.config.keys, movement)
+        self.keys = keymaps.resolve(connection.config.keys, movement, browser=launch.browser)
         self.set_keymap(self.keys.changed)
         self.workspace = Workspace(
             connection,
@@ -92,14 +97,23 @@ class FrostApp(App[None]):
             return
         await super().on_event(event)
 
+    def _fatal_error(self) -> None:
+        """A defect of ours is told with the places it came through and no variable: they hold keys and tokens."""
+        import rich
+        from rich.segment import Segments
+        from rich.traceback import Traceback
+
+        self.bell()
+        told = Traceback(width=None, suppress=[rich])
+        self._exit_renderables.append(Segments(self.console.render(told, self.console.options)))
+        self._close_messages_no_wait()
+
     # Beginning and end
 
     def on_ready(self) -> None:
         """The first frame is on the screen: now ask the platform, and let garbage be collected again."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(unless_cancelled)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._leave, number)
         gc.enable()
         self.frame.furnish()
         self.workspace.start()
@@ -109,8 +123,22 @@ class FrostApp(App[None]):
         for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
             self.frame.toast(problem, "warning")
 
-    def _leave(self, number: int) -> None:
-        self.exit(return_code=128 + number)
+    def leave(self, code: int) -> None:
+        """End with an exit code, as soon as there is something to be ended."""
+        if self.is_running:
+            self.exit(return_code=code)
+        else:
+            asyncio.get_running_loop().call_later(0.02, self.leave, code)
+
+    def hung_up(self) -> None:
+        """The terminal is gone; told by the driver, from its own thread."""
+        if self.ending is not None:
+            self.ending.begin(HUNG_UP)
+
+    def let_go(self) -> None:
+        """Nothing waits for the terminal any more; from any thread."""
+        let_go: Callable[[], None] = getattr(self._driver, "let_go", lambda: None)
+        let_go()
 
     async def on_unmount(self) -> None:
         state.save(self.state_path, self.remembered)
@@ -118,7 +146,7 @@ class FrostApp(App[None]):
 
     def action_interrupt(self) -> None:
         """Nothing is lost by a habit: ctrl+c says how to leave."""
-        runs = self.workspace.running or self.workspace.applies.running
+        runs = self.workspace.provisioning.running or self.workspace.applies.running
         going_on = " What is running goes on without this screen." if runs else ""
         key = self.keys.label("app.quit")
         self.frame.toast(f"{key} quits.{going_on}" if key else f"Quit with :quit.{going_on}")
@@ -147,6 +175,15 @@ class FrostApp(App[None]):
         for notification in [one for one in self._notifications if stale(one)]:
             self._notices.drop(notification.message)
             self._unnotify(notification)
+
+    def _refresh_notifications(self) -> None:
+        """Textual takes the words of a message away and leaves what held them: a day of work was 100 MB of it."""
+        super()._refresh_notifications()
+        with contextlib.suppress(ScreenStackError):
+            told = {ToastRack._toast_id(notification) for notification in self._notifications}
+            for holder in self.screen.query(ToastHolder):
+                if holder.id not in told and holder.is_mounted:
+                    holder.remove()
 
     # The workspace's wires
 
@@ -198,30 +235,35 @@ class FrostApp(App[None]):
             self.frame.toast(f"{error.message}{hint}{request}", "error")
 
 
-GRACE_SECONDS = 5.0
-"""How long an end waits for what a thread is doing: a session being refreshed must be stored, or it is lost."""
+def _driver(launch: Launch) -> type[Driver]:
+    if launch.browser:
+        from tui.web.driver import BrowserDriver
+
+        return BrowserDriver
+    return FrostDriver
 
 
-def start(connection: "Connection", launch: Launch) -> int:
+def _tell(loop: asyncio.AbstractEventLoop, leave: Callable[[int], None], code: int) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: it is over already
+        loop.call_soon_threadsafe(leave, code)
+
+
+def start(connection: "Connection", launch: Launch, ending: Ending) -> int:
     """Run the application until it is left; the exit code.
 
-    Its threads are waited for only so long: one that waits for a platform to start would hold the shell for
-    20 seconds after `q`, and asyncio's own end waits for ever.
+    asyncio's own end would wait for its threads for ever.
     """
     app = FrostApp(connection, launch, state.path_of(os.environ))
     loop = asyncio.new_event_loop()
     threads = ThreadPoolExecutor(thread_name_prefix="frost")
     loop.set_default_executor(threads)
+    app.ending = ending
+    ending.attach(lambda code: _tell(loop, app.leave, code), app.let_go)
     try:
         app.run(loop=loop)
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
-    code = app.return_code or 0
-    until = time.monotonic() + GRACE_SECONDS
-    for thread in threading.enumerate():
-        if thread.name.startswith("frost"):
-            thread.join(max(0.0, until - time.monotonic()))
-            if thread.is_alive():
-                os._exit(code)
+    code = ending.code or app.return_code or 0
+    await_threads(code)
     loop.close()
     return code

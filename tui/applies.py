@@ -16,9 +16,7 @@ from tui.watching import watched
 
 if TYPE_CHECKING:
     from client.api.client import Client
-    from tui.following import Spawn
-
-Ask = Callable[[Callable[["Client"], Awaitable[Any]]], Awaitable[Any]]
+    from tui.following import Ask, Spawn
 
 
 class Run:
@@ -43,7 +41,7 @@ class Applies:
     def __init__(
         self,
         client: Callable[[], Awaitable["Client"]],
-        ask: Ask,
+        ask: "Ask",
         spawn: "Spawn",
         changed: Callable[[], None],
         ended: Callable[[str, Mapping[str, Any]], None],
@@ -83,11 +81,13 @@ class Applies:
     # Following
 
     def noticed(self, tenant_id: str, runs: Sequence[Record]) -> None:
-        """The newest runs of a tenant were read: one that goes on is followed, whoever began it."""
+        """The newest runs of a tenant were read, the newest first: one that goes on is followed, whoever began it."""
         newest = next((run for run in runs if apply_words.is_open(run)), None)
         known = self._runs.get(tenant_id)
         if newest is not None and not (known is not None and known.open and known.watched):
             self.follow(tenant_id, str(newest["runId"]), newest)
+        elif known is not None and not known.open and not self.waits(tenant_id) and not _newest(runs, known.id):
+            del self._runs[tenant_id]  # another one came and went unseen, or a backup without it was restored
 
     def follow(self, tenant_id: str, run_id: str, told: Mapping[str, Any]) -> None:
         """Follow a run from what was told of it; following it already, go on with that."""
@@ -176,6 +176,10 @@ class Applies:
         run.watched = True
         self._changed()
         await self._follow(tenant_id, run)
+
+
+def _newest(runs: Sequence[Record], run_id: str) -> bool:
+    return bool(runs) and str(runs[0]["runId"]) == run_id
 
 
 def _task(tenant_id: str) -> str:

@@ -6,7 +6,7 @@ suggestion.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -114,7 +114,9 @@ def _tenant(rest: str) -> Go | Run | Mistake:
             return _quota(argument.split())
         case "default-tags" | "default-tag":
             return _default_tags(argument.split())
-    known = "tenant use NAME, tenant list, tenant quota, tenant default-tags"
+        case "activity":
+            return _activity(argument.split())
+    known = "tenant use NAME, tenant list, tenant quota, tenant default-tags, tenant activity"
     return Mistake(f"tenant {command} is not known here; there is: {known}")
 
 
@@ -135,6 +137,21 @@ def _default_tags(typed: Sequence[str]) -> Go | Run | Mistake:
         case ["undo", *_]:
             return Run("default-tags.runs")
     return Mistake("tenant default-tags knows here: get, set --tag KEY=VALUE, apply, apply --preview, history")
+
+
+_CHOSEN_BY = {"--operation": "what", "--actor": "who", "--outcome": "outcome"}
+
+
+def _activity(typed: Sequence[str]) -> Go | Run:
+    """What the command chooses by its flags, the list filters by its fields."""
+    if "--org" in typed:
+        return Run("activity.organization")
+    fields = [
+        f"{'email' if '@' in value else _CHOSEN_BY[flag]}:{value}"
+        for flag, value in itertools.pairwise(typed)
+        if flag in _CHOSEN_BY
+    ]
+    return Go("activity", " ".join(fields))
 
 
 def _quota(typed: Sequence[str]) -> Go | Run | Mistake:
@@ -235,12 +252,13 @@ def _unquoted(run: Run) -> Run | Mistake:
     return Run(run.action, " ".join(parts))
 
 
-def complete(text: str, places: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Whole lines that go on from what was typed, best first. `names` complete the argument."""
+def complete(text: str, places: Sequence[str], names: Sequence[str], ids: Iterable[str] = actions.BY_ID) -> list[str]:
+    """Whole lines that go on from what was typed, best first. `names` complete the argument; `ids` are the actions
+    that can be done."""
     word, blank, rest = text.lstrip().removeprefix(":").partition(" ")
     if not blank:
         typed = ONE_OF_MANY.get(word.casefold(), word.casefold())
-        candidates = [*places, *ALIASES, *actions.BY_ID]
+        candidates = [*places, *ALIASES, *ids]
         starting = [candidate for candidate in candidates if candidate.startswith(typed)]
         within = [candidate for candidate in candidates if typed in candidate and candidate not in starting]
         return list(dict.fromkeys(starting + within))

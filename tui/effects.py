@@ -1,6 +1,6 @@
 """What a change of groups or policies gives and takes, asked of the platform before it is made."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,8 +10,8 @@ from client.records import Record
 
 if TYPE_CHECKING:
     from client.api.client import Client
+    from tui.following import Ask
 
-Ask = Callable[[Callable[["Client"], Awaitable[Any]]], Awaitable[Any]]
 Change = Mapping[str, str]
 """A change in the words of `iam/preview`: `change` and the ids it is about."""
 UNDER = {
@@ -96,7 +96,7 @@ def _named(principals: Sequence[Record]) -> str:
     return f"{principals[0].get('name', '')}{more}"
 
 
-async def effect(ask: Ask, tenant_id: str, changes: Sequence[Change]) -> Effect:
+async def effect(ask: "Ask", tenant_id: str, changes: Sequence[Change]) -> Effect:
     """The effect of changes that are made together; a failure is part of the answer, the question is asked anyway."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     refused = ""
@@ -116,7 +116,7 @@ async def effect(ask: Ask, tenant_id: str, changes: Sequence[Change]) -> Effect:
     return Effect(sorted(found.values(), key=_weight), refused=refused)
 
 
-async def _add_states(ask: Ask, tenant_id: str, found: Mapping[tuple[str, str], dict[str, Any]]) -> None:
+async def _add_states(ask: "Ask", tenant_id: str, found: Mapping[tuple[str, str], dict[str, Any]]) -> None:
     """The state of each as it is now: a key that is revoked keeps what it is given and can do none of it."""
     kinds = {kind for kind, _ in found}
     with suppress(FrostError):  # what the change gives and takes is known all the same

@@ -7,24 +7,24 @@ from tui.widgets.header import Facts
 from tui.workspace import Workspace
 
 
-def facts(workspace: Workspace) -> Facts:
-    """What the header says of a workspace."""
+def facts(workspace: Workspace, *, looks_again: bool = True) -> Facts:
+    """What the header says of a workspace; `looks_again` where the key for that works, so that it may be named."""
     tenant: Record = workspace.tenant or {}
     credential = (workspace.me or {}).get("credential", {})
     how = credential_words(str(credential["kind"])) if credential else ""
     link = workspace.link
-    words, tone = {
-        "opening": ("○ connecting", "$text-muted"),
-        "up": (f"● connected {link.latency}".rstrip(), "$text-muted"),
-        "lost": ("", ""),
-        "signed_out": ("! not signed in · r signs in", "$text-warning"),
+    words, key, tone = {
+        "opening": ("○ connecting", "", "$text-muted"),
+        "up": (f"● connected {link.latency}".rstrip(), "", "$text-muted"),
+        "lost": ("", "", ""),
+        "signed_out": ("! not signed in", "r signs in", "$text-warning"),
     }[link.state]
     if link.state == "signed_out" and workspace.key_first:
-        words = "! API key refused · r tries again"
+        words, key = "! API key refused", "r tries again"
     elif link.state == "lost" and link.stopped:
-        words, tone = "○ stopped · r starts it", "$text-warning"
+        words, key, tone = "○ stopped", "r starts it", "$text-warning"
     elif link.state == "lost" and link.since is not None:
-        words = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again · r tries now"
+        words, key = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again", "r tries now"
         tone = "$text-error"
     nobody = link.state == "signed_out"  # who it was is no longer who it is
     missing = workspace.tenant_id and not tenant and workspace.tenants_state == "fresh"
@@ -37,7 +37,7 @@ def facts(workspace: Workspace) -> Facts:
         how="" if nobody else how,
         note=HINT if workspace.first_run else _source(workspace),
         read_only=bool(workspace.read_only),
-        link=words,
+        link=f"{words} · {key}" if key and looks_again else words,
         link_tone=tone,
         running=_running(workspace),
     )
@@ -50,7 +50,7 @@ HINT = "A platform of your own · ? for help"
 def _running(workspace: Workspace) -> str:
     """What goes on, wherever one is: how far an apply is, and how many other operations there are."""
     applies = workspace.applies.running
-    others = len(workspace.running) + len(applies[1:])
+    others = len(workspace.provisioning.running) + len(applies[1:])
     if not applies:
         return f"◐ {others} running" if others else ""
     tenant_id, run = applies[0]

@@ -4,12 +4,8 @@ Letter case never matters, and a word in double quotes may hold blanks. A prefix
 the list is plain text, so that an id or an address with a colon can be searched as it is.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-Record = Mapping[str, Any]
-Text = Callable[[Record], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +54,6 @@ def _implies(term: Term, former: Term) -> bool:
     if term == former:
         return True
     return not (term.inverse or former.inverse) and term.field == former.field and former.value in term.value
-
-
-def accepts(terms: Sequence[Term], everything: str, field_text: Callable[[str], str]) -> bool:
-    """Whether a record passes: `everything` is its text in casefolded form, `field_text` one field's."""
-    for term in terms:
-        text = everything if term.field is None else field_text(term.field)
-        if (term.value in text) is term.inverse:
-            return False
-    return True
 
 
 def _words(line: str) -> list[str]:

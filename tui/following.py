@@ -26,6 +26,10 @@ class Spawn(Protocol):
     def __call__(self, name: str, work: Work | None) -> None: ...
 
 
+Ask = Callable[[Callable[["Client"], Awaitable[Any]]], Awaitable[Any]]
+"""Asks the platform one question (`Workspace.ask`)."""
+
+
 class Following:
     """One stream of signals at a time."""
 

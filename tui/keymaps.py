@@ -16,6 +16,9 @@ from tui.editor import actions as editor
 UNBOUND = "unbound"
 """A key name no terminal sends: how a binding is taken away through Textual's public keymap."""
 
+IN_BROWSER: Mapping[str, tuple[str, ...]] = {"app.switch_tenant": ("ctrl+o", "ctrl+t")}
+"""Other defaults in a browser, most of which keep ctrl+t to themselves."""
+
 _CHARACTERS = {
     "question_mark": "?",
     "colon": ":",
@@ -107,13 +110,16 @@ def typed(key: str) -> bool:
     return len(spelling(key)) == 1 or key in ("space", "left", "right", "backspace", "delete")
 
 
-def resolve(wanted: Mapping[str, object], movement: Iterable[Binding] = ()) -> Keys:
+def resolve(wanted: Mapping[str, object], movement: Iterable[Binding] = (), *, browser: bool = False) -> Keys:
     """The defaults with what the config asks for. `movement` are bindings of lists that can be changed as well."""
     table = (*actions.ACTIONS, *editor.ACTIONS)
     defaults = {action.id: tuple(spelling(key) for key in action.keys) for action in table}
     for binding in movement:
         if binding.id is not None:
             defaults[binding.id] = tuple(spelling(key) for key in binding.key.split(","))
+    bound = dict(defaults)
+    if browser:
+        defaults.update(IN_BROWSER)
     problems: list[str] = []
     chosen: dict[str, tuple[str, ...]] = {}
     for name, value in wanted.items():
@@ -136,7 +142,7 @@ def resolve(wanted: Mapping[str, object], movement: Iterable[Binding] = ()) -> K
             if other not in chosen and _meet(name, other) and (lost := set(keys) & set(result[other])):
                 result[other] = tuple(key for key in result[other] if key not in lost)
                 problems.append(f"keys: {', '.join(sorted(lost))} now runs {name}, no longer {other}")
-    changed = {name: ",".join(result[name]) or UNBOUND for name in result if result[name] != defaults[name]}
+    changed = {name: ",".join(result[name]) or UNBOUND for name in result if result[name] != bound[name]}
     return Keys(result, changed, tuple(problems))
 
 

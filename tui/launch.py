@@ -15,6 +15,8 @@ class Launch(NamedTuple):
     read_only: bool = False
     no_color: bool = False
     debug: bool = False
+    browser: bool = False
+    """Whether the terminal is a browser's tab (tui/web)."""
 
 
 def parse(arguments: Sequence[str]) -> Launch | None:

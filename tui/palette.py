@@ -212,5 +212,6 @@ def _line(entry: Entry, letters: tuple[int, ...], room: int) -> Content:
     for place in letters:
         title = title.stylize("bold $text-accent", place, place + 1)
     key = Content.styled(f"{entry.key:<{KEY}}", "bold $text-accent" if entry.enabled else tone)
-    words = Content.styled("  " + cut(entry.words, max(0, room)), "$text-muted")
+    over = max(0, title.cell_length - TITLE)  # what a long title takes from its words
+    words = Content.styled("  " + cut(entry.words, max(0, room - over)), "$text-muted")
     return key + title.pad_right(max(0, TITLE - title.cell_length)) + words

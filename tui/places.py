@@ -150,6 +150,24 @@ def _untouched(workspace: "Workspace") -> "Place":
     return Untouched(workspace)
 
 
+def _activity(workspace: "Workspace") -> "Place":
+    from tui.screens.activity import Activity
+
+    return Activity(workspace)
+
+
+def _activity_of(workspace: "Workspace") -> "Place":
+    from tui.screens.activity import ActivityOf
+
+    return ActivityOf(workspace)
+
+
+def _organization_activity(workspace: "Workspace") -> "Place":
+    from tui.screens.activity import OrganizationActivity
+
+    return OrganizationActivity(workspace)
+
+
 DOORS = (
     Door("tenants", "Tenants", _tenants),
     Door("policies", "Policies", _policies),
@@ -161,6 +179,7 @@ DOORS = (
     Door("account", "Account", _account),
     Door("quotas", "Quotas", _quotas),
     Door("default-tags", "Tags", _default_tags),
+    Door("activity", "Activity", _activity),
 )
 """The places of the navigation."""
 INNER = (
@@ -176,6 +195,8 @@ INNER = (
     Door("apply", "Apply", _apply, "default-tags"),
     Door("apply-runs", "The last runs", _apply_runs, "default-tags"),
     Door("untouched", "Failures and skips", _untouched, "default-tags"),
+    Door("activity-of", "Activity of one", _activity_of, "activity"),
+    Door("organization-activity", "Organization's activity", _organization_activity, "activity"),
 )
 """Places that show the inside of a record of another place."""
 DIGITS = 9

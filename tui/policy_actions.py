@@ -1,8 +1,7 @@
 """The actions of the places about policies: the catalogue, groups, policies, and what is inside of them."""
 
-from collections.abc import Mapping
-
-from tui.action import Action, Command, Reason, Record, Situation, kind_and_id, line
+from tui import policy_commands as commands
+from tui.action import Action, Command, Reason, Situation, kind_and_id
 
 PERSON_NEEDED = "this context works with an API key; groups and policies need a person who is signed in"
 
@@ -53,82 +52,6 @@ def _by_policy(situation: Situation) -> str:
     return _on_one(situation) or ("" if policies else "no policy has a part in it")
 
 
-# --- commands --------------------------------------------------------------------------------------------------------
-
-
-def _iam(*words: str, key: str = "id") -> Command:
-    return lambda s: line("iam", *words, str(s.record[key])) if s.record is not None else ""
-
-
-def _plain(*words: str) -> Command:
-    return lambda _: line("iam", *words)
-
-
-def _group_update(situation: Situation) -> str:
-    return _update("group", situation.record)
-
-
-def _policy_update(situation: Situation) -> str:
-    return _update("policy", situation.record)
-
-
-def _update(noun: str, record: Record | None) -> str:
-    if record is None:
-        return ""
-    words = ("--name", str(record["name"]), "--description", str(record.get("description", "")))
-    return line("iam", noun, "update", str(record["id"]), *words)
-
-
-def _who(situation: Situation) -> str:
-    if situation.record is None:
-        return ""
-    return line("iam", "who", "--operation", str(situation.record["name"]), "--target", "*")
-
-
-def _access(situation: Situation) -> str:
-    return line("iam", "access", *kind_and_id(situation.record)) if situation.record is not None else ""
-
-
-def _member(verb: str) -> Command:
-    def command(situation: Situation) -> str:
-        if not situation.subject:
-            return ""
-        kind, identifier = kind_and_id(situation.record) if verb == "remove" and situation.record else ("api_key", "ID")
-        return line("iam", "group", "member", verb, situation.subject, "--type", kind, "--id", identifier)
-
-    return command
-
-
-def _attachment(verb: str, of: str = "policy") -> Command:
-    """Attaching and detaching, told from the policy's side or from the group's."""
-
-    def command(situation: Situation) -> str:
-        record = situation.record
-        if of == "group":
-            return _pair(verb, "POLICY", "group", str(record["id"])) if record is not None else ""
-        if situation.subject:
-            pair = kind_and_id(record) if verb == "detach" and record is not None else ("group", "ID")
-            return _pair(verb, situation.subject, *pair)
-        return _pair(verb, str(record["id"]), "group", "ID") if record is not None else ""
-
-    return command
-
-
-def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:
-    return line("iam", "policy", verb, policy, "--type", kind, "--id", identifier)
-
-
-def _version(verb: str) -> Command:
-    def command(situation: Situation) -> str:
-        if situation.record is None:
-            return ""
-        return line(
-            "iam", "policy", verb, str(situation.record["policyId"]), "--version", str(situation.record["version"])
-        )
-
-    return command
-
-
 # --- the table -------------------------------------------------------------------------------------------------------
 
 
@@ -143,10 +66,11 @@ def _action(
     help: str = "",
     dialog: bool = False,
     named: bool = False,
+    marked: bool = False,
 ) -> Action:
     """A row; what changes something is told by its reason."""
     writes = reason in (_change, _change_one, _has_policies, _earlier_version)
-    return Action(id, title, tuple(keys.split()), word, reason, command, help, dialog, named, writes)
+    return Action(id, title, tuple(keys.split()), word, reason, command, help, dialog, named, writes, marked)
 
 
 POLICY_ACTIONS: tuple[Action, ...] = (
@@ -156,7 +80,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "e",
         "edit",
         reason=_on_one,
-        command=_iam("policy", "get"),
+        command=commands.iam("policy", "get"),
         help="Try it, change it, see what that gives and takes; Enter does the same",
         named=True,
     ),
@@ -166,7 +90,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "n",
         "new",
         reason=_change,
-        command=_plain("policy", "create", "--name", "NAME", "--document", "@policy.json"),
+        command=commands.plain("policy", "create", "--name", "NAME", "--document", "@policy.json"),
         help="Opens the editor on a document to start from",
         named=True,
     ),
@@ -176,7 +100,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "a",
         "attach",
         reason=_change_one,
-        command=_attachment("attach"),
+        command=commands.attachment("attach"),
         dialog=True,
         help="To keys, workload identities or groups; what it gives is shown first",
     ),
@@ -186,7 +110,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "t",
         "attached",
         reason=_on_one,
-        command=_iam("policy", "attachments"),
+        command=commands.iam("policy", "attachments"),
         help="What it is attached to; detach there",
         named=True,
     ),
@@ -196,7 +120,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "v",
         "versions",
         reason=_on_one,
-        command=_iam("policy", "history"),
+        command=commands.iam("policy", "history"),
         help="What it was, what changed in text and in effect, and the way back",
         named=True,
     ),
@@ -206,7 +130,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "Rename or describe policy",
         "N",
         reason=_change_one,
-        command=_policy_update,
+        command=commands.policy_update,
         dialog=True,
         help="The document and its attachments stay as they are",
     ),
@@ -215,7 +139,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "Delete policy",
         "delete",
         reason=_change_one,
-        command=_iam("policy", "delete"),
+        command=commands.iam("policy", "delete"),
         dialog=True,
         help="With its attachments and versions, for good; what is lost is shown first",
     ),
@@ -225,7 +149,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "o",
         "members",
         reason=_on_one,
-        command=_iam("group", "member", "list"),
+        command=commands.iam("group", "member", "list"),
         help="Its members; Enter does the same",
         named=True,
     ),
@@ -235,7 +159,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "n",
         "new",
         reason=_change,
-        command=_plain("group", "create", "--name", "NAME"),
+        command=commands.plain("group", "create", "--name", "NAME"),
         dialog=True,
         named=True,
     ),
@@ -245,7 +169,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "e",
         "edit",
         reason=_change_one,
-        command=_group_update,
+        command=commands.group_update,
         dialog=True,
     ),
     _action(
@@ -255,11 +179,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "add",
         reason=_change_one,
         dialog=True,
-        command=lambda s: (
-            line("iam", "group", "member", "add", str(s.record["id"]), "--type", "api_key", "--id", "ID")
-            if s.record
-            else ""
-        ),
+        command=commands.new_member,
         help="API keys and workload identities; what they gain is shown first",
     ),
     _action(
@@ -268,7 +188,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "a",
         "attach",
         reason=_change_one,
-        command=_attachment("attach", "group"),
+        command=commands.attachment("attach", "group"),
         dialog=True,
         help="What its members gain and lose is shown first",
     ),
@@ -277,7 +197,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "Detach a policy from the group",
         "",
         reason=_has_policies,
-        command=_attachment("detach", "group"),
+        command=commands.attachment("detach", "group"),
         dialog=True,
         help="What its members gain and lose is shown first",
     ),
@@ -286,7 +206,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "Delete group",
         "delete",
         reason=_change_one,
-        command=_iam("group", "delete"),
+        command=commands.iam("group", "delete"),
         dialog=True,
         help="With its membership and attachments, for good; what is lost is shown first",
     ),
@@ -296,7 +216,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "w",
         "who may",
         reason=_on_one,
-        command=_who,
+        command=commands.who("name"),
         dialog=True,
         named=True,
         help="Everybody who may, with the path; Enter does the same",
@@ -307,7 +227,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "w",
         "may do",
         reason=_person,
-        command=_access,
+        command=commands.access,
         help="Every operation with the path group, policy, rule; Enter does the same",
         named=True,
     ),
@@ -317,7 +237,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "n",
         "add",
         reason=_change,
-        command=_member("add"),
+        command=commands.member("add"),
         dialog=True,
         help="API keys and workload identities; what they gain is shown first",
     ),
@@ -327,8 +247,9 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "delete",
         "remove",
         reason=_change_one,
-        command=_member("remove"),
+        command=commands.member("remove"),
         dialog=True,
+        marked=True,
         help="Those marked, or the one under the cursor; what they lose is shown first",
     ),
     _action(
@@ -337,7 +258,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "o",
         "open",
         reason=_on_one,
-        command=lambda s: "",
+        command=commands.opened,
         help="A group's members, or what a key or identity may do; Enter does the same",
         named=True,
     ),
@@ -347,7 +268,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "n",
         "attach",
         reason=_change,
-        command=_attachment("attach"),
+        command=commands.attachment("attach"),
         dialog=True,
         help="To keys, workload identities or groups; what it gives is shown first",
     ),
@@ -357,8 +278,9 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "delete",
         "detach",
         reason=_change_one,
-        command=_attachment("detach"),
+        command=commands.attachment("detach"),
         dialog=True,
+        marked=True,
         help="From those marked, or the one under the cursor; what they lose is shown first",
     ),
     _action(
@@ -367,7 +289,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "v",
         "difference",
         reason=_on_one,
-        command=_version("diff"),
+        command=commands.version("diff", "--from"),
         dialog=True,
         help="In text and in effect for each operation; Enter does the same",
         named=True,
@@ -378,7 +300,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "b",
         "roll back",
         reason=_earlier_version,
-        command=_version("rollback"),
+        command=commands.version("rollback"),
         dialog=True,
         help="Its document becomes the newest version; what that changes is shown first",
     ),
@@ -388,7 +310,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "w",
         "may do",
         reason=_person,
-        command=_access,
+        command=commands.access,
         help="Every operation with the path; Enter does the same",
         named=True,
     ),
@@ -398,6 +320,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "o",
         "policy",
         reason=_by_policy,
+        command=commands.first_policy,
         help="The policy that has the first word in it; Enter does the same",
         named=True,
     ),
@@ -407,11 +330,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
         "w",
         "who may",
         reason=_on_one,
-        command=lambda s: _who_of(s.record),
+        command=commands.who("operation"),
         dialog=True,
     ),
 )
-
-
-def _who_of(record: Mapping[str, object] | None) -> str:
-    return line("iam", "who", "--operation", str(record["operation"]), "--target", "*") if record is not None else ""

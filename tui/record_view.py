@@ -121,8 +121,8 @@ class RecordView:
         """Filter and sort anew; `among` are the only records that can be accepted, where that is known."""
         self._positions = None
         indexes: Sequence[int] = range(len(self._records)) if among is None else among
-        if self._terms:
-            indexes = [index for index in indexes if self._accepts(index)]
+        for term in self._terms:
+            indexes = self._accepted_by(term, indexes)
         self._accepted = indexes
         if self.sort_column is not None:
             indexes = self._sorted(indexes, self.sort_column.sort_value)
@@ -134,9 +134,13 @@ class RecordView:
         known = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0], reverse=self.reverse)
         return [index for _, index in known] + [index for key, index in keyed if key is None]
 
-    def _accepts(self, index: int) -> bool:
-        record = self._records[index]
-        return filters.accepts(self._terms, self._text(index), lambda field: self._field(record, field))
+    def _accepted_by(self, term: filters.Term, indexes: Sequence[int]) -> list[int]:
+        """Nothing is called for a record whose text is there: that takes six times as long as to look into it."""
+        value, inverse, field = term.value, term.inverse, term.field
+        if field is not None:
+            return [index for index in indexes if (value in self._field(self._records[index], field)) is not inverse]
+        texts = self._searchable
+        return [index for index in indexes if (value in (texts[index] or self._text(index))) is not inverse]
 
     def _text(self, index: int) -> str:
         everything = self._searchable[index]

@@ -2,13 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from client.waiting import readings
 
 if TYPE_CHECKING:
     from client.api.client import Client
+    from tui.following import Ask
 
 LOOK_SECONDS = 2.0
 """How often the configuration file is looked at: one `stat` each time."""
@@ -16,7 +17,7 @@ LOOK_SECONDS = 2.0
 
 def watched(
     client: "Client",
-    ask: Callable[[Callable[["Client"], Awaitable[Any]]], Awaitable[Any]],
+    ask: "Ask",
     tenant_id: str,
     operation_id: str,
 ) -> AsyncIterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 The only holder of the client. It has no screen in it: what changes is told by topic (`link`, `identity`,
 `tenants`, `tenant`, `operations`, `applies`, `context`, `contexts`, `refresh` when everything is to be read anew, and
-the names of the lists in tui/collections.py) to one listener, and what runs in the background is handed to `spawn`,
+the names of the lists in tui/readers.py) to one listener, and what runs in the background is handed to `spawn`,
 which keeps one task for each name and puts failures where they are shown.
 """
 
@@ -10,22 +10,23 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from client import clock
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.records import Record
-from client.waiting import FINAL, REREAD_SECONDS
+from client.waiting import REREAD_SECONDS
 from tui import apply_words, contexts
 from tui.applies import Applies
-from tui.collections import RUNS, Collections
+from tui.collections import Collections
 from tui.following import Following, Spawn
 from tui.link import Link
 from tui.notices import Severity
+from tui.provisioning import Provisioning
+from tui.readers import RUNS
 from tui.state import RECENT, State, remembered
 from tui.tag_drafts import TagDrafts
-from tui.watching import changes, watched
+from tui.watching import changes
 
 if TYPE_CHECKING:
     from client.api.client import Client
@@ -73,6 +74,8 @@ class Workspace:
             self.client, self.ask, spawn, lambda: changed("applies"), self._apply_ended, self._apply_refused
         )
         """The applies of default tags that go on."""
+        self.provisioning = Provisioning(self.client, self.ask, spawn, lambda: changed("operations"), self._provisioned)
+        """The tenants being provisioned."""
         self.tag_drafts = TagDrafts(environ, lambda: (self.endpoint, self.who))
         """The default tags as they are edited."""
         self._caller: Caller | None = None
@@ -84,6 +87,7 @@ class Workspace:
         """Stand in a context: nothing of another one is left, what is remembered of this one is shown."""
         self.collections.drop()
         self.applies.stop()
+        self.provisioning.stop()
         self.tag_drafts.leave()
         self._stay = object()
         self.connection = connection
@@ -98,7 +102,6 @@ class Workspace:
         self.tenants: list[dict[str, Any]] = list(self._memory.tenants)
         self.tenants_state: Literal["remembered", "fresh", "failed"] = "remembered"
         self.tenants_error = ""
-        self.operations: dict[str, dict[str, Any]] = {}
         self.tenant_id = self._tenant_flag or self.environ.get("FROST_TENANT") or connection.context.tenant or ""
         self.tenant_source = contexts.tenant_source(self._tenant_flag, self.environ, connection)
         if not self.tenant_id and self._memory.recent:
@@ -169,11 +172,6 @@ class Workspace:
         """The name of a tenant; its id where it is not among those loaded."""
         return str((self.find(tenant_id) or {}).get("displayName", tenant_id))
 
-    @property
-    def running(self) -> list[dict[str, Any]]:
-        """Operations that are not over."""
-        return [operation for operation in self.operations.values() if operation.get("status") not in FINAL]
-
     # Asking
 
     async def client(self) -> "Client":
@@ -214,9 +212,11 @@ class Workspace:
             self.link.refused(error.message)
             self._following.stop()
             # Nothing asks by itself any more: each refusal would put the question to sign in again.
-            watching = (f"watch {tenant}" for tenant in self.operations)
-            for name in ("retry", "poll", "load", *watching, *self.applies.tasks):
+            for name in ("retry", "poll", "load", *self.provisioning.tasks, *self.applies.tasks):
                 self._spawn(name, None)
+            self.tenants_state, self.tenants_error = "failed", error.message
+            self._changed("tenants")
+            self.collections.outdate(error)
         elif self.link.state != "up":
             self.link.answered(None)
         self._changed("link")
@@ -249,13 +249,16 @@ class Workspace:
         self._changed("refresh")
         self._spawn("load", self.load)
 
+    async def want_platform(self) -> None:
+        """A platform that was stopped on purpose is started by the next request: somebody wants it again."""
+        await asyncio.to_thread(contexts.want_platform, self.connection)
+
     async def look_again(self) -> bool:
         """Read everything again, the file with the credential first: another shell may have signed in as somebody else.
 
-        A platform that was stopped on purpose is started: somebody wants it again. False when nobody is signed in there
-        either, so that there is nothing to ask.
+        False when nobody is signed in there either, so that there is nothing to ask.
         """
-        await asyncio.to_thread(contexts.want_platform, self.connection)
+        await self.want_platform()
         return await self._look_again()
 
     async def _look_again(self) -> bool:
@@ -284,12 +287,10 @@ class Workspace:
         if (before.context, before.endpoint) != (now.context, now.endpoint):
             return  # the other one was met elsewhere, and left there
         self._following.stop()
-        for tenant in self.operations:
-            self._spawn(f"watch {tenant}", None)
         self.collections.drop()
         self.applies.stop()
+        self.provisioning.stop()
         self.tag_drafts.leave()
-        self.operations.clear()
         self.tenants = []
         self._memory.recent.clear()
         self._changed("context")
@@ -308,7 +309,7 @@ class Workspace:
         self._settle_tenant(found.default_tenant_id or "")
         self._memory.who = self.who
         self._changed("identity")
-        self._watch_all()
+        self.provisioning.noticed(self.tenants)
         self.applies.again()
         if self.tenant_id:
             self.collections.read(RUNS, self.tenant_id, quiet=True)
@@ -333,14 +334,6 @@ class Workspace:
         if error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN):
             self._note(error)
 
-    def _watch_all(self) -> None:
-        """Watch what is being provisioned, whoever started it (design: Screens; picked up at start)."""
-        for tenant in self.tenants:
-            operation_id = tenant.get("runId") or tenant.get("operationId")
-            open_already = self.operations.get(str(tenant["id"]), {}).get("status") not in (None, *FINAL)
-            if tenant.get("status") == "provisioning" and operation_id and not open_already:
-                self._spawn(f"watch {tenant['id']}", partial(self._watch, str(tenant["id"]), str(operation_id)))
-
     def _list_changed(self, name: str) -> None:
         """An apply may be among the runs that somebody else began, or that was begun before this program."""
         if name == RUNS and (rows := self.collections.rows(RUNS, self.tenant_id)).state == "fresh":
@@ -357,28 +350,13 @@ class Workspace:
         why = f"{self.name_of(tenant_id)}: your apply could not begin after the other one: {error.message}"
         self._notice(f"{why}\n{error.hint}" if error.hint else why, "error")
 
-    def _tell_end(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
+    def _provisioned(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
         name = self.name_of(tenant_id)
         if operation.get("status") == "failed":
             self._notice(f"{name} could not be provisioned: {operation.get('error') or 'no reason given'}", "error")
         else:
             self._notice(f"{name} is ready", "information")
         self.refresh()
-
-    def _take_operation(self, tenant_id: str, operation: dict[str, Any]) -> None:
-        self.operations[tenant_id] = operation
-        self._changed("operations")
-
-    async def _watch(self, tenant_id: str, operation_id: str) -> None:
-        """Keep an operation current until it is over."""
-        try:
-            async for operation in watched(await self.client(), self.ask, tenant_id, operation_id):
-                self._take_operation(tenant_id, operation)
-        except FrostError:
-            # What to do about it was decided in one place (_note); loading again starts to watch again.
-            self.operations.pop(tenant_id, None)
-            return
-        self._tell_end(tenant_id, self.operations[tenant_id])
 
     # Changing
 
@@ -406,7 +384,7 @@ class Workspace:
         """Create a tenant and watch it being provisioned."""
         made = (await self.ask(lambda client: client.tenants.create(organization_id, name))).wire()
         self._take_tenants([*self.tenants, made])
-        self._watch_all()
+        self.provisioning.noticed(self.tenants)
         self.refresh()
         return made
 
@@ -424,7 +402,7 @@ class Workspace:
         """Begin anew with a connection: another context, or the same one with another endpoint or credential."""
         left = self._client
         self._following.stop()
-        for task in ("retry", "load", *(f"watch {tenant}" for tenant in self.operations)):
+        for task in ("retry", "load"):
             self._spawn(task, None)
         self._tenant_flag = None
         self._enter(connection)

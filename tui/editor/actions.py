@@ -109,6 +109,7 @@ ACTIONS: tuple[Action, ...] = (
         "Open in $EDITOR",
         ("f4", "e"),
         "$EDITOR",
+        reason=lambda s: "a browser is no terminal that could be handed to an editor" if s.browser else "",
         help="The same text in the editor of your own; what it leaves comes back here",
     ),
     Action("editor.format", "Format", ("f7", "f"), help="Lays the text out anew; its meaning stays"),

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from textual.app import App, SuspendNotSupported
 
 from client.text import cut, safe
+from tui.ending import Ending
 
 FALLBACKS = ("nano", "vi")
 TAKES_LINE = frozenset({"vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "ed"})
@@ -54,7 +55,7 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
         at = [f"+{line}"] if name in TAKES_LINE else []
         try:
             with app.suspend():
-                code = _run([*words, *at, str(file)])
+                code = _run([*words, *at, str(file)], getattr(app, "ending", None))
         except SuspendNotSupported:
             return Outcome(None, "This terminal cannot be handed to another program")
         except OSError as error:
@@ -74,10 +75,18 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(words: list[str]) -> int:
-    """Run in the foreground. Ctrl+c is the editor's: a handler here, which no child inherits, keeps us alive."""
+def _run(words: list[str], ending: Ending | None) -> int:
+    """Run in the foreground. Ctrl+c is the editor's: a handler here, which no child inherits, keeps us alive.
+
+    Nothing else happens here until it has ended, so an end of ours ends it first.
+    """
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        return subprocess.call(words)  # noqa: S603  (the person's own choice of editor)
+        editor = subprocess.Popen(words)  # noqa: S603  (the person's own choice of editor)
+        if ending is not None:
+            ending.editor = editor
+        return editor.wait()
     finally:
+        if ending is not None:
+            ending.editor = None
         signal.signal(signal.SIGINT, before)

@@ -10,6 +10,7 @@ from typing import Any
 
 from client.errors import Exit, FrostError
 from tui.editor.live import Answer
+from tui.editor.request import Request
 
 Problem = Mapping[str, Any]
 REASONS = {
@@ -33,8 +34,14 @@ class Findings:
     """Which of them the cursor stands on, else the first one."""
     request_problem: str = ""
     """Why the request cannot be tried."""
+    asked: Request | None = None
+    """The newest request."""
+    tried: Request | None = None
+    """The one of the verdict."""
     lost: FrostError | None = None
     """Why nothing was answered to the newest text."""
+    stopped: bool = False
+    """Whether nobody answers because the platform was stopped on purpose."""
     readable_number: int = 0
     """Of the last draft that could be read."""
     fresh: dict[str, bool] = field(default_factory=dict)
@@ -53,7 +60,7 @@ class Findings:
             self.problems, self.lost = (), None
             self.readable_number = answer.number
             if kind == "verdict":
-                self.request_problem = ""
+                self.request_problem, self.tried = "", self.asked
 
     def _failed(self, error: FrostError) -> None:
         problems = (error.details or {}).get("problems")
@@ -86,15 +93,17 @@ class Findings:
         self.problems, self.lost, self.problem_at = problems, None, 0
         self.fresh.clear()
 
-    def typed(self) -> None:
+    def typed(self, request: Request) -> None:
         """The text or the request became another: what was said is of an older one until it is said again."""
+        self.asked = request
         self.fresh.clear()
 
     @property
     def stale(self) -> str:
         """Why what is shown is not about the text on the screen; empty while that is being asked, and when it is."""
         if self.problems:
-            return "as of the last readable text"
+            same = self.tried in (None, self.asked)
+            return "as of the last readable text" if same else "of an earlier text and request"
         return "as of the last answer" if self.lost is not None else ""
 
     @property

@@ -22,13 +22,19 @@ class Head(Widget):
         self._left = Content("")
         self._right = Content("")
 
-    def show(self, draft: Draft, changed: bool, saving: str) -> None:
-        """Take what is edited, whether it differs from what is stored, and what saving is at, if anything."""
+    def show(self, draft: Draft, changed: bool, saving: str, tenant: str = "") -> None:
+        """Take what is edited, whether it differs from what is stored, and what saving is at, if anything.
+
+        `tenant` is the one it belongs to, where the header names another one.
+        """
         stored = saving or ("● not saved" if changed or not draft.version else "saved")
         self._right = Content.styled(safe(stored), "$text-warning" if changed or saving else "$text-muted")
         name = safe(draft.name) or "(no name yet)"
         state = f"  version {draft.version}" if draft.version else "  new"
-        self._left = Content.assemble(("Policy  ", "$text-muted"), (name, "bold"), (state, "$text-muted"))
+        where = f"  in {safe(tenant)}" if tenant else ""
+        self._left = Content.assemble(
+            ("Policy  ", "$text-muted"), (name, "bold"), (state, "$text-muted"), (where, "$text-warning")
+        )
         self.refresh()
 
     def render(self) -> Content:

@@ -34,6 +34,7 @@ async def save(editor: "PolicyEditor") -> bool:
     draft = editor.draft
     names = {"name": draft.name, "description": draft.description}
     problem = ""
+    await editor.workspace.want_platform()
     while True:
         given = await _reviewed(editor, names, problem)
         if given is None:

@@ -39,6 +39,7 @@ from tui.editor.text_pane import PolicyText
 from tui.editor.verdict import Verdict
 from tui.facts import facts
 from tui.notices import Severity
+from tui.resizing import Resting
 from tui.widgets.footer import Footer, Key
 from tui.widgets.header import Header
 from tui.widgets.too_small import TooSmall
@@ -58,7 +59,7 @@ ALWAYS = ("editor.help", "editor.close")
 """Never left out of the footer."""
 
 
-class PolicyEditor(Screen[Saved | None]):
+class PolicyEditor(Resting, Screen[Saved | None]):
     """Edits one policy; gives what was stored last, or None.
 
     Args:
@@ -210,8 +211,11 @@ class PolicyEditor(Screen[Saved | None]):
 
     def show_facts(self) -> None:
         """The header, and the line below it: what is edited, in which version, and whether it is stored."""
-        self.query_one(Header).show(facts(self.workspace)._replace(note=""))
-        self.query_one(Head).show(self.draft, self.draft.changed(self.pane.text), self.state or self.offering.note)
+        self.query_one(Header).show(facts(self.workspace, looks_again=False)._replace(note=""))
+        elsewhere = self.tenant_id != self.workspace.tenant_id  # another shell may have moved the program on
+        tenant = self.workspace.name_of(self.tenant_id) if elsewhere else ""
+        said = self.state or self.offering.note
+        self.query_one(Head).show(self.draft, self.draft.changed(self.pane.text), said, tenant)
 
     def say_state(self, words: str) -> None:
         """Say in the head what saving is at."""
@@ -282,6 +286,7 @@ class PolicyEditor(Screen[Saved | None]):
             context=self.workspace.context,
             tenant=self.tenant_id,
             read_only=self.workspace.read_only,
+            browser=self.app.is_web,
         )
 
     @property
@@ -309,7 +314,7 @@ class PolicyEditor(Screen[Saved | None]):
             self.found.fresh["verdict"] = False
             wanted = request.Request("", self._asked[1].target, self._asked[1].facts)
         self._asked = (self.pane.text, wanted)
-        self.found.typed()
+        self.found.typed(wanted)
         self._patience.reset()
         self._patience.resume()
         self.live.ask(*self._asked, at_once=at_once)
@@ -320,7 +325,9 @@ class PolicyEditor(Screen[Saved | None]):
             verdict.refresh()
 
     def told(self, answer: Answer) -> None:
+        was_unreadable = bool(self.found.problems)
         self.found.take(answer)
+        self.found.stopped = self.workspace.link.stopped
         self.found.stand_at(*self.pane.cursor_location)
         for verdict in self.query(Verdict):
             verdict.asking = False
@@ -329,7 +336,8 @@ class PolicyEditor(Screen[Saved | None]):
         if answer.kind == "coverage" and not self.form.touched:
             # Nobody has said yet what to try, and the first text could not say it either.
             self._begin_request()
-        if answer.kind not in ("coverage", "check") and self.pane.text == self._asked[0]:
+        decides = answer.kind not in ("coverage", "check") or was_unreadable
+        if decides and self.pane.text == self._asked[0]:
             self.pane.mark(marks_of(self.found, self.pane.text))
         self.show_findings(answer.kind)
         if answer.kind == "failure":

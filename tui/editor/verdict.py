@@ -159,6 +159,8 @@ def _lost(found: Findings) -> str:
     """What was lost, and how to go on: nothing typed is."""
     error = found.lost
     assert error is not None
+    if error.exit_code is Exit.UNREACHABLE and found.stopped:
+        return "the platform was stopped; your text stays, and saving it starts the platform"
     if error.exit_code is Exit.UNREACHABLE:
         return "no answer from the platform; your text stays, it is tried again by itself"
     if error.exit_code is Exit.NOT_SIGNED_IN:

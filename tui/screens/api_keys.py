@@ -124,13 +124,10 @@ class ApiKeys(Collected):
             await key_making.rotate(self, self.record)
 
     async def do_revoke(self) -> None:
-        await key_ending.revoke(self, self._chosen())
+        await key_ending.revoke(self, self.table.meant)
 
     async def do_delete(self) -> None:
-        await key_ending.delete(self, self._chosen())
-
-    def _chosen(self) -> list[Record]:
-        return self.table.view.marked() or ([self.record] if self.record is not None else [])
+        await key_ending.delete(self, self.table.meant)
 
 
 def _creator(record: Record) -> str:

@@ -8,13 +8,14 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.timer import Timer
 
-from client.records import Column, Record
+from client.records import Record
 from tui import apply_words, keymaps
 from tui.apply_progress import progress_lines
 from tui.apply_table import APPLY, LEGEND, TONES, type_rows
-from tui.collections import RUNS, Rows
+from tui.collections import Rows
 from tui.history import Subject
 from tui.messages import Travel
+from tui.readers import RUNS
 from tui.screens import applying
 from tui.screens.collected import Inner
 from tui.tag_draft import TagDraft
@@ -49,9 +50,6 @@ class Apply(Inner):
 
     def above(self) -> ComposeResult:
         yield Summary()
-
-    def columns(self) -> Sequence[Column]:
-        return APPLY.columns
 
     def tones(self) -> Tones:
         return TONES

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
-from client.records import Column, Record
+from client.records import Record
 from client.records_tags import tags_text
 from client.text import safe
 from tui import apply_words, keymaps
@@ -22,8 +22,6 @@ from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 from tui.widgets.summary import Summary, wrapped
 
-PREVIEW_ROWS = "apply preview"
-
 
 class ApplyPreview(Inner):
     """Worked out when it is opened and when it is asked for again: it looks at every resource, so not by itself."""
@@ -32,7 +30,7 @@ class ApplyPreview(Inner):
     TITLE = "Preview"
     KIND = PREVIEW
     PRIMARY = "apply-preview.show"
-    ROWS = PREVIEW_ROWS
+    ROWS = "apply preview"
     PERSON = False
     NOTHING = "The platform covers no type."
     BINDINGS: ClassVar[list[BindingType]] = [*keymaps.bindings("apply-preview")]
@@ -42,9 +40,6 @@ class ApplyPreview(Inner):
 
     def above(self) -> ComposeResult:
         yield Summary()
-
-    def columns(self) -> Sequence[Column]:
-        return PREVIEW.columns
 
     def tones(self) -> Tones:
         return TONES
@@ -112,11 +107,6 @@ class ApplyPreview(Inner):
         return kind, sections
 
     # Actions
-
-    def do_show(self, kind: str = "") -> None:
-        if kind:
-            self.select(kind)
-        self.do_detail()
 
     async def do_apply(self) -> None:
         await applying.apply(self)

@@ -8,7 +8,7 @@ from textual.binding import BindingType
 from client.records import Column, Record, time_text
 from client.records_tags import RUN, person_text, tags_text
 from tui import apply_words, keymaps
-from tui.collections import RUNS
+from tui.readers import RUNS
 from tui.screens import applying
 from tui.screens.collected import Inner
 from tui.widgets.detail import Section

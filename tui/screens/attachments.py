@@ -80,6 +80,6 @@ class Attachments(Inner):
             await changing.attach(self, self.policy, chosen)
 
     async def do_detach(self) -> None:
-        chosen = self.table.view.marked() or ([self.record] if self.record is not None else [])
+        chosen = self.table.meant
         if chosen:
             await changing.detach(self, self.policy, chosen)

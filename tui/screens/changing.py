@@ -32,8 +32,7 @@ async def agreed(
 ) -> bool:
     """Show what changes give and take, and ask."""
     found = await effect(place.workspace.ask, place.tenant_id, changes)
-    tenant = place.workspace.find(place.tenant_id)
-    facts = [*facts, ("Tenant", str((tenant or {}).get("displayName", place.tenant_id)))]
+    facts = [*facts, ("Tenant", place.workspace.name_of(place.tenant_id))]
     dialog = EffectConfirm(question, facts, found, yes=yes, destructive=destructive or found.takes)
     return await place.app.push_screen_wait(dialog)
 

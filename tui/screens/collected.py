@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from client.errors import FrostError
 from client.records import Record
 from tui.action import kind_and_id
-from tui.collections import REST_SECONDS, Rows
+from tui.collections import NOT_ENTITLED, REST_SECONDS, Rows
 from tui.history import Subject
 from tui.messages import Travel
 from tui.places import BY_NAME
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Collected(Place):
-    """A place that shows one list of tui/collections.py."""
+    """A place that shows one list of tui/readers.py."""
 
     ROWS: ClassVar[str]
     """The list shown."""
@@ -70,6 +70,8 @@ class Collected(Place):
             return words
         rows = self.rows
         if rows.state == "failed" and rows.error is not None:
+            if rows.error.code == NOT_ENTITLED:
+                return "You are not, or no longer, entitled to this tenant; choose another."
             return sentence(self.NEEDED) if rows.error.code == "SESSION_REQUIRED" else rows.error.message
         return self.NOTHING if rows.known else "Asking the platform …"
 
@@ -192,13 +194,20 @@ class Collected(Place):
         finally:
             self._picker = None
 
+    # Actions that several places have
+
+    def do_show(self, record_id: str = "") -> None:
+        """The details of a record, or of the one under the cursor."""
+        if record_id:
+            self.select(record_id)
+        self.do_detail()
+
     # What can be copied
 
     def copies(self) -> Mapping[str, str]:
         """As everywhere, without the member that only tells rows apart here."""
         texts = dict(super().copies())
-        view = self.table.view
-        records = view.marked() or ([self.record] if self.record is not None else [])
+        records = self.table.meant
         if records and self.KIND.id_key == "key":
             texts["id"] = "\n".join(kind_and_id(record)[1] for record in records)
             plain = [{name: value for name, value in record.items() if name != "key"} for record in records]

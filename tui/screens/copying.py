@@ -17,8 +17,10 @@ async def copy(frame: "FrameScreen") -> None:
     """Ask what to copy and hand it to the terminal."""
     situation = frame.situation()
     texts: dict[str, str] = dict(frame.place.copies()) if frame.place is not None else {}
-    for action in actions.of_scope(situation.place) if situation.record is not None else ():
-        if command := action.command(situation):
+    meant = frame.place.table.meant if frame.place is not None else ()
+    for action in actions.of_scope(situation.place, actions.LIST, actions.ANYWHERE):
+        here = action.scope != situation.place or situation.record is not None
+        if here and (command := action.lines(situation, meant)):
             texts[f"command: {inside(action.title)}"] = command
     if not texts:
         frame.toast("There is nothing to copy", "warning")

@@ -9,7 +9,7 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from client.models.tags import KEY_BYTES, MOST, VALUE_BYTES, size
-from client.records import Column, Record, time_text
+from client.records import Record, time_text
 from client.records_tags import person_text
 from client.text import cut, safe
 from tui import keymaps
@@ -45,9 +45,6 @@ class DefaultTags(Collected):
     @property
     def draft(self) -> TagDraft | None:
         return self.workspace.tag_drafts.of(self.tenant_id)
-
-    def columns(self) -> Sequence[Column]:
-        return TAG.columns
 
     def tones(self) -> Tones:
         return TONES
@@ -189,7 +186,7 @@ class DefaultTags(Collected):
             self._edited(answer[0])
 
     def do_remove(self) -> None:
-        rows = self.table.view.marked() or ([self.record] if self.record is not None else [])
+        rows = self.table.meant
         draft = self.draft
         if draft is None or not rows:
             return
@@ -253,7 +250,7 @@ class DefaultTags(Collected):
     def copies(self) -> Mapping[str, str]:
         """As everywhere; a row is a tag, and JSON the map that commands print."""
         texts = dict(super().copies())
-        rows = self.table.view.marked() or ([self.record] if self.record is not None else [])
+        rows = self.table.meant
         if rows:
             tags = {str(row["key"]): str(row["value"]) for row in rows}
             texts["row"] = "\n".join(f"{key}={value}" for key, value in tags.items())

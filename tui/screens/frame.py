@@ -16,7 +16,8 @@ from client.errors import FrostError
 from client.text import safe
 from tui import actions, keymaps, places, tenant_table
 from tui.facts import facts
-from tui.messages import Lasting, Perform, SignInWanted, Undoable
+from tui.history import Subject
+from tui.messages import Lasting, Perform, SignInWanted, Travel, Undoable
 from tui.notices import Severity
 from tui.screens.place import Place
 from tui.screens.travelling import Travelling
@@ -115,7 +116,9 @@ class FrameScreen(Travelling):
         from tui.screens.prompt_line import complete
         from tui.widgets.command_prompt import CommandPrompt
 
-        prompt = CommandPrompt(partial(complete, self.workspace), self.workspace.state.lines)
+        prompt = CommandPrompt(
+            lambda line: complete(self.workspace, line, self.situation()), self.workspace.state.lines
+        )
         self.mount(prompt, before="Footer")
         for place in self.query(Place):
             place.heading.furnish()
@@ -339,6 +342,18 @@ class FrameScreen(Travelling):
             raise
         self._end_offer()
         self.toast(f"Taken back: {undoable.back}")
+
+    def do_activity(self) -> None:
+        from tui.activity_actions import thing
+
+        assert self.place is not None
+        situation, record = self.situation(), self.place.record or {}
+        subject = self.place.subject
+        own = situation.place in ("versions", "default-tags", "tag-versions", "apply-runs")
+        name = (subject.name if subject else self.workspace.name_of(situation.tenant)) if own else ""
+        name = name or str(record.get("targetName") or record.get(self.place.KIND.name_key) or "")
+        target = thing(situation)
+        self.post_message(Travel("activity-of", Subject(situation.tenant, target, name or target)))
 
     def do_theme(self) -> None:
         from tui import themes

@@ -39,7 +39,7 @@ async def create(place: "ApiKeys", name: str = "") -> None:
             )
         )
 
-    title = f"New API key in {_tenant(place, tenant_id)}"
+    title = f"New API key in {place.workspace.name_of(tenant_id)}"
     form = KeyForm(title, KeyDraft(name, "", (), RATE), scopes_of(place, tenant_id), send)
     made: NewKey | None = await place.fill(form, tenant_id)
     if made is None:
@@ -72,7 +72,7 @@ async def edit(place: "ApiKeys", key: Record) -> None:
         found: Record = changed.record.wire()
         return found
 
-    title = f"Change API key {key['name']} in {_tenant(place, tenant_id)}"
+    title = f"Change API key {key['name']} in {place.workspace.name_of(tenant_id)}"
     form = KeyForm(title, before, scopes_of(place, tenant_id), send, expires=False, button="Save")
     changed: Record | None = await place.fill(form, tenant_id)
     if changed is not None:
@@ -162,10 +162,6 @@ def scopes_of(place: "ApiKeys", tenant_id: str) -> Callable[[], tuple[Sequence[R
         return rows.records, "The platform lists no scope." if rows.known else "Asking the platform …"
 
     return scopes
-
-
-def _tenant(place: "ApiKeys", tenant_id: str) -> str:
-    return str((place.workspace.find(tenant_id) or {}).get("displayName", tenant_id))
 
 
 async def _shown(place: "ApiKeys", made: "NewKey", title: str, more: Sequence[tuple[str, str]]) -> None:

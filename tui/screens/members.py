@@ -79,6 +79,6 @@ class Members(Inner):
         await changing.add_members(self, self.group)
 
     async def do_remove(self) -> None:
-        members = self.table.view.marked() or ([self.record] if self.record is not None else [])
+        members = self.table.meant
         if members:
             await changing.remove_members(self, self.group, members)

@@ -52,11 +52,6 @@ class OrganizationQuotas(OfQuotas, Inner):
 
     # Actions
 
-    def do_show(self, argument: str = "") -> None:
-        if argument:
-            self.select(argument)
-        self.do_detail()
-
     async def do_request(self) -> None:
         if self.record is not None:
             await quota_asking.request_of_organization(self, self.record, self.fill)

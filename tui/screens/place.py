@@ -283,8 +283,7 @@ class Place(Row):
 
     def copies(self) -> Mapping[str, str]:
         """The texts of the copy menu by name, of the marked records or of the one under the cursor."""
-        view = self.table.view
-        records = view.marked() or ([self.record] if self.record is not None else [])
+        records = self.table.meant
         if not records:
             return {}
         import json

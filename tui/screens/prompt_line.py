@@ -9,11 +9,24 @@ if TYPE_CHECKING:
     from tui.workspace import Workspace
 
 
-def complete(workspace: "Workspace", line: str) -> list[str]:
-    """What the line may become."""
+def complete(workspace: "Workspace", line: str, situation: "actions.Situation | None" = None) -> list[str]:
+    """What the line may become, as far as it can be done where one is."""
     word = line.partition(" ")[0].casefold()
     scope = (command_line.ALIASES.get(word) or word).partition(".")[0]
-    return command_line.complete(line, places.NAMES, _names(workspace, scope))
+    ids = [one.id for one in actions.ACTIONS if situation is None or _usable(one, situation)]
+    return command_line.complete(line, places.NAMES, _names(workspace, scope), ids)
+
+
+def _usable(action: actions.Action, situation: actions.Situation) -> bool:
+    """Whether an action is worth offering: one of an inside only there, one of the activity only where it can be done.
+
+    Entries are gone to, not named: in another place there is none that is meant.
+    """
+    if action.scope == situation.place or action.scope not in places.BY_NAME:
+        return action.scope != "activity" or not action.reason(situation)
+    if action.scope == "activity":
+        return not action.reason(situation._replace(place="activity", subject="", record=None))
+    return action.scope in places.NAMES
 
 
 def _names(workspace: "Workspace", scope: str) -> list[str]:

@@ -27,7 +27,7 @@ Fill = Callable[[QuotaForm], Awaitable[Any]]
 async def request(place: "Collected", quota: Record, fill: Fill, *, limit: int | None = None, reason: str = "") -> None:
     """Ask for another limit of the tenant; above what needs no review, for one of the organization instead."""
     tenant_id, resource_type = place.tenant_id, str(quota["resourceType"])
-    tenant = _tenant(place)
+    tenant = place.workspace.name_of(tenant_id)
 
     def newest() -> Record:
         known = place.workspace.collections.rows("quotas", tenant_id).records
@@ -96,9 +96,9 @@ async def request_of_organization(
     ]
     if wanted is not None:
         limit = quota_request.needed_of_organization(quota, own, wanted)
-        unit = own.get("unit")
+        unit, own_name = own.get("unit"), place.workspace.name_of(place.tenant_id)
         facts.append(
-            ("For this", f"{amount_text(limit, unit)}, so that {_tenant(place)} may have {amount_text(wanted, unit)}")
+            ("For this", f"{amount_text(limit, unit)}, so that {own_name} may have {amount_text(wanted, unit)}")
         )
 
     def foresee(number: int) -> Foreseen:
@@ -161,7 +161,3 @@ def _facts(quota: Record) -> Sequence[tuple[str, str]]:
 
 def _amount(quota: Record, member: str) -> str:
     return amount_text(quota.get(member), quota.get("unit"))
-
-
-def _tenant(place: "Collected") -> str:
-    return str((place.workspace.find(place.tenant_id) or {}).get("displayName", place.tenant_id))

@@ -85,8 +85,7 @@ class OfQuotas(Collected):
     def copies(self) -> Mapping[str, str]:
         """As everywhere; a row has the figures, not the bar."""
         texts = dict(super().copies())
-        view = self.table.view
-        records = view.marked() or ([self.record] if self.record is not None else [])
+        records = self.table.meant
         if records:
             texts["row"] = "\n".join("\t".join(cells(self.KIND, record)) for record in records)
         return texts

@@ -42,15 +42,10 @@ class QuotaRequests(Inner):
         return titles(known).get(resource_type, resource_type)
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        tenant = str((self.workspace.find(self.tenant_id) or {}).get("displayName", self.tenant_id))
+        tenant = self.workspace.name_of(self.tenant_id)
         return self._title(str(record["resourceType"])), quota_details.of_request(record, tenant)
 
     # Actions
-
-    def do_show(self, argument: str = "") -> None:
-        if argument:
-            self.select(argument)
-        self.do_detail()
 
     async def do_again(self) -> None:
         one = self.record

@@ -68,11 +68,6 @@ class Quotas(OfQuotas):
 
     # Actions
 
-    def do_show(self, argument: str = "") -> None:
-        if argument:
-            self.select(argument)
-        self.do_detail()
-
     async def do_request(self, argument: str = "") -> None:
         quota, limit = await self._meant(argument, "quotas.request")
         if quota is not None:

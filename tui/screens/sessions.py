@@ -66,11 +66,6 @@ class Sessions(Collected):
 
     # Actions
 
-    def do_show(self, argument: str = "") -> None:
-        if argument:
-            self.select(argument)
-        self.do_detail()
-
     async def do_end_all(self) -> None:
         sessions = self.rows.records
         others = counted(sum(not session.get("current") for session in sessions), "other device", "other devices")

@@ -72,6 +72,8 @@ async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
 
     connection = await asyncio.to_thread(contexts.again, workspace.connection, name)
     await asyncio.to_thread(login.sign_out, connection)
+    for notice in connection.notices:
+        app.notify(notice, severity="warning", markup=False)
     app.notify(f"Signed out of {name}", markup=False)
 
 

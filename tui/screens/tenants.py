@@ -96,7 +96,7 @@ class Tenants(Place):
 
     def show_detail(self) -> None:
         super().show_detail()
-        operation = self.workspace.operations.get(str((self.record or {}).get("id")))
+        operation = self.workspace.provisioning.of(str((self.record or {}).get("id")))
         if not self.query(Steps):
             if operation is None:
                 return

@@ -9,13 +9,14 @@ from textual.worker import Worker
 from tui import places
 from tui.history import LIMIT, History, Subject, View
 from tui.messages import Travel
+from tui.resizing import Resting
 from tui.screens.place import Place
 from tui.widgets.covered import Covered
 from tui.widgets.navigation import Navigation
 from tui.workspace import Workspace
 
 
-class Travelling(Screen[None], Covered):
+class Travelling(Resting, Screen[None], Covered):
     """A screen that shows one place at a time. Places are opened inside it and stay as they were left."""
 
     def __init__(self, workspace: Workspace) -> None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from textual.binding import BindingType
 
-from client.records import Column, Record
+from client.records import Record
 from tui import apply_words, keymaps
 from tui.apply_table import UNTOUCHED, UNTOUCHED_TONES, resource_text, untouched_rows
 from tui.collections import Rows
@@ -28,9 +28,6 @@ class Untouched(Inner):
 
     def headline(self, name: str) -> str:
         return f"Failures and skips in {name}"
-
-    def columns(self) -> Sequence[Column]:
-        return UNTOUCHED.columns
 
     def tones(self) -> Tones:
         return UNTOUCHED_TONES
@@ -102,8 +99,3 @@ class Untouched(Inner):
             facts.append(("Then", help_words))
         message: list[Section] = [("Message", [("", str(record["message"]))])] if record.get("message") else []
         return resource_text(record), [("", facts), *message, ("Id", [("", str(record.get("resourceId") or "—"))])]
-
-    def do_show(self, key: str = "") -> None:
-        if key:
-            self.select(key)
-        self.do_detail()

@@ -30,6 +30,7 @@ def fitted(view: RecordView, space: int) -> list[tuple[Column, int]]:
     while (over := sum(cells + GAP for _, cells in wanted) - GAP - space) > 0:
         # A time or an id says nothing when it is cut: other columns give way.
         giving = [pair for pair in wanted[1:] if not pair[0].whole and pair[1] > READABLE]
+        giving = giving or [pair for pair in wanted[1:] if pair[0].yields and pair[1] > NARROWEST]
         # The first column says which record it is: it is cut only when the others have nothing left to give.
         if not giving and len(wanted) > FEWEST:
             wanted.pop()

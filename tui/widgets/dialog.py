@@ -15,13 +15,14 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from client.text import safe
+from tui.resizing import Resting
 
 Result = TypeVar("Result")
 
 DEAF_SECONDS = 0.15
 
 
-class Dialog(ModalScreen[Result]):
+class Dialog(Resting, ModalScreen[Result]):
     """A framed box in the middle of the screen; `dismiss` gives its value to who pushed it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]

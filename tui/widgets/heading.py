@@ -21,7 +21,10 @@ NARROWEST_FILTER = 12
 
 
 class Heading(Widget):
-    """`/` opens the filter between title and count. Esc there takes it away, Enter and Down go to the list."""
+    """`/` opens the filter between title and count. Esc there takes it away, Enter and Down go to the list.
+
+    A filter longer than its room shows its end while it is typed, and its beginning else.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "leave", show=False, priority=True),
@@ -84,6 +87,7 @@ class Heading(Widget):
         self.furnish()
         assert self._line is not None
         self._line.display = True
+        self._line.cursor_position = len(self._line.value)
         self.refresh()
         # At once and not in a moment, as `focus` would: the next keys may have been typed already.
         self.screen.set_focus(self._line)
@@ -118,7 +122,17 @@ class Heading(Widget):
 
     def on_input_changed(self, event: Any) -> None:
         event.stop()
+        self._show_beginning()
         self.post_message(self.Filtered(event.value))
+
+    def on_descendant_blur(self) -> None:
+        self._show_beginning()
+
+    def _show_beginning(self) -> None:
+        # A line set from elsewhere has its cursor at its end; one emptied out of sight was scrolled for its cursor.
+        if self._line is not None and not self._line.has_focus:
+            self._line.cursor_position = 0
+            self._line.scroll_to(x=0, animate=False, force=True)
 
     def action_leave(self) -> None:
         self.clear()

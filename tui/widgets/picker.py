@@ -106,8 +106,7 @@ class Picker(Dialog[Sequence[Record] | None]):
     @on(Input.Submitted)
     @on(RecordTable.Opened)
     def _chosen(self) -> None:
-        table = self.query_one(RecordTable)
-        found = table.view.marked() or ([table.record] if table.record is not None else [])
+        found = self.query_one(RecordTable).meant
         if found:
             self.dismiss(found)
 

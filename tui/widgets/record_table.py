@@ -140,6 +140,11 @@ class RecordTable(ScrollView, can_focus=True):
         """The record under the cursor."""
         return self.view[self.cursor] if self.cursor < len(self.view) else None
 
+    @property
+    def meant(self) -> list[Record]:
+        """The records an action on several is about: those marked, or the one under the cursor."""
+        return self.view.marked() or ([self.record] if self.record is not None else [])
+
     def show(self, records: Sequence[Record]) -> None:
         """Take a newer answer. Cursor, scroll, marks, sort and filter stay where they are."""
         self.view.replace(records)

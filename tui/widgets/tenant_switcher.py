@@ -5,8 +5,8 @@ Enter go back and forth. Words match anywhere in name, slug, organization or id;
 that start a name come first, then the ones used lately.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,21 +19,38 @@ from tui.widgets.dialog import Dialog, hint
 from tui.widgets.record_table import RecordTable, Tones
 
 
-def ranked(tenants: Sequence[Record], line: str, recent: Sequence[str]) -> list[Record]:
+class Searchable(NamedTuple):
+    """A tenant with its texts in lower case: ten thousand of them are looked through at every letter."""
+
+    name: str
+    everything: str
+    tenant: Record
+
+
+def searchable(tenants: Iterable[Record]) -> list[Searchable]:
+    found = []
+    for tenant in tenants:
+        name = str(tenant.get("displayName", "")).casefold()
+        others = (str(tenant.get(key, "")).casefold() for key in ("slug", "organizationName", "id"))
+        found.append(Searchable(name, "\n".join((name, *others)), tenant))
+    return found
+
+
+def ranked(known: Sequence[Searchable], line: str, recent: Sequence[str]) -> list[Record]:
     """The tenants a line finds, best first; all of them, recent first, for an empty line."""
     words = line.casefold().split()
     place = {tenant_id: number for number, tenant_id in enumerate(recent)}
     found = []
-    for number, tenant in enumerate(tenants):
-        name = str(tenant.get("displayName", "")).casefold()
-        everything = "\n".join(
-            (name, *(str(tenant.get(key, "")).casefold() for key in ("slug", "organizationName", "id")))
-        )
-        if all(word in everything for word in words):
-            starts = sum(not name.startswith(word) for word in words[:1])
-            inside = sum(word not in name for word in words)
-            found.append(((starts, inside, place.get(str(tenant["id"]), len(place)), number), tenant))
-    return [tenant for _, tenant in sorted(found, key=lambda pair: pair[0])]
+    for number, (name, everything, tenant) in enumerate(known):
+        elsewhere = 0
+        for word in words:
+            if word not in everything:
+                break
+            elsewhere += word not in name
+        else:
+            inside = bool(words) and not name.startswith(words[0])
+            found.append((inside, elsewhere, place.get(str(tenant["id"]), len(place)), number))
+    return [known[number].tenant for *_, number in sorted(found)]
 
 
 class TenantSwitcher(Dialog[str | None]):
@@ -64,7 +81,7 @@ class TenantSwitcher(Dialog[str | None]):
         tones: Tones | None = None,
     ) -> None:
         super().__init__()
-        self.tenants = tenants
+        self.known = searchable(tenants)
         self.recent = recent
         self.columns = columns
         self.tones = tones
@@ -92,7 +109,7 @@ class TenantSwitcher(Dialog[str | None]):
 
     def _show(self, line: str) -> None:
         table = self.query_one(RecordTable)
-        found = ranked(self.tenants, line, self.recent)
+        found = ranked(self.known, line, self.recent)
         table.styles.height = min(max(len(found), 3), 15) + 1
         table.show(found)
         table.cursor = 0
