@@ -1,0 +1,54 @@
+"""What a signed-in home keeps, what its tokens say, and whether the platform takes them."""
+
+import base64
+import json
+import time
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import yaml
+
+from tests.identity.provider import Site
+
+
+def credentials(site: Site) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(site.home.config.read_text())["contexts"]["work"]["credentials"]
+    return found
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    body = token.split(".")[1]
+    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    return found
+
+
+def taken(site: Site, token: str) -> int:
+    """The platform's status for a token, asked directly."""
+    try:
+        with urlopen(
+            Request(f"{site.url}/api/v1/me", headers={"Authorization": f"Bearer {token}"}), timeout=60
+        ) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        with error:
+            return error.code
+
+
+def make_due(site: Site) -> dict[str, Any]:
+    """Let the next command find the access token near its end; the credentials until then."""
+    before = credentials(site)
+    soon = str(int(time.time()) + 5)
+    site.home.config.write_text(site.home.config.read_text().replace(str(before["expires_at"]), soon))
+    return before
+
+
+def who(site: Site) -> str:
+    result = site.home.frost("whoami", "-o", "json")
+    assert result.code == 0, (result, site.log)
+    return str(result.json()["email"])
+
+
+def past_this_second() -> None:
+    """`auth_time` is in whole seconds, and a sign-in of the very second of `revoke-all` counts as before it."""
+    time.sleep(1.1)

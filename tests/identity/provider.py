@@ -1,0 +1,253 @@
+"""oidc-provider as it runs for a test, the person who uses its pages, and a platform that trusts it."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.request import urlopen
+
+from tests.homes import Home, Result
+from tests.identity.browser import Browser, Page
+
+AUDIENCE = "https://frost.example/api"
+OWNER, MEMBER = "owner@aurora.example", "member@aurora.example"
+PEOPLE = {
+    "astrid": {"email": OWNER, "email_verified": True},
+    "priya": {"email": MEMBER, "email_verified": True},
+    "mallory": {"email": OWNER, "email_verified": False},
+    "astrid-too": {"email": OWNER, "email_verified": True},
+    "stranger": {"email": "nobody@elsewhere.example", "email_verified": True},
+}
+
+
+class OidcProvider:
+    """The process of `server.mjs`."""
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self._folder = folder
+        self._start(port)
+
+    def _start(self, port: int) -> None:
+        given = {"port": port, "audience": AUDIENCE, "people": PEOPLE}
+        self._process = subprocess.Popen(
+            ["node", "server.mjs", json.dumps(given)],
+            cwd=self._folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.issuer: str = self._answer()["issuer"]
+
+    def tell(self, **what: Any) -> None:
+        """Change it while it serves; what there is stands in `server.mjs`."""
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(what) + "\n")
+        self._process.stdin.flush()
+        assert self._answer() == {"done": True}
+
+    def _answer(self) -> Any:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            if line.startswith("{"):  # its notices are on standard output as well
+                return json.loads(line)
+        raise AssertionError("the provider has ended")
+
+    def as_it_began(self) -> None:
+        self.tell(claims=["email", "auth_time"], alg="ES256", aud=None, clock=0, code=600, people=PEOPLE)
+
+    def close(self) -> None:
+        """End it, as an outage would."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                pipe.close()
+
+
+class Person:
+    """Somebody at the provider's pages, which are oidc-provider's own development pages."""
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.browser = Browser()
+        self.asked: list[str] = []
+        """Which questions the provider asked: `login`, `consent`."""
+
+    def answer(self, page: Page, *, consents: bool = True) -> Page:
+        """Go through login and consent until the provider sends the browser on."""
+        while page.forms and "prompt" in page.form.fields:
+            self.asked.append(page.form.fields["prompt"])
+            if page.form.fields["prompt"] == "login":
+                page = self.browser.submit(page.form, login=self.subject, password="correct horse")
+            elif consents:
+                page = self.browser.submit(page.form)
+            else:
+                page = self.browser.open(next(link for link in page.links if link.endswith("/abort")))
+        return page
+
+    def answer_at(self, url: str) -> Page:
+        return self.answer(self.browser.open(url))
+
+    def enter_code(self, url: str, code: str, *, consents: bool = True) -> Page:
+        """Open the page of the device flow, type the code, confirm it, and sign in."""
+        page = self.browser.submit(self.browser.open(url).form, user_code=code)
+        if "confirm" in page.form.fields:
+            page = self.browser.submit(page.form)
+        return self.answer(page, consents=consents)
+
+
+class Login:
+    """`frost login` while it waits for its person."""
+
+    def __init__(self, home: Home, *words: str, **variables: str) -> None:
+        self._home = home
+        # BROWSER: where none is, a command that does nothing stands for one, and the test opens the page it was given.
+        environment = home.environment({"BROWSER": "true", **variables})
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tui", "login", *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=home.path,
+        )
+        self.talk = ""
+
+    def waits_for(self, words: str) -> str:
+        """The rest of the line of its talk that has these words."""
+        assert self._process.stderr
+        for line in self._process.stderr:
+            self.talk += line
+            if words in line:
+                return line.partition(words)[2].strip()
+        raise AssertionError(f"{words!r} was never said, but:\n{self.talk}")
+
+    def page(self) -> str:
+        return self.waits_for("sign in with your browser: ")
+
+    def code(self) -> tuple[str, str]:
+        """The page of the device flow, and the code to enter there."""
+        url, _, code = self.waits_for("open ").partition(" and enter the code ")
+        return url, code
+
+    def end(self, seconds: float = 60) -> Result:
+        out, err = self._process.communicate(timeout=seconds)
+        self._home.note_seen()
+        return Result(self._process.returncode, out, self.talk + err)
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+
+class Site:
+    """A platform on TCP that trusts an outside issuer, and a home whose context `work` is that platform.
+
+    The home is somebody's who was never signed in, anew for each test; the platform may serve several tests.
+    """
+
+    home: Home
+
+    def __init__(self, demo_platform: Path, issuer: str, *words: str) -> None:
+        self.issuer = issuer
+        self._logins: list[Login] = []
+        self._before = 0
+        self._served = Home(FROST_PLATFORM_PROVISIONING_PACE="600")
+        self.folder = self._served.path / "platform"
+        shutil.copytree(demo_platform, self.folder)
+        self.folder.chmod(0o700)
+        self._log = (self._served.path / "served.log").open("w+")
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "service", "--data-dir", str(self.folder), "--listen", "127.0.0.1:0"),
+                *("--issuer", issuer, *words),
+            ],
+            env=self._served.environment(),
+            stdout=self._log,
+            stderr=self._log,
+            cwd=self._served.path,
+        )
+        self.url = self._listening()
+
+    def _listening(self) -> str:
+        """The address it says in its log."""
+        for _ in range(1200):
+            assert self._process.poll() is None, self.log
+            if found := re.search(r"listening on .*\('127\.0\.0\.1', (\d+)\)", self.log):
+                return f"http://127.0.0.1:{found[1]}"
+            time.sleep(0.05)
+        raise AssertionError(self.log)
+
+    @property
+    def log(self) -> str:
+        """What the platform has written since this test's home is there."""
+        return Path(self._log.name).read_text()[self._before :]
+
+    def login(self, *words: str, **variables: str) -> Login:
+        """`frost login` into the context `work`, which is made by the first that succeeds."""
+        begun = Login(self.home, *words, "--context", "work", *self._endpoint(), **variables)
+        self._logins.append(begun)
+        return begun
+
+    def _endpoint(self) -> tuple[str, ...]:
+        known = self.home.config.is_file() and "work:" in self.home.config.read_text()
+        return () if known else ("--endpoint", f"{self.url}/api")
+
+    def signs_in(self, person: Person, *words: str) -> Result:
+        """`frost login` to its end, by browser unless the words say `--device`."""
+        login = self.login(*(words or ("--browser",)))
+        if "--device" in words:
+            person.enter_code(*login.code())
+        else:
+            person.answer_at(login.page())
+        return login.end()
+
+    def takes_tokens(self, person: Person, issuer: str = "") -> dict[str, Any]:
+        """Tokens that this platform has not seen: a sign-in by device code with nothing of our client in between."""
+        issuer = issuer or self.issuer
+        asked = {"client_id": "frost-cli", "resource": AUDIENCE}
+        begun = _posted(f"{issuer}/device/auth", {**asked, "scope": "openid email offline_access"})
+        person.enter_code(begun["verification_uri"], begun["user_code"])
+        grant = "urn:ietf:params:oauth:grant-type:device_code"
+        return _posted(f"{issuer}/token", {**asked, "grant_type": grant, "device_code": begun["device_code"]})
+
+    def come_back(self, page: str, **answer: str) -> Page:
+        """Bring an answer to the waiting client as the provider's redirect would, with the state of its request."""
+        query = dict(parse_qsl(urlsplit(page).query))
+        sent = urlencode({"state": query["state"], "iss": self.issuer, **answer})
+        return Browser().open(f"{query['redirect_uri']}?{sent}")
+
+    @contextmanager
+    def somebody(self) -> Iterator[Home]:
+        """A home for one test."""
+        self.home = Home()
+        self._before = len(Path(self._log.name).read_text())
+        try:
+            yield self.home
+        finally:
+            for login in self._logins:
+                login.kill()
+            self._logins.clear()
+            self.home.remove()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+        self._served.remove()
+
+
+def _posted(url: str, form: dict[str, str]) -> dict[str, Any]:
+    with urlopen(url, urlencode(form).encode(), timeout=60) as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found

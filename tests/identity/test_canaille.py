@@ -1,0 +1,102 @@
+"""Signing in at canaille by code with PKCE: a provider that leaves unsaid what oidc-provider says. checklist N02, E02
+
+Its access tokens are JWTs, but no `at+jwt`: `auth_time` is the time of each token, and `email_verified` is never there.
+It has no device codes, no `offline_access`, takes one `prompt` at a time, one whole redirect address, and no revocation
+from a public client.
+"""
+
+from contextlib import closing
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.identity.canaille_person import Canaille, CanaillePerson
+from tests.identity.kept import claims_of, credentials, make_due, past_this_second, taken, who
+from tests.identity.provider import MEMBER, OWNER, Site
+
+pytestmark = pytest.mark.slow
+
+
+def test_N02_N08_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Canaille) -> None:
+    person = CanaillePerson("astrid")
+    result = canaille.signs_in(canaille_site, person)
+    assert result.code == 0, (result, canaille_site.log)
+    assert person.asked == ["login", "password"]
+    assert who(canaille_site) == OWNER
+    before = make_due(canaille_site)
+    assert claims_of(before["access_token"])["aud"] == ["frost-cli"]
+    past_this_second()
+    assert who(canaille_site) == OWNER
+    after = credentials(canaille_site)
+    assert after["access_token"] != before["access_token"]
+    assert after["refresh_token"] != before["refresh_token"]
+    with pytest.raises(HTTPError):
+        canaille.refreshed(before["refresh_token"])
+    result = canaille_site.home.frost("logout")
+    assert result.code == 0
+    assert "the identity provider could not be told" in result.err
+    assert taken(canaille_site, after["access_token"]) == 401
+    assert canaille_site.home.frost("whoami").code == 3
+    # The same browser again: canaille remembers it, and asks for the password all the same.
+    person.asked.clear()
+    past_this_second()
+    assert canaille.signs_in(canaille_site, person).code == 0
+    assert person.asked == ["password"]
+
+
+def test_the_request_has_only_what_the_provider_says_it_knows(canaille_site: Site, canaille: Canaille) -> None:
+    login = canaille_site.login("--browser", FROST_LOGIN_PORT=canaille.port)
+    query = parse_qs(urlsplit(login.page()).query)
+    assert query["scope"] == ["openid profile email"]
+    assert query["prompt"] == ["login"]
+    assert query["code_challenge_method"] == ["S256"]
+    assert query["redirect_uri"] == [f"http://127.0.0.1:{canaille.port}/callback"]
+
+
+def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> None:
+    result = canaille_site.login("--device").end()
+    assert result.code != 0
+    assert "the identity provider has no device codes" in result.err
+    assert "frost login --browser" in result.err
+
+
+def test_E02_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_rest(
+    canaille_site: Site, canaille: Canaille
+) -> None:
+    """The README's limit: what a refresh token brings later is a new sign-in here, until that ends at canaille."""
+    person = CanaillePerson("priya")
+    assert canaille.signs_in(canaille_site, person).code == 0
+    first = make_due(canaille_site)
+    past_this_second()
+    assert who(canaille_site) == MEMBER
+    kept = credentials(canaille_site)
+    past_this_second()  # or the platform would take it for the same sign-in, which it has seen
+    stolen = canaille.refreshed(kept["refresh_token"])
+    past_this_second()
+    assert canaille_site.home.frost("account", "session", "revoke-all").code == 0
+    for old in (first["access_token"], kept["access_token"], stolen["access_token"]):
+        assert taken(canaille_site, old) == 401
+    past_this_second()
+    later = canaille.refreshed(stolen["refresh_token"])
+    assert taken(canaille_site, later["access_token"]) == 200, "the README says that this holds at at+jwt only"
+    ends = next(link for link in person.consents_page(canaille.issuer).links if "/consent/revoke-trusted/" in link)
+    assert person.browser.open(ends).status == 200
+    with pytest.raises(HTTPError):
+        canaille.refreshed(later["refresh_token"])
+    restores = next(link for link in person.consents_page(canaille.issuer).links if "/consent/restore/" in link)
+    assert person.browser.open(restores).status == 200
+    past_this_second()
+    assert canaille.signs_in(canaille_site, person).code == 0
+    assert who(canaille_site) == MEMBER
+
+
+def test_what_it_leaves_unsaid_is_not_guessed(canaille: Canaille, demo_platform: Path) -> None:
+    words = ("--audience", "frost-cli", "--assume", "email_verified")
+    with closing(Site(demo_platform, canaille.issuer, *words)) as site, site.somebody():
+        result = canaille.signs_in(site, CanaillePerson("astrid"))
+        assert result.code == 3
+        assert f"{canaille.issuer} has signed you in, but this platform does not take it" in result.err
+        assert "it is no at+jwt, so its auth_time may be its own" in site.log
+        assert not site.home.config.is_file() or "work" not in site.home.config.read_text()

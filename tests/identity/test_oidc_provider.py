@@ -1,0 +1,199 @@
+"""Signing in at npm oidc-provider, over real HTTP and its real pages. checklist N02, N08, E02; RFC 8252, 8628, 8707"""
+
+import json
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.request import urlopen
+
+import pytest
+
+from tests.identity.kept import claims_of, credentials, make_due, past_this_second, taken, who
+from tests.identity.provider import AUDIENCE, MEMBER, OWNER, PEOPLE, OidcProvider, Person, Site
+
+pytestmark = pytest.mark.slow
+
+
+def refreshed(site: Site, refresh_token: str) -> dict[str, Any]:
+    """What the provider gives for a refresh token, to whoever has it."""
+    form = {
+        "grant_type": "refresh_token",
+        "refresh_token": refresh_token,
+        "client_id": "frost-cli",
+        "resource": AUDIENCE,
+    }
+    with urlopen(f"{site.issuer}/token", urlencode(form).encode(), timeout=60) as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def test_N02_login_in_the_browser_and_by_device_and_logout(site: Site) -> None:
+    """Code with PKCE to any port of the loopback; device code; the token is asked for as this platform's."""
+    for words in (("--browser",), ("--device",)):
+        person = Person("astrid")
+        result = site.signs_in(person, *words)
+        assert result.code == 0, result
+        assert person.asked == ["login", "consent"]
+        assert who(site) == OWNER
+        token = credentials(site)["access_token"]
+        assert (claims_of(token)["aud"], claims_of(token)["iss"]) == (AUDIENCE, site.issuer)
+        assert site.home.frost("logout").code == 0
+        assert taken(site, token) == 401
+        assert site.home.frost("whoami").code == 3
+    # The same browser again: what the provider remembers does not keep its person out, nor lets anybody in unasked.
+    person.asked.clear()
+    for words in (("--browser",), ("--device",)):
+        # By device they are asked again when the last time is more than a second ago (`max_age`), in whole seconds.
+        past_this_second()
+        past_this_second()
+        assert site.signs_in(person, *words).code == 0
+        assert "login" in person.asked
+        person.asked.clear()
+
+
+def test_the_authorization_request_is_what_the_standards_ask_for(site: Site) -> None:
+    query = parse_qs(urlsplit(site.login("--browser").page()).query)
+    assert query["code_challenge_method"] == ["S256"]
+    assert query["resource"] == [AUDIENCE]
+    assert query["prompt"] == ["login consent"]
+    assert urlsplit(query["redirect_uri"][0]).hostname == "127.0.0.1"
+    assert min(len(query[name][0]) for name in ("state", "nonce", "code_challenge")) >= 43
+
+
+def test_N08_C07_refresh_tokens_rotate_and_a_second_use_ends_the_session(site: Site) -> None:
+    assert site.signs_in(Person("astrid")).code == 0
+    known = site.home.json("account", "session", "list")["items"]
+    before = make_due(site)
+    assert who(site) == OWNER
+    after = credentials(site)
+    assert after["refresh_token"] != before["refresh_token"]
+    assert claims_of(after["access_token"])["auth_time"] == claims_of(before["access_token"])["auth_time"]
+    assert site.home.json("account", "session", "list")["items"] == known, "a refreshed token is the same session"
+    with pytest.raises(HTTPError):
+        refreshed(site, before["refresh_token"])
+    make_due(site)
+    result = site.home.frost("whoami")
+    assert result.code == 3
+    assert "frost login" in result.err
+
+
+def test_E02_revoke_all_ends_every_sign_in_also_one_the_platform_has_not_seen(
+    site: Site, provider: OidcProvider
+) -> None:
+    """The hole of an issuer's refresh token: it goes on at the issuer, and its session is new here."""
+    thief = site.takes_tokens(Person("astrid"))
+    past_this_second()
+    assert site.signs_in(Person("astrid")).code == 0
+    mine = credentials(site)["access_token"]
+    assert site.home.frost("account", "session", "revoke-all").code == 0
+    assert taken(site, mine) == 401
+    for kept in (["email", "auth_time"], ["email", "auth_time", "sid"], ["email", "sid"], ["email"]):
+        provider.tell(claims=kept)
+        thief = refreshed(site, thief["refresh_token"])
+        assert taken(site, thief["access_token"]) == 401, kept
+    provider.tell(claims=["email", "auth_time"])
+    past_this_second()
+    assert site.signs_in(Person("astrid")).code == 0
+    assert who(site) == OWNER
+
+
+def test_an_issuer_that_does_not_say_when_somebody_signed_in_starts_no_session(
+    site: Site, provider: OidcProvider
+) -> None:
+    provider.tell(claims=["email", "sid"])
+    result = site.signs_in(Person("astrid"))
+    assert result.code == 3
+    assert f"{site.issuer} has signed you in, but this platform does not take it" in result.err
+    assert "no auth_time" in site.log
+    assert not site.home.config.is_file() or "work" not in site.home.config.read_text()
+
+
+@pytest.mark.parametrize("subject", ["mallory", "stranger"])
+def test_unverified_addresses_and_strangers_get_no_account(site: Site, subject: str) -> None:
+    result = site.signs_in(Person(subject))
+    assert result.code == 3
+    assert len(result.err.strip().splitlines()) == 2, result.err
+    assert f"subject '{subject}'" in site.log
+
+
+def test_an_account_is_one_subjects_whatever_becomes_of_its_address(site: Site, provider: OidcProvider) -> None:
+    assert site.signs_in(Person("astrid")).code == 0
+    moved = {"email": "astrid@elsewhere.example", "email_verified": True}
+    provider.tell(people={**PEOPLE, "astrid": moved})
+    assert site.signs_in(Person("astrid")).code == 0
+    assert who(site) == OWNER
+    assert site.signs_in(Person("astrid-too")).code == 3
+    assert who(site) == OWNER
+    assert site.signs_in(Person("priya")).code == 0
+    assert who(site) == MEMBER
+
+
+def test_the_issuer_changes_its_keys_while_the_platform_serves(own_site: Site, second_provider: OidcProvider) -> None:
+    assert own_site.signs_in(Person("astrid")).code == 0
+    old = credentials(own_site)
+    second_provider.tell(keys="add")
+    assert own_site.signs_in(Person("priya")).code == 0
+    assert taken(own_site, old["access_token"]) == 200
+
+
+def test_a_key_that_was_withdrawn_counts_no_more(own_site: Site, second_provider: OidcProvider) -> None:
+    assert own_site.signs_in(Person("astrid")).code == 0
+    old = credentials(own_site)
+    second_provider.tell(keys="replace")
+    assert taken(own_site, refreshed(own_site, old["refresh_token"])["access_token"]) == 200
+    assert taken(own_site, old["access_token"]) == 401
+
+
+def test_tokens_of_another_issuer_audience_algorithm_or_kind_are_refused(
+    site: Site, provider: OidcProvider, second_provider: OidcProvider
+) -> None:
+    good = site.takes_tokens(Person("astrid"))
+    for changed in ({"aud": "https://other.example"}, {"alg": "HS256"}, {"alg": "RS512"}):
+        provider.tell(**{"aud": None, "alg": "ES256", **changed})
+        assert taken(site, site.takes_tokens(Person("astrid"))["access_token"]) == 401, changed
+    provider.tell(aud=None, alg="ES256")
+    assert taken(site, good["id_token"]) == 401
+    assert taken(site, site.takes_tokens(Person("astrid"), second_provider.issuer)["access_token"]) == 401
+    assert "its audience is 'https://other.example'" in site.log
+    assert taken(site, good["access_token"]) == 200
+    assert taken(site, site.takes_tokens(Person("astrid"))["access_token"]) == 200
+
+
+def test_a_wrong_clock_at_the_issuer_is_told_to_who_runs_the_platform(
+    own_site: Site, second_provider: OidcProvider
+) -> None:
+    second_provider.tell(clock=20)
+    assert own_site.signs_in(Person("astrid")).code == 0
+    second_provider.tell(clock=600)
+    assert own_site.signs_in(Person("priya")).code == 3
+    assert "issued in the future" in own_site.log
+    assert "has expired" not in own_site.log
+    second_provider.tell(clock=0)
+    tokens = own_site.takes_tokens(Person("priya"))
+    second_provider.tell(clock=-3600)
+    assert taken(own_site, refreshed(own_site, tokens["refresh_token"])["access_token"]) == 401
+    assert "has expired" in own_site.log
+
+
+def test_a_clock_ahead_at_the_issuer_carries_no_sign_in_over_revoke_all(
+    own_site: Site, second_provider: OidcProvider
+) -> None:
+    second_provider.tell(clock=25)
+    unseen = own_site.takes_tokens(Person("astrid"))
+    past_this_second()
+    past_this_second()
+    assert own_site.signs_in(Person("astrid")).code == 0
+    assert own_site.home.frost("account", "session", "revoke-all").code == 0
+    assert taken(own_site, unseen["access_token"]) == 401
+    assert taken(own_site, refreshed(own_site, unseen["refresh_token"])["access_token"]) == 401
+
+
+def test_a_wrong_clock_at_the_client_neither_ends_nor_keeps_a_session(site: Site) -> None:
+    """Its clock only decides when it refreshes; a fake clock, FROST_CLOCK."""
+    for wrong in ("2020-01-01T00:00:00Z", "2039-01-01T00:00:00Z"):
+        login = site.login("--browser", FROST_CLOCK=wrong)
+        Person("astrid").answer_at(login.page())
+        assert login.end().code == 0
+        for clock in (wrong, "2031-01-01T00:00:00Z", "<unset>"):
+            result = site.home.frost("whoami", env={"FROST_CLOCK": clock})
+            assert result.code == 0, (wrong, clock, result)

@@ -1,0 +1,71 @@
+"""What a person sees when the provider says no or goes away: one clear line, and the exit code. checklist N02, G41"""
+
+import pytest
+
+from tests.homes import Result
+from tests.identity.provider import OidcProvider, Person, Site
+
+pytestmark = pytest.mark.slow
+
+
+def told(result: Result) -> str:
+    """The last line of its talk, which must be the only one about the failure."""
+    lines = result.err.strip().splitlines()
+    assert "Traceback" not in result.err
+    assert len(lines) <= 2, result.err
+    return lines[-1]
+
+
+@pytest.mark.parametrize("words", ["--browser", "--device"])
+def test_N02_consent_denied_is_exit_3(site: Site, words: str) -> None:
+    login = site.login(words)
+    person = Person("astrid")
+    if words == "--device":
+        person.enter_code(*login.code(), consents=False)
+    else:
+        person.answer(person.browser.open(login.page()), consents=False)
+    result = login.end()
+    assert result.code == 3
+    assert told(result).startswith("frost: the sign-in was refused at the identity provider. Try again: frost login")
+    assert "work" not in (site.home.config.read_text() if site.home.config.is_file() else "")
+
+
+def test_N02_a_code_that_expires_is_exit_3(site: Site, provider: OidcProvider) -> None:
+    provider.tell(code=4)
+    result = site.login("--device").end()
+    assert result.code == 3
+    assert "the code has expired before it was confirmed" in told(result)
+
+
+def test_N02_a_client_the_provider_does_not_know_is_told(own_site: Site, second_provider: OidcProvider) -> None:
+    second_provider.tell(refuses="frost-cli")
+    result = own_site.login("--device").end()
+    assert (result.code, "the identity provider does not know this client" in told(result)) == (3, True)
+
+
+def test_N02_a_resource_the_provider_gives_nothing_for_is_told(elsewhere: Site) -> None:
+    for words in ("--browser", "--device"):
+        login = elsewhere.login(words)
+        if words == "--browser":
+            assert "The sign-in was refused." in Person("astrid").answer_at(login.page()).text
+        result = login.end()
+        assert (result.code, "gives no tokens for this platform" in told(result)) == (3, True)
+
+
+def test_N02_a_provider_that_is_down_is_exit_7_whenever_it_goes(own_site: Site, second_provider: OidcProvider) -> None:
+    assert own_site.signs_in(Person("astrid")).code == 0
+    second_provider.tell(code=8)
+    device, browser = own_site.login("--device"), own_site.login("--browser")
+    device.code()
+    page = browser.page()
+    second_provider.close()
+    result = device.end()
+    assert (result.code, second_provider.issuer in told(result)) == (7, True)
+    result = own_site.login("--device").end()
+    assert (result.code, second_provider.issuer in told(result)) == (7, True)
+    # What was signed in before goes on: the platform has the keys, and nobody asks the provider.
+    assert own_site.home.frost("whoami").code == 0
+    # The browser comes back with a code that can be exchanged nowhere any more.
+    own_site.come_back(page, code="from-an-earlier-life")
+    result = browser.end()
+    assert (result.code, second_provider.issuer in told(result)) == (7, True)
