@@ -1,5 +1,11 @@
 """The databases and platforms of the service's tests, for the attacks on it."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.world import World
 from tests.service.conftest import (  # noqa: F401 - fixtures are found by their names here
     cluster,
     cluster_pair,
@@ -8,4 +14,14 @@ from tests.service.conftest import (  # noqa: F401 - fixtures are found by their
     migrated_file,
     new_database_url,
     own,
+    platform_database,
+    sandbox,
 )
+
+
+@pytest.fixture
+def world(new_database_url: Callable[[str, bool], str], tmp_path: Path) -> Iterator[World]:  # noqa: F811
+    """The application in this process on the demo world."""
+    opened = World(tmp_path, new_database_url("sqlite", True))
+    yield opened
+    opened.close()

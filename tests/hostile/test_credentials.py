@@ -3,7 +3,6 @@
 import http.client
 import itertools
 import json
-import statistics
 import threading
 import time
 from collections import Counter
@@ -20,6 +19,7 @@ from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
 from service.errors import Refusal
+from tests.effort import take_as_long
 from tests.homes import UnixConnection
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
@@ -54,7 +54,7 @@ def proxied() -> Iterator[Running]:
 
 
 def tcp(platform: Running, source: str = "127.0.0.1") -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(*tcp_address(platform), timeout=10, source_address=(source, 0))
+    return http.client.HTTPConnection(*tcp_address(platform), timeout=60, source_address=(source, 0))
 
 
 def status(connection: http.client.HTTPConnection, secret: str, path: str = "/api/v1/me", **headers: str) -> int:
@@ -107,26 +107,25 @@ def test_b07_a_disagreement_is_refused_though_each_alone_would_pass(network: Run
 # C02
 
 
+@pytest.mark.slow
 def test_c02_unknown_revoked_and_wrong_keys_take_the_same_time_and_words(inside: Inside) -> None:
     platform, revoked = inside.platform, inside.stored_key(revoked_at=datetime.now(UTC))
     tries = {"unknown": keys.mint(), "revoked": revoked, "wrong": like(keys.prefix(revoked))}
-    taken: dict[str, list[int]] = {name: [] for name in tries}
     words = set()
-    for _ in range(1_700):
-        for name, secret in tries.items():
-            began = time.perf_counter_ns()
-            with pytest.raises(Refusal) as refused:
-                keys.caller_of(platform, secret, request_id="r", peer_uid=None)
-            taken[name].append(time.perf_counter_ns() - began)
-            words.add((refused.value.status_code, json.dumps(refused.value.body)))
+
+    def refuse(name: str) -> None:
+        with pytest.raises(Refusal) as refused:
+            keys.caller_of(platform, tries[name], request_id="r", peer_uid=None)
+        words.add((refused.value.status_code, json.dumps(refused.value.body)))
+
+    assert take_as_long(refuse, tries, 1_700)
     assert len(words) == 1
-    medians = {name: statistics.median(times) for name, times in taken.items()}
-    assert max(medians.values()) < 1.3 * min(medians.values()), medians
 
 
 # C04, C14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["revoke", "account"])
 def test_c04_c14_nothing_succeeds_that_starts_after_the_answer(
     cluster_pair: tuple[Running, Running], ending: str
@@ -229,17 +228,32 @@ def test_c15_the_secret_of_a_key_is_found_nowhere(own: Running) -> None:
 # D01, D02, D04
 
 
+def refused(platform: Running, through: http.client.HTTPConnection, guesser: str, caller: str) -> Key:
+    """A right key that is refused from an address, as somebody guesses from one.
+
+    Both are what the connection says it passes on. A guess comes back each 0.2 seconds: a machine that pauses so long
+    between the two lets one request through, and what was good once is known, so it is tried with another key then.
+    """
+    for _ in range(5):
+        key = Key(platform, "compute:read")
+        while status(through, keys.mint(), X_Forwarded_For=guesser) != 429:
+            pass
+        if status(through, key.secret, X_Forwarded_For=caller) == 429:
+            return key
+    raise AssertionError(f"{caller} is let through while {guesser} guesses")
+
+
 def test_d01_d04_guessing_from_one_address_is_refused_whatever_it_claims_to_come_from(network: Running) -> None:
-    in_use, not_used = Key(network, "compute:read"), Key(network, "compute:read")
+    in_use = Key(network, "compute:read")
     guessing, elsewhere = tcp(network), tcp(network, "127.0.0.2")
     assert status(guessing, in_use.secret) == 200
     found = Counter(
         status(guessing, keys.mint(), X_Forwarded_For=f"203.0.113.{number % 250}") for number in range(1_500)
     )
     assert set(found) == {401, 429}
-    assert found[429] > 1_000
+    assert found[429] > 500  # one comes back each 0.2 s; without the brake there were none
     # Slowed, and refused before it is looked at: a right key too, unless it was in use here already.
-    assert status(guessing, not_used.secret) == 429
+    not_used = refused(network, guessing, "203.0.113.1", "203.0.113.2")
     assert status(guessing, in_use.secret) == 200
     assert status(elsewhere, not_used.secret) == 200
     assert not_used.use().status == 200
@@ -247,9 +261,7 @@ def test_d01_d04_guessing_from_one_address_is_refused_whatever_it_claims_to_come
 
 def test_d01_addresses_of_version_4_written_as_version_6_are_told_apart(proxied: Running) -> None:
     through, key = tcp(proxied), Key(proxied, "compute:read")
-    guesses = [status(through, keys.mint(), X_Forwarded_For="::ffff:203.0.113.9") for _ in range(400)]
-    assert 429 in guesses
-    assert status(through, key.secret, X_Forwarded_For="203.0.113.9") == 429
+    refused(proxied, through, "::ffff:203.0.113.9", "203.0.113.9")
     assert status(through, key.secret, X_Forwarded_For="::ffff:198.51.100.7") == 200
 
 
@@ -302,18 +314,14 @@ def test_d04_an_address_in_a_header_satisfies_no_policy_unless_a_known_proxy_say
 def test_d08_tenants_of_others_and_of_nobody_are_refused_alike(network: Running) -> None:
     connection = UnixConnection(network.socket)
     token, bodies = network.token(OUTSIDER), set()
-    taken: dict[str, list[int]] = {WEB_SHOP: [], NOBODY: []}
-    for _ in range(300):
-        for tenant, times in taken.items():
-            began = time.perf_counter_ns()
-            path = f"/api/v1/tenants/{tenant}"
-            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
-            answer = connection.getresponse()
-            bodies.add((answer.status, answer.read()))
-            times.append(time.perf_counter_ns() - began)
+
+    def ask(tenant: str) -> None:
+        connection.request("GET", f"/api/v1/tenants/{tenant}", headers={"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        bodies.add((answer.status, answer.read()))
+
+    assert take_as_long(ask, (WEB_SHOP, NOBODY), 300)
     assert len(bodies) == 1
-    medians = [statistics.median(times) for times in taken.values()]
-    assert max(medians) < 1.3 * min(medians)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 import sys
 
+import pytest
 from textual import events
 from textual.app import App
 
 from tests.homes import Home
 from tests.terminal import Program
+from tests.tui.screens import listened
 from tui.widgets.confirm import Confirm
 
 
@@ -23,13 +25,14 @@ class Asking(App[None]):
         self.push_screen(Confirm("Delete the tenant?", facts, **self.options), self.answers.append)
 
 
+@pytest.mark.slow
 async def test_keys_typed_ahead_of_a_dialog_do_not_answer_it() -> None:
     app = Asking()
     async with app.run_test(size=(80, 24)) as pilot:
         app.ask()
         for key, character in (("y", "y"), ("enter", "\r"), ("y", "y")):
             app.post_message(events.Key(key, character))
-        await pilot.pause(0.4)
+        await listened(pilot)
         assert app.answers == []
         await pilot.press("y")
         await pilot.pause()
@@ -41,7 +44,7 @@ async def test_enter_and_a_pasted_line_mean_no() -> None:
         app = Asking()
         async with app.run_test(size=(80, 24)) as pilot:
             app.ask()
-            await pilot.pause(0.4)
+            await listened(pilot)
             app.screen.post_message(events.Paste("y\n"))
             await pilot.pause()
             assert app.answers == []
@@ -54,7 +57,7 @@ async def test_the_answers_stand_inside_the_box_that_asks() -> None:
     app = Asking()
     async with app.run_test(size=(80, 24)) as pilot:
         app.ask()
-        await pilot.pause(0.4)
+        await listened(pilot)
         box = app.screen.query_one(".dialog").region
         assert all(box.contains_region(button.region) for button in app.screen.query("Button"))
 
@@ -63,7 +66,7 @@ async def test_a_wide_question_takes_the_name_and_nothing_less() -> None:
     app = Asking(typed="web-shop")
     async with app.run_test(size=(80, 24)) as pilot:
         app.ask()
-        await pilot.pause(0.4)
+        await listened(pilot)
         await pilot.press("y", "tab", "tab", "enter")
         await pilot.pause()
         assert app.answers in ([], [False])

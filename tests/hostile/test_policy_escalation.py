@@ -38,13 +38,6 @@ def iam(platform: Running) -> Iam:
     return Iam(platform)
 
 
-@pytest.fixture
-def database(platform: Running) -> Iterator[Database]:
-    opened = Database(platform.database_url)
-    yield opened
-    opened.close()
-
-
 def have_role(database: Database, person: str, role: str) -> None:
     with database.write() as connection:
         connection.execute(
@@ -60,7 +53,9 @@ def test_a01_a_viewer_writes_no_policy_for_everything_and_nothing_is_stored(iam:
     assert iam.get("/iam/policies?limit=200") == before
 
 
-def test_a02_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(iam: Iam, database: Database) -> None:
+def test_a02_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(
+    iam: Iam, platform_database: Database
+) -> None:
     """The author holds each of today's operations by name through a role like this; a star would outgrow them."""
     from service.policy.catalogue import Catalogue
     from service.policy.containment import Answer, check
@@ -202,41 +197,41 @@ def test_a10_a_key_manages_no_access_whatever_its_scopes(iam: Iam) -> None:
     assert asked >= 30
 
 
-def test_a14_a_demoted_authors_policy_gives_only_what_they_hold_now(iam: Iam, database: Database) -> None:
+def test_a14_a_demoted_authors_policy_gives_only_what_they_hold_now(iam: Iam, platform_database: Database) -> None:
     admin = iam.as_(ADMIN)
     policy = admin.policy("by the admin", allow("organizations:*:read"))
     assert iam.attach(policy, "api_key", KEYS["tenant-reader"]).status == 204
     path = f"/api/v1/tenants/{WEB_SHOP}"
     assert iam.platform.get(path, key="tenant-reader").status == 200
-    have_role(database, ADMIN, "viewer")
+    have_role(platform_database, ADMIN, "viewer")
     assert iam.platform.get(path, key="tenant-reader").status == 403
-    have_role(database, ADMIN, "member")
+    have_role(platform_database, ADMIN, "member")
     assert iam.platform.get(path, key="tenant-reader").status == 200
-    have_role(database, ADMIN, "admin")
+    have_role(platform_database, ADMIN, "admin")
     iam.ask("DELETE", f"/iam/policies/{policy}")
 
 
 def test_a15_a16_an_orphans_policy_gives_nothing_is_listed_as_such_and_denies_still(
-    iam: Iam, database: Database
+    iam: Iam, platform_database: Database
 ) -> None:
     policy = iam.as_(ADMIN).policy("of somebody who leaves", allow("organizations:*:read"), deny("compute:*"))
     assert iam.attach(policy, "api_key", KEYS["tenant-reader"]).status == 204
     path = f"/api/v1/tenants/{WEB_SHOP}"
     seats = tables.memberships
     mine = seats.c.user_id == PEOPLE[ADMIN]
-    with database.write() as connection:
+    with platform_database.write() as connection:
         kept = dict(connection.execute(seats.select().where(mine)).mappings().one())
         connection.execute(delete(seats).where(mine))
     assert iam.platform.get(path, key="tenant-reader").status == 403
     assert iam.get(f"/iam/policies/{policy}")["orphaned"] is True
-    with database.write() as connection:
+    with platform_database.write() as connection:
         connection.execute(seats.insert().values(kept))
         connection.execute(
             update(tables.users).where(tables.users.c.id == PEOPLE[ADMIN]).values(deleted_at=kept["created_at"])
         )
     assert iam.platform.get(path, key="tenant-reader").status == 403
     assert iam.get(f"/iam/policies/{policy}")["orphaned"] is True
-    with database.write() as connection:
+    with platform_database.write() as connection:
         connection.execute(update(tables.users).where(tables.users.c.id == PEOPLE[ADMIN]).values(deleted_at=None))
     assert iam.platform.get(path, key="tenant-reader").status == 200
     assert iam.get(f"/iam/policies/{policy}")["orphaned"] is False
@@ -308,6 +303,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.slow
 def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
     """Generated over the table of rules: each refusal is the same with and without what could be taken for facts."""
     from service.access.table import RULES

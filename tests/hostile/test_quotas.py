@@ -51,14 +51,6 @@ def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bo
         yield running
 
 
-@pytest.fixture
-def sandbox(platform: Running) -> Quotas:
-    """A tenant without resources at the platform's defaults; nobody has asked for anything yet."""
-    quotas = Quotas(platform, tenant=SANDBOX)
-    quotas.forget()
-    return quotas
-
-
 def at_once(asks: Sequence[Callable[[], Answer]]) -> list[Answer]:
     """All of them begun at the same instant."""
     start = Barrier(len(asks))
@@ -79,6 +71,7 @@ def outcomes(answers: Iterable[Answer]) -> Counter[str]:
 # Creations
 
 
+@pytest.mark.slow
 def test_of_twenty_creations_at_once_exactly_those_that_fit_go_through(sandbox: Quotas) -> None:
     sandbox.give("secret", 10)
     sandbox.put("secret", *["active"] * 7)
@@ -94,6 +87,7 @@ def test_creations_at_once_share_what_is_left_of_a_sum(sandbox: Quotas) -> None:
     assert (sandbox.report()["vcpu"]["used"], sandbox.report()["instance"]["used"]) == (6, 3)
 
 
+@pytest.mark.slow
 def test_two_processes_count_together(cluster_pair: tuple[Running, Running]) -> None:
     both = [Quotas(running, tenant=SANDBOX) for running in cluster_pair]
     both[0].give("secret", 3)
@@ -212,6 +206,7 @@ def test_of_a_hundred_requests_at_once_one_waits_for_review(sandbox: Quotas) -> 
         assert connection.scalar(select(func.count()).select_from(quota_requests)) == 1
 
 
+@pytest.mark.slow
 def test_two_processes_let_one_request_wait(cluster_pair: tuple[Running, Running]) -> None:
     """U22"""
     both = [Quotas(running) for running in cluster_pair]
@@ -254,6 +249,7 @@ def test_the_same_request_ten_times_at_once_is_made_once(sandbox: Quotas) -> Non
 # Floods and wrong places
 
 
+@pytest.mark.slow
 def test_endless_requests_end_and_the_others_go_on(sandbox: Quotas) -> None:
     """D07: of one tenant a hundred an hour are taken, denied or not"""
     sandbox.put("secret", *["active"] * 5)
@@ -270,6 +266,7 @@ def test_endless_requests_end_and_the_others_go_on(sandbox: Quotas) -> None:
     assert len(sandbox.history()) == 50
 
 
+@pytest.mark.slow
 def test_an_hour_later_there_is_room_for_requests_again(sandbox: Quotas) -> None:
     sandbox.put("secret", "active")
     for _ in range(100):
@@ -313,7 +310,7 @@ def test_the_review_of_staff_is_nowhere_on_the_network() -> None:
         person, key = {"Authorization": f"Bearer {platform.token(OWNER)}"}, {"X-API-Key": platform.key("quota-bot")}
         nobody: dict[str, str] = {}
         for headers in (nobody, person, key):
-            connection = http.client.HTTPConnection(host, port, timeout=10)
+            connection = http.client.HTTPConnection(host, port, timeout=60)
             for method, path, content in (
                 ("GET", "/api/v1/platform/quota-requests", None),
                 ("POST", f"/api/v1/platform/quota-requests/{waiting['id']}/review", b'{"decision":"approve"}'),

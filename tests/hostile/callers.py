@@ -1,0 +1,179 @@
+"""Everybody who can call the demo world, and every route of the table as one request.
+
+What is generated over the table of rules starts here: a new route is in it by itself, and where it needs a body to be
+more than a wrong request, `BODIES` must have it.
+"""
+
+import http.client
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from joserfc.jwk import ECKey
+
+from service.access.table import RULES, Rule
+from service.world.catalogue import enforced_scopes
+from tests.homes import Answer, UnixConnection
+from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, document
+from tests.service.account import Key
+from tests.service.clusters import Cluster, Workload
+from tests.service.running import (
+    ADMIN,
+    AURORA,
+    BOREALIS_OWNER,
+    MEMBER,
+    NOBODY,
+    OUTSIDER,
+    OWNER,
+    REGIONAL,
+    VIEWER,
+    WEB_SHOP,
+    Running,
+)
+
+PEOPLE = {
+    "owner": OWNER,
+    "admin": ADMIN,
+    "member": MEMBER,
+    "viewer": VIEWER,
+    "regional": REGIONAL,
+    "owner of another": BOREALIS_OWNER,
+    "outsider": OUTSIDER,
+}
+SCOPES = [scope for scope in enforced_scopes() if not scope.endswith("*")]
+# They end the session they are asked with; the stream does not end.
+APART = ("account.delete", "session.revoke_all", "session.end")
+
+_DOCUMENT = json.dumps(document(allow("compute:instances:read")))
+_EVALUATION: dict[str, Any] = {
+    "subject": {"type": "api_key", "id": KEYS["terraform"]},
+    "action": {"name": "compute:instances:read"},
+    "resource": {"type": "instances", "id": NOBODY},
+}
+BODIES: dict[str, Any] = {
+    "tenant.create": {"displayName": "x"},
+    "tenant.rename": {"displayName": "Web Shop"},
+    "default_tags.update": {"tags": {}},
+    "default_tags.undo": {"preview": True},
+    "api_key.create": {"name": "made", "scopes": ["compute:read"]},
+    "api_key.update": {"name": "renamed"},
+    "api_key.rotate": {},
+    "group.create": {"name": "x"},
+    "group.update": {"name": "x"},
+    "group.member.add": {"memberType": "api_key", "memberId": KEYS["terraform"]},
+    "policy.create": {"name": "x", "document": document(allow("compute:instances:read"))},
+    "policy.update": {"name": "x"},
+    "policy.rollback": {"version": 1},
+    "policy.attach": {"attacheeType": "api_key", "attacheeId": KEYS["terraform"]},
+    "workload_identity.create": {"clusterId": STOREFRONT, "namespace": "x", "serviceAccount": "x"},
+    "workload_identity.update": {},
+    "workload_identity.issuer.set": {
+        "issuer": "https://cluster.example",
+        "keys": [dict(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=False))],
+    },
+    "resource.create": {"name": "x", "region": "eu-fra-1"},
+    "resource.update": {"name": "renamed"},
+    "interactive.open": {"resourceId": NOBODY},
+    "quota_request.create": {"resourceType": "instance", "limit": 1, "reason": "x"},
+    "quota_request.create_organization": {"resourceType": "instance", "limit": 1, "reason": "x"},
+    # Without a name in the audit log: what only tries.
+    "preview": {},
+    "simulate": {"documentText": _DOCUMENT, "operation": "compute:instances:read", "target": "*"},
+    "coverage": {"documentText": _DOCUMENT},
+    "check": {"documentText": _DOCUMENT},
+    "who": {"operation": "compute:instances:read", "target": "*"},
+    # The decision point. Its bodies take any member: what it does not know is ignored, as its standard has it.
+    "evaluation": _EVALUATION,
+    "evaluations": {"evaluations": [_EVALUATION]},
+    "subject": _EVALUATION | {"subject": {"type": "api_key"}},
+    "resource": _EVALUATION | {"resource": {"type": "instances"}},
+    "action": {name: _EVALUATION[name] for name in ("subject", "resource")},
+}
+QUERIES = {
+    "group.member.remove": "memberType=api_key&memberId=" + KEYS["terraform"],
+    "policy.detach": "attacheeType=api_key&attacheeId=" + KEYS["terraform"],
+}
+PLACES = {"tenant_id": WEB_SHOP, "organization_id": AURORA, "version": "1", "kind": "instance"}
+
+
+@dataclass(frozen=True)
+class Route:
+    """A line of the table as a request that is well formed; what its path names is nobody's unless said."""
+
+    method: str
+    path: str
+    rule: Rule
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def ids(self) -> list[str]:
+        """What the path names by an id."""
+        return [name for name in re.findall(r"\{(\w+)\}", self.path) if name not in ("version", "kind")]
+
+    def at(self, **ids: str) -> str:
+        """The path with these ids; a tenant and an organization are those of the demo world's first person."""
+        path = re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], PLACES.get(found[1], NOBODY)), self.path)
+        query = QUERIES.get(self.rule.operation or "")
+        return f"{path}?{query}" if query else path
+
+    @property
+    def ignores_members(self) -> bool:
+        """Whether a member it does not know is ignored and not refused."""
+        return self.path.startswith("/access/")
+
+    @property
+    def body(self) -> Any:
+        if self.method in ("GET", "DELETE"):
+            return None
+        return BODIES.get(self.rule.operation or self.path.rpartition("/")[2])
+
+
+def routes() -> list[Route]:
+    """Every route that somebody can be refused at, over the network as well."""
+    return [
+        Route(method, path, rule)
+        for (method, path), rule in RULES.items()
+        if not rule.local and rule.who != "anyone" and rule.operation not in APART
+    ]
+
+
+def words(answer: Answer) -> tuple[int, str]:
+    """Status and code of a refusal, or all it says where refusals are plain text."""
+    return code(answer) if answer.headers["content-type"] == "application/json" else (answer.status, str(answer.body))
+
+
+class Callers:
+    """Their credentials as headers, and one open connection."""
+
+    def __init__(self, platform: Running) -> None:
+        self.platform = platform
+        Iam(platform).binding("isolated", SCOPES)
+        cluster = Cluster(platform)
+        assert cluster.register().status == 200
+        self.headers = {
+            **{name: {"Authorization": f"Bearer {platform.token(email)}"} for name, email in PEOPLE.items()},
+            "key": {"X-API-Key": Key(platform, *SCOPES, rateLimit=60_000).secret},
+            "workload": {"Authorization": f"Bearer {Workload(cluster, 'tests', 'isolated').token}"},
+        }
+        self.connection: http.client.HTTPConnection = UnixConnection(platform.socket)
+
+    def ask(self, caller: str, method: str, path: str, body: Any = None, *more: tuple[str, str]) -> Answer:
+        """A request; of a stream that would not end only the head."""
+        content = None if body is None else json.dumps(body).encode()
+        self.connection.putrequest(method, path)
+        for name, value in (*self.headers[caller].items(), *more):
+            self.connection.putheader(name, value)
+        if content is not None:
+            self.connection.putheader("Content-Type", "application/json")
+        self.connection.putheader("Content-Length", str(len(content or b"")))
+        self.connection.endheaders(content)
+        answer = self.connection.getresponse()
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        if headers.get("content-type", "").startswith("text/event-stream"):
+            self.connection.close()
+            return Answer(answer.status, headers, b"")
+        return Answer(answer.status, headers, answer.read())

@@ -1,0 +1,169 @@
+"""The served description of the API, driven by schemathesis as one kind of caller.
+
+What a stranger to this world cannot guess (ids that are there, operations of the catalogue, documents that are good)
+is written into a copy of the description as the values to choose from; the rest is made up, right and wrong.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from service.world.catalogue import enforced_scopes
+from service.world.kinds import kinds
+from service.world.quotas import quota_types
+from tests.service.access import IDENTITIES, KEYS, STOREFRONT, Iam, allow, deny, document
+from tests.service.account import Key
+from tests.service.clusters import Cluster, Workload
+from tests.service.running import (
+    ADMIN,
+    AURORA,
+    BOREALIS,
+    MEMBER,
+    NEWSROOM,
+    NOBODY,
+    OUTSIDER,
+    OWNER,
+    REGIONAL,
+    STAGING,
+    VIEWER,
+    WEB_SHOP,
+    Running,
+)
+from tests.service.test_daemon import tcp_address
+
+PEOPLE = {
+    "owner": OWNER,
+    "admin": ADMIN,
+    "member": MEMBER,
+    "viewer": VIEWER,
+    "regional": REGIONAL,
+    "outsider": OUTSIDER,
+}
+CALLERS = (*PEOPLE, "key", "workload", "anonymous")
+SCOPES = [scope for scope in enforced_scopes() if not scope.endswith("*")]
+# They end what the run is made with, or do not end themselves; the local issuer speaks another protocol, and has
+# tests of its own. Over the network cli-config answers 503, on purpose.
+LEFT_OUT = ("deleteAccount", "revokeAllSessions", "endCurrentSession", "streamEvents", "getCliConfig")
+OF_THE_MACHINE = r"^/issuer/|/platform/|^/metrics$"
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+    "use_after_free",
+    "unsupported_method",
+    "allow_header_conformance",
+)
+
+
+def headers(platform: Running, caller: str) -> list[str]:
+    """The credential of a caller, as arguments."""
+    if caller in PEOPLE:
+        return ["-H", f"Authorization:Bearer {platform.sign_in(PEOPLE[caller])}"]
+    if caller == "key":
+        return ["-H", "X-API-Key:" + Key(platform, *SCOPES, rateLimit=60_000).secret]
+    if caller == "workload":
+        Iam(platform).binding("described", SCOPES)
+        cluster = Cluster(platform)
+        assert cluster.register().status == 200
+        return ["-H", "Authorization:Bearer " + Workload(cluster, "tests", "described").token]
+    return []
+
+
+def told(platform: Running) -> dict[str, Any]:
+    """The served description with the values of this world."""
+    description: dict[str, Any] = platform.get("/api/openapi.json").json()
+    iam = Iam(platform)
+    policies = [one["id"] for one in iam.get("/iam/policies")["policies"]]
+    groups = [one["id"] for one in iam.get("/iam/groups")["groups"]]
+    instances = [one["id"] for one in iam.get("/resources/instance")["resources"]][:4]
+    documents = [
+        document(allow("compute:instances:read")),
+        document(allow("*"), deny("iam:*")),
+        document(allow("storage:*", ipInRange={"frn:sourceIp": ["10.0.0.0/8"]})),
+    ]
+    operations = ["compute:instances:read", "compute:instances:delete", "storage:buckets:read", "compute:*", "x:y:z"]
+    targets = ["*", "frn:compute:*:*:instances/*", f"frn:compute:*:{WEB_SHOP}:instances/a", "frn:x"]
+    principals = [KEYS["tenant-reader"], KEYS["viewer-dashboard"], IDENTITIES["checkout"], groups[0]]
+    values: dict[str, list[Any]] = {
+        "tenant_id": [WEB_SHOP, STAGING, NEWSROOM, NOBODY],
+        "organization_id": [AURORA, BOREALIS],
+        "kind": list(kinds()),
+        "key_id": [KEYS["terraform"], KEYS["tenant-reader"], NOBODY],
+        "cluster_id": [STOREFRONT, NOBODY],
+        "binding_id": [*IDENTITIES.values()],
+        "group_id": groups,
+        "policy_id": policies,
+        "resource_id": instances,
+        "version": ["1", "2", "x"],
+        "memberType": ["api_key", "workload_identity"],
+        "attacheeType": ["api_key", "workload_identity", "group"],
+        "principalType": ["api_key", "workload_identity", "user", "group"],
+        "memberId": principals,
+        "attacheeId": principals,
+        "principalId": principals,
+        "clusterId": [STOREFRONT, NOBODY],
+        "resourceId": instances,
+        "groupId": groups,
+        "policyId": policies,
+        "document": documents,
+        "documentText": [json.dumps(one) for one in documents] + ["{", ""],
+        "operation": operations,
+        "target": targets,
+        "region": ["eu-fra-1", "eu-osl-1", "nowhere"],
+        "resourceType": [*list(quota_types())[:5], "x"],
+        "expiresAt": ["2027-06-01T00:00:00Z", "2027-06-01"],
+        "namespace": ["tests", "Tests"],
+        "serviceAccount": ["a", "b-c", "-"],
+    }
+    for path in description["paths"].values():
+        for operation in path.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["name"] in values:
+                    parameter["schema"] = {"type": "string", "enum": values[parameter["name"]]}
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                schema = content["schema"]
+                name = schema.get("$ref", "").rpartition("/")[2]
+                _choose(description["components"]["schemas"][name] if name else schema, values)
+    return description
+
+
+def _choose(schema: dict[str, Any], values: dict[str, list[Any]]) -> None:
+    for name, member in schema.get("properties", {}).items():
+        if name in values and name != "version":
+            schema["properties"][name] = _or_null({"type": member.get("type", "string"), "enum": values[name]}, member)
+        elif name == "targets":
+            member["items"] = {"type": "string", "enum": values["target"]}
+        elif name == "scopes":
+            some = {"type": "array", "items": {"type": "string", "enum": [*SCOPES[:6], "x:y"]}}
+            schema["properties"][name] = _or_null(some, member)
+
+
+def _or_null(chosen: dict[str, Any], member: dict[str, Any]) -> dict[str, Any]:
+    nullable = {"type": "null"} in member.get("anyOf", ())
+    return {"anyOf": [chosen, {"type": "null"}]} if nullable else chosen
+
+
+def driven(platform: Running, folder: Path, caller: str, phases: str, examples: int) -> str:
+    """What a run of schemathesis says of its failures; empty without any."""
+    described, config = folder / "description.json", folder / "schemathesis.toml"
+    described.write_text(json.dumps(told(platform)))
+    # Made-up credentials beside the caller's own would soon be refused as guesses.
+    config.write_text("[generation]\nwith-security-parameters = false\n")
+    host, port = tcp_address(platform)
+    words = ["--config-file", str(config), "run", str(described), "--url", f"http://{host}:{port}"]
+    words += ["--phases", phases, "--max-examples", str(examples), "--seed", "6", "--checks", ",".join(CHECKS)]
+    words += ["--continue-on-failure", "--suppress-health-check", "all", "--warnings", "off", "--request-timeout", "30"]
+    words += ["--exclude-path-regex", OF_THE_MACHINE, *headers(platform, caller)]
+    for name in LEFT_OUT:
+        words += ["--exclude-operation-id", name]
+    run = subprocess.run(
+        [sys.executable, "-m", "schemathesis.cli", *words], capture_output=True, text=True, cwd=folder, check=False
+    )
+    assert run.returncode in (0, 1), run.stdout + run.stderr
+    assert "Tested:" in run.stdout, run.stdout
+    return "" if run.returncode == 0 else run.stdout

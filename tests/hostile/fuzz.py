@@ -1,0 +1,219 @@
+"""Structure-aware fuzzing of what is read as text: `python -m tests.hostile.fuzz [CASES] [SEED]`. hostile E18, E07, E08
+
+A case is a policy document or a configuration file that begins as a good one, is changed where its structure allows it
+(members gone, doubled, renamed, of another kind), written down in one of the many ways its format has, and changed once
+more as text and as bytes. It must be read or refused with its place, nothing else; a document that is read must decide
+the same before and after storing, as the plain reference does, and say what an ordinary reader of JSON finds in it.
+"""
+
+import json
+import random
+import stat
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from client import config, config_yaml
+from client.errors import Exit, FrostError
+from client.text import safe
+from service.policy.catalogue import Catalogue
+from service.policy.document import DocumentRefused, canonical, canonical_text, read
+from service.policy.engine import compile_document
+from tests.policy import reference, worlds
+
+CATALOGUE = Catalogue(worlds.CATALOGUE)
+CASES = 100_000
+OF_CONFIG = 0.1
+JUNK: list[Any] = ["*", "allow", "deny", "1", 1, -0.0, 1e9, None, True, [], {}, "", "frn:*:*:*:a/b", "compute:*"]
+JUNK += ["10.0.0.0/8", "::ffff:10.0.0.0/104", "\u200b", "\u2028", "K", "2026-01-01T00:00:00Z", "a" * 300, [[[]]]]
+TOKENS = ["{", "}", "[", "]", ",", ":", '"', "\\", "\\u0000", "\\ud800", "\\udc00\\ud800", "NaN", "Infinity", "-"]
+TOKENS += ["1e999", "00", "true", "null", "//", "/*", "'", '"rules":', "\t", "\r", "\x00", "\x0b", "\ufeff", "\u2028"]
+TOKENS += ["9" * 200]
+SIGNS = ["&a ", "*a", "!!python/object:os.system ", "!!int ", "<<: ", "? ", "- ", "| ", "> ", "---\n", "...\n", "\t"]
+SIGNS += ["%YAML 9\n", "#", "'", '"', "{", "}", "[", "]", ",", ": ", ":", "~", "no", "0123", "\n", "\n\n  ", "\x00"]
+SIGNS += ["\x85", "\u2028", "\ufeff"]
+
+
+def mutated(chance: random.Random, value: Any) -> Any:
+    """A value with something in it replaced, removed, doubled or renamed."""
+    if isinstance(value, dict) and value and chance.random() < 0.8:
+        name = chance.choice(list(value))
+        rest = {other: value[other] for other in value if other != name}
+        if chance.random() < 0.1:
+            return rest
+        renamed = name if chance.random() < 0.9 else chance.choice((name.upper(), name + " ", "x", name + "\u0301"))
+        return {**rest, renamed: mutated(chance, value[name])}
+    if isinstance(value, list) and value and chance.random() < 0.8:
+        place = chance.randrange(len(value))
+        return [*value[:place], *[mutated(chance, value[place])] * chance.choice((0, 1, 1, 1, 2)), *value[place + 1 :]]
+    if isinstance(value, str) and value and chance.random() < 0.5:
+        place = chance.randrange(len(value))
+        return value[:place] + chance.choice(("*", ":", "/", "", " ", "z", "9", "\n", "é")) + value[place + 1 :]
+    return chance.choice(JUNK)
+
+
+def written(chance: random.Random, value: Any) -> str:
+    """JSON in one of the many ways to write it: space, escapes, the order of members, a member twice."""
+    space = chance.choice(("", "", " ", "\n\t"))
+    if isinstance(value, dict):
+        members = list(value.items())
+        chance.shuffle(members)
+        if members and chance.random() < 0.02:
+            members.append(chance.choice(members))
+        inside = f",{space}".join(f"{written(chance, name)}:{space}{written(chance, one)}" for name, one in members)
+        return f"{{{space}{inside}{space}}}"
+    if isinstance(value, list):
+        return f"[{space}{f',{space}'.join(written(chance, one) for one in value)}{space}]"
+    if isinstance(value, str) and chance.random() < 0.1:
+        return '"' + "".join(f"\\u{ord(one):04x}" if ord(one) < 65536 else one for one in value) + '"'
+    return json.dumps(value, ensure_ascii=chance.random() < 0.5)
+
+
+def scarred(chance: random.Random, text: str, tokens: list[str]) -> str | bytes:
+    """The text with something put in, taken out or cut off; now and then as bytes of some encoding."""
+    for _ in range(chance.choice((0, 0, 0, 1, 2))):
+        begin = chance.randrange(len(text) + 1)
+        end = begin + chance.choice((0, 0, 1, 1, 5, len(text)))
+        text = text[:begin] + chance.choice(tokens) * chance.choice((1, 1, 1, 1, 40)) + text[end:]
+    if chance.random() < 0.9:
+        return text
+    data = text.encode(chance.choice(("utf-8", "utf-8-sig", "utf-16", "utf-32-le", "utf-7")), "surrogatepass")
+    if data and chance.random() < 0.5:
+        place = chance.randrange(len(data))
+        data = data[:place] + bytes([chance.randrange(256)]) + data[place + 1 :]
+    return data
+
+
+def rightly_refused(refused: DocumentRefused, source: str | bytes) -> str:
+    """With places, and in words that can be sent."""
+    assert 1 <= len(refused.problems) <= 20
+    for problem in refused.problems:
+        assert problem.line >= 1, source
+        assert problem.column >= 1, source
+        assert problem.path.startswith("$"), source
+        assert f"{problem}".encode()
+    return "document refused"
+
+
+def document_case(chance: random.Random) -> str:
+    """One document; what became of it."""
+    value: Any = canonical(worlds.document(chance, most=2))
+    for _ in range(chance.choice((0, 0, 1, 1, 2, 3))):
+        value = mutated(chance, value)
+    source = scarred(chance, written(chance, value), TOKENS)
+    try:
+        document = read(source, CATALOGUE).document
+    except DocumentRefused as refused:
+        return rightly_refused(refused, source)
+    stored = canonical_text(document)
+    again = read(stored, CATALOGUE).document
+    assert canonical_text(again) == stored, source
+    # What another reader finds in it, one that lets more through, is the same document.
+    plain = json.loads(source if isinstance(source, bytes) else source.removeprefix("\ufeff"))
+    assert canonical_text(read(json.dumps(plain), CATALOGUE).document) == stored, source
+    before, after = compile_document(document), compile_document(again)
+    for _ in range(2):
+        question = worlds.question(chance)
+        asked = (question.operation, question.target, question.facts)
+        decided = reference.decide(list(document.rules), question)
+        assert before.decide(*asked) == after.decide(*asked) == decided, (source, question)
+    return "document read"
+
+
+CONFIG: dict[str, Any] = {
+    "current_context": "work",
+    "defaults": {"output_format": "json", "read_only": "no"},
+    "contexts": {
+        "work": {
+            "api_endpoint": "https://api.example.com/api",
+            "region": "no",
+            "tenant": "0123",
+            "credentials": {"api_key": "fmk_x", "refresh_token": "12:30:45"},
+        },
+        "local": {"api_endpoint": "unix:/tmp/x.sock"},
+    },
+    "keys": {"quit": "q"},
+}
+
+
+def yaml_written(chance: random.Random, value: Any, indent: int = 0) -> str:
+    """YAML in block or flow style, quoted or plain."""
+    if isinstance(value, (dict, list)) and (not value or chance.random() < 0.15):
+        return written(chance, value)
+    pad = "\n" + " " * indent
+    if isinstance(value, dict):
+        deeper = indent + chance.choice((1, 2, 2, 4))
+        return "".join(f"{pad}{name}: {yaml_written(chance, one, deeper)}" for name, one in value.items())
+    if isinstance(value, list):
+        return "".join(f"{pad}- {yaml_written(chance, one, indent + 2)}" for one in value)
+    if isinstance(value, str) and chance.random() < 0.6:
+        return value
+    return json.dumps(value)
+
+
+def config_case(chance: random.Random, file: Path) -> str:
+    """One configuration file; what became of it."""
+    value: Any = CONFIG
+    for _ in range(chance.choice((0, 1, 1, 2))):
+        value = mutated(chance, value)
+    source = scarred(chance, yaml_written(chance, value), SIGNS)
+    data = source if isinstance(source, bytes) else source.encode("utf-8", "surrogatepass")
+    try:
+        texts(config_yaml.read(data, "config.yaml"))
+        file.write_bytes(data)
+        found = config.load(str(file), environ={"HOME": "/home/ada"})
+    except FrostError as error:
+        refused = error
+    else:
+        assert found.contexts, data
+        return "config read"
+    said = f"{refused.message}\n{refused.hint}"
+    assert refused.exit_code == Exit.USAGE, data
+    assert all(safe(line) == line for line in said.splitlines()), (data, said)
+    assert "fmk_x" not in said, data
+    return "config refused"
+
+
+def texts(value: Any) -> None:
+    """Plain maps, lists and text, and nothing that a reader of YAML makes of them."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            assert type(name) is str
+            texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            texts(one)
+    else:
+        assert value is None or type(value) is str, value
+
+
+def run(cases: int, seed: int, tell: Callable[[str], object] = lambda _: None) -> Counter[str]:
+    """Try many cases; how often each thing became of them.
+
+    Raises:
+        AssertionError: with the text of a case that broke a rule; anything else was a crash.
+    """
+    chance, became, began = random.Random(seed), Counter[str](), time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.yaml"
+        file.touch(stat.S_IRUSR | stat.S_IWUSR)
+        for number in range(1, cases + 1):
+            state = chance.getstate()
+            try:
+                became[config_case(chance, file) if chance.random() < OF_CONFIG else document_case(chance)] += 1
+            except BaseException:
+                tell(f"case {number} of seed {seed}: state {hash(state)}\n")
+                raise
+            if number % 50_000 == 0:
+                tell(f"{number} cases in {time.monotonic() - began:.0f} s: {dict(became)}\n")
+    return became
+
+
+if __name__ == "__main__":
+    given = [int(word) for word in sys.argv[1:]]
+    found = run(given[0] if given else CASES, given[1] if given[1:] else 1, sys.stdout.write)
+    sys.stdout.write(f"{sum(found.values())} cases, each read or refused: {dict(found)}\n")

@@ -1,0 +1,145 @@
+"""Every change of the table of routes, made once: exactly one entry, of who, with what, where and what. hostile I02"""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import select
+
+from service.access.table import RULES
+from service.db.engine import Database
+from service.db.tables import audit_log
+from tests.homes import Answer
+from tests.service.access import KEYS, STOREFRONT, Iam, allow, document
+from tests.service.clusters import Cluster, exchange
+from tests.service.running import AURORA, MEMBER, OWNER, SANDBOX, STAGING, VIEWER, WEB_SHOP, Running
+
+pytestmark = pytest.mark.slow
+
+TENANT = f"/api/v1/tenants/{WEB_SHOP}"
+GRANTED = {"name": "logged", "document": document(allow("compute:instances:read"))}
+# What the local issuer writes for a person who signs in is its own (tests/service/test_issuer_*).
+ELSEWHERE = {"device.approve"}
+
+
+class Log:
+    """Changes made one by one, each with what it left in the audit log."""
+
+    def __init__(self, platform: Running) -> None:
+        self.platform = platform
+        self.database = Database(platform.database_url)
+        self.seen: set[str] = set()
+        self.me = platform.get("/api/v1/me", as_=OWNER).json()
+
+    def change(
+        self,
+        operation: str,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        as_: str | None = OWNER,
+        tenant: str | None = WEB_SHOP,
+    ) -> Any:
+        request_id = str(uuid4())
+        answer = self.platform.ask(method, path, as_=as_, body=body, headers={"X-Request-Id": request_id})
+        self.entry_of(request_id, operation, answer, tenant, "staff" if as_ is None else "session")
+        return answer.json() if answer.body else None
+
+    def entry_of(self, request_id: str, operation: str, answer: Answer, tenant: str | None, kind: str) -> None:
+        assert answer.status in (200, 201, 202, 204), (operation, answer)
+        with self.database.read() as connection:
+            entries = connection.execute(select(audit_log).where(audit_log.c.request_id == request_id)).all()
+        assert [(entry.operation, entry.outcome) for entry in entries] == [(operation, "done")]
+        (entry,) = entries
+        assert (entry.actor_kind, entry.tenant_id) == (kind, tenant), entry
+        assert entry.actor_id
+        assert entry.target
+        assert entry.hash
+        if kind == "session":
+            assert entry.credential_id
+        self.seen.add(operation)
+
+
+def test_i02_each_change_is_one_entry_whatever_it_is(own: Running) -> None:
+    log = Log(own)
+    iam = f"{TENANT}/iam"
+    log.change("tenant.rename", "PATCH", TENANT, {"displayName": "Logged"})
+    key = log.change("api_key.create", "POST", f"{TENANT}/api-keys", {"name": "logged", "scopes": ["compute:read"]})
+    key = f"{TENANT}/api-keys/{key['apiKey']['id']}"
+    log.change("api_key.update", "PATCH", key, {"description": "x"})
+    log.change("api_key.rotate", "POST", f"{key}/rotate", {})
+    log.change("api_key.revoke", "POST", f"{key}/revoke")
+    log.change("api_key.delete", "DELETE", key)
+    group = f"{iam}/groups/" + log.change("group.create", "POST", f"{iam}/groups", {"name": "logged"})["id"]
+    log.change("group.update", "PATCH", group, {"description": "x"})
+    member = {"memberType": "api_key", "memberId": KEYS["tenant-reader"]}
+    log.change("group.member.add", "POST", f"{group}/members", member)
+    as_query = "&".join(f"{name}={value}" for name, value in member.items())
+    log.change("group.member.remove", "DELETE", f"{group}/members?{as_query}")
+    policy = f"{iam}/policies/" + log.change("policy.create", "POST", f"{iam}/policies", GRANTED)["id"]
+    log.change("policy.update", "PATCH", policy, {"document": document(allow("compute:*"))})
+    log.change("policy.rollback", "POST", f"{policy}/rollback", {"version": 1})
+    attachee = {"attacheeType": "api_key", "attacheeId": KEYS["tenant-reader"]}
+    log.change("policy.attach", "POST", f"{policy}/attachments", attachee)
+    as_query = "&".join(f"{name}={value}" for name, value in attachee.items())
+    log.change("policy.detach", "DELETE", f"{policy}/attachments?{as_query}")
+    log.change("policy.delete", "DELETE", policy)
+    log.change("group.delete", "DELETE", group)
+    bindings = f"{TENANT}/workload-identity/bindings"
+    body = {"clusterId": STOREFRONT, "namespace": "tests", "serviceAccount": "logged", "scopes": ["compute:read"]}
+    binding = f"{bindings}/" + log.change("workload_identity.create", "POST", bindings, body)["id"]
+    log.change("workload_identity.update", "PUT", binding, {"scopes": ["storage:read"]})
+    cluster = Cluster(own)
+    body = {"issuer": cluster.issuer, "keys": [dict(cluster.key.as_dict(private=False))]}
+    log.change("workload_identity.issuer.set", "PUT", cluster.path, body)
+    exchanged(log, cluster)
+    log.change("workload_identity.issuer.remove", "DELETE", cluster.path)
+    log.change("workload_identity.delete", "DELETE", binding)
+    resource = f"{TENANT}/resources/instance"
+    found = next(one for one in Iam(own).get("/resources/instance")["resources"] if one["state"] == "running")
+    for verb in ("stop", "start", "restart"):
+        log.change(f"resource.{verb}", "POST", f"{resource}/{found['id']}/{verb}")
+    body = {"resourceId": found["id"]}
+    log.change("interactive.open", "POST", f"{TENANT}/interactive/shells", body)
+    place = f"/api/v1/tenants/{STAGING}/resources/secret"
+    secret = log.change("resource.create", "POST", place, {"name": "x", "region": found["region"]}, tenant=STAGING)
+    log.change("resource.update", "PATCH", f"{place}/{secret['id']}", {"name": "y"}, tenant=STAGING)
+    log.change("resource.delete", "DELETE", f"{place}/{secret['id']}", tenant=STAGING)
+    tags = f"/api/v1/tenants/{STAGING}/default-tags"
+    log.change("default_tags.update", "PUT", tags, {"tags": {"a": "1"}}, tenant=STAGING)
+    log.change("default_tags.apply", "POST", f"{tags}/apply", tenant=STAGING)
+    run = Iam(own, tenant=STAGING)
+    while (found := run.get("/default-tags/runs")["runs"][0])["status"] != "completed":
+        assert found["status"] != "failed"
+    log.change("default_tags.undo", "POST", f"{tags}/runs/{found['runId']}/undo", {"preview": False}, tenant=STAGING)
+    asked = {"resourceType": "secret", "limit": 7, "reason": "x"}
+    log.change("quota_request.create", "POST", f"/api/v1/tenants/{SANDBOX}/quota-requests", asked, tenant=SANDBOX)
+    organization = f"/api/v1/organizations/{AURORA}"
+    asked = {"resourceType": "vcpu", "limit": 100_000, "reason": "x"}
+    path = f"{organization}/quota-requests"
+    request = log.change("quota_request.create_organization", "POST", path, asked, tenant=None)["request"]["id"]
+    path = f"/api/v1/platform/quota-requests/{request}/review"
+    log.change("quota_request.review", "POST", path, {"decision": "approve"}, as_=None, tenant=None)
+    created(log, organization)
+    log.change("account.delete", "DELETE", "/api/v1/me", as_=VIEWER, tenant=None)
+    body = {"email": VIEWER}
+    log.change("account.restore", "POST", "/api/v1/platform/accounts/restore", body, as_=None, tenant=None)
+    log.change("session.end", "POST", "/api/v1/sessions/current/end", as_=MEMBER, tenant=None)
+    log.change("session.revoke_all", "POST", "/api/v1/sessions/revoke-all", tenant=None)
+    log.change("platform.stop", "POST", "/api/v1/platform/stop", as_=None, tenant=None)
+    log.database.close()
+
+    assert {rule.operation for rule in RULES.values() if rule.operation} - log.seen == ELSEWHERE
+
+
+def exchanged(log: Log, cluster: Cluster) -> None:
+    """The exchange has no header of ours in its helper: its entry is the newest."""
+    answer = exchange(log.platform, cluster.token("tests", "logged"))
+    log.entry_of(answer.headers["x-request-id"], "workload_identity.exchange", answer, WEB_SHOP, "workload")
+
+
+def created(log: Log, organization: str) -> None:
+    """A new tenant's entry is of the tenant that was made."""
+    answer = log.platform.ask("POST", f"{organization}/tenants", as_=OWNER, body={"displayName": "Logged"})
+    log.entry_of(answer.headers["x-request-id"], "tenant.create", answer, answer.json()["id"], "session")

@@ -1,0 +1,199 @@
+"""A run of the commands over all areas, told as much of as there is to tell, searched for every secret it used.
+
+Each command says with `--debug` what it sends and is answered, the platform is asked for its log at debug level, and
+what a program that breaks would show of its variables is searched as well. hostile I05
+"""
+
+import io
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from httpcore._backends.anyio import AnyIOStream
+from rich.console import Console
+from textual.worker import WorkerFailed
+
+from client.api import account
+from client.connection import resolve
+from client.http import Http
+from service.access import keys
+from tests.acceptance.people import AURORA, MEMBER, NOBODYS, STAGING
+from tests.conftest import opened
+from tests.homes import Home
+from tests.leaks import secrets_in
+from tests.service.access import KEYS
+from tests.tui.screens import opened as screens
+from tests.tui.screens import use_key
+
+pytestmark = pytest.mark.slow
+
+DOCUMENT = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["compute:*"],"targets":["*"]}]}'
+EXAMPLE = KEYS["tenant-reader"]
+# With an exit code before it: what is refused on purpose. `{name}` is what an earlier command made.
+SESSION = f"""
+whoami
+config show
+config get-contexts
+config set region se-sto-1
+account profile
+account session list
+account api-key scopes
+account api-key list
+account api-key get {{key}}
+account api-key update {{key}} --description said
+tenant list --all
+tenant create --name Told --organization {AURORA}
+tenant rename {STAGING} --name Told
+tenant use {STAGING}
+tenant current
+tenant default-tags set --tag a=1
+tenant default-tags apply --yes
+tenant default-tags history
+tenant quota
+tenant quota request secret 41 --reason told --yes
+tenant quota requests
+tenant activity
+iam catalog --filter dns
+iam group list
+iam policy list
+4 --tenant {NOBODYS} tenant quota
+2 iam policy create --name bad --document nonsense
+platform status
+platform operations
+platform audit verify
+"""
+
+
+def kept(home: Home) -> set[str]:
+    """The secrets that a home's commands use now."""
+    contexts = yaml.safe_load(home.config.read_text()).get("contexts") or {}
+    held = [context.get("credentials") or {} for context in contexts.values()]
+    return {str(one[name]) for one in held for name in ("access_token", "refresh_token", "api_key") if one.get(name)}
+
+
+class Run:
+    """Commands with everything they say, and the secrets that they used."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.said: list[tuple[str, str]] = []
+        self.secrets: set[str] = set()
+
+    def frost(self, *words: str, code: int = 0, stdin: str = "", shows: int = 0) -> str:
+        """Run a command that may show so many new secrets on standard output, and no other ones anywhere."""
+        result = self.home.frost("--debug", *words, stdin=stdin)
+        assert result.code == code, (words, result)
+        out = result.out
+        new = set(secrets_in(out.encode()))
+        assert len(new) == shows, words
+        self.secrets |= new
+        for secret in new:
+            assert out.count(secret) == 1
+            out = out.replace(secret, "")
+        self.said += [(" ".join(words[:3]), out), (" ".join(words[:3]), result.err)]
+        self.secrets |= kept(self.home)
+        return result.out
+
+    def platforms_own(self) -> None:
+        """The keys of the world, and what the platform keeps for itself, in the ways it might be written."""
+        folder = self.home.platform_dir
+        self.secrets |= {self.home.world_key(name) for name in ("compute-all", "tenant-reader")}
+        own = (folder / "secret.key").read_bytes()
+        self.secrets |= {
+            own.hex(),
+            b64encode(own).decode(),
+            urlsafe_b64encode(own).decode().rstrip("="),
+            repr(own)[2:-1],
+        }
+
+    def told(self) -> list[tuple[str, str]]:
+        """Where a secret was told, and its beginning."""
+        log = (self.home.platform_dir / "platform.log").read_text()
+        assert log.count('"route"') > len(self.said) // 4
+        return [
+            (place, f"{secret[: keys.PREFIX_LENGTH]}…")
+            for place, text in [*self.said, ("the platform's log", log)]
+            for secret in self.secrets
+            if secret in text
+        ]
+
+
+@pytest.fixture
+def run(demo_platform: Path) -> Iterator[Run]:
+    home = opened(demo_platform, FROST_PLATFORM_LOG_LEVEL="debug", FROST_PLATFORM_PROVISIONING_PACE="0.02")
+    yield Run(home)
+    home.remove()
+
+
+def made(run: Run, *words: str, **how: Any) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(run.frost(*words, "-o", "json", **how))
+    return found
+
+
+@pytest.mark.slow
+def test_i05_nothing_that_is_told_of_a_run_over_all_areas_holds_a_secret(run: Run) -> None:
+    run.frost("login")
+    run.platforms_own()
+    key = made(run, "account", "api-key", "create", "--name", "told", "--scopes", "compute:read", shows=1)
+    names = {"key": str((key.get("apiKey") or key)["id"])}
+    for line in SESSION.strip().splitlines():
+        words = line.format(**names).split()
+        code = int(words.pop(0)) if words[0].isdigit() else 0
+        run.frost(*words, code=code)
+    group = str(made(run, "iam", "group", "create", "--name", "told")["id"])
+    policy = str(made(run, "iam", "policy", "create", "--name", "told", "--document", DOCUMENT)["id"])
+    run.frost("iam", "policy", "attach", policy, "--type", "group", "--id", group)
+    run.frost("iam", "policy", "detach", policy, "--type", "group", "--id", group)
+    run.frost("iam", "simulate", "--document", DOCUMENT, "--operation", "compute:instances:read", "--target", "*")
+    run.frost("account", "api-key", "rotate", names["key"], shows=1)
+    run.frost("account", "api-key", "revoke", names["key"])
+    run.frost("login")  # another session
+    run.frost("login", "--context", "member", "--endpoint", f"unix:{run.home.socket}", "--as", MEMBER)
+    run.frost("config", "use-context", "member")
+    run.frost("iam", "policy", "create", "--name", "wide", "--document", DOCUMENT.replace("compute:", ""), code=4)
+    secret = run.home.world_key("tenant-reader")
+    run.frost("config", "set", "api_key", "-", stdin=f"{secret}\n")
+    run.frost("whoami")
+    run.frost("tenant", "list")
+    run.frost("config", "set", "api_key", "-", stdin=f"{keys.mint()}\n")  # nobody's
+    run.frost("tenant", "list", code=3)
+    run.frost("config", "use-context", "local")
+    run.frost("account", "session", "revoke-all")
+    run.frost("whoami", code=3)
+    assert len(run.secrets) >= 15
+    assert run.told() == []
+
+
+class Breaks:
+    """A connection that fails as none should: a fake of a broken network."""
+
+    async def write(self, *_: Any, **__: Any) -> None:
+        raise RuntimeError("no network fails like this")
+
+
+@pytest.mark.parametrize("kind", ["session", "api_key"])
+async def test_i05_screens_that_break_while_they_send_show_no_secret(
+    demo: Home, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """What stays on the terminal when they are gone: the places of the defect, and no variable of any of them."""
+    demo.start()
+    demo.sign_in()
+    if kind == "api_key":
+        await use_key(demo, "tenant-reader")
+    secrets = kept(demo)
+    told = ""
+    with pytest.raises(WorkerFailed, match="no network fails like this"):  # noqa: PT012 - raised as they are left
+        async with screens(demo, monkeypatch) as ui:
+            monkeypatch.setattr(AnyIOStream, "write", Breaks.write)
+            ui.app.run_worker(Http(resolve(None)).call(account.me()))
+            await ui.until(lambda: bool(ui.app._exit_renderables), "the end")
+            paper = Console(file=io.StringIO(), width=200)
+            paper.print(*ui.app._exit_renderables)
+            told = paper.file.getvalue()  # type: ignore[attr-defined]
+    assert "no network fails like this" in told
+    assert "client/http.py" in told
+    # Long texts are cut short there.
+    assert [line for line in told.splitlines() if any(one[:24] in line for one in secrets)] == []

@@ -1,0 +1,118 @@
+"""`--document @…` as an attack: devices, pipes, folders and files that are nobody's to print. hostile G03, G04"""
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from client.commands import document
+from client.commands.invocation import Invocation
+from client.errors import Exit, FrostError
+
+NOBODY_ASKS = cast(Invocation, None)
+GOOD = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targets":["*"]}]}'
+
+
+def refused(value: str) -> FrostError:
+    with pytest.raises(FrostError) as caught:
+        document.given(NOBODY_ASKS, value)
+    assert caught.value.exit_code == Exit.USAGE
+    return caught.value
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/urandom", "/dev/null", "/dev/tty", "/proc", "/tmp"])
+def test_g03_devices_and_folders_are_refused_by_what_they_are(path: str) -> None:
+    said = refused(f"@{path}").message
+    assert "a device, not a file" in said or "a directory, not a file" in said or "cannot be read" in said
+
+
+def test_g03_a_file_without_end_is_read_to_the_limit_and_refused(tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(8 * 1024 * 1024 * 1024)  # sparse: read whole it would fill the memory
+    assert "longer than 1 MiB" in refused(f"@{large}").message
+
+
+def test_g03_a_pipe_that_nobody_writes_into_ends_the_waiting(monkeypatch: pytest.MonkeyPatch, pipe: Path) -> None:
+    monkeypatch.setattr(document, "SILENT_SECONDS", 0.2)
+    writer, said = os.open(pipe, os.O_RDWR), list[str]()
+    waiting = threading.Thread(target=lambda: said.append(refused(f"@{pipe}").message), daemon=True)
+    waiting.start()
+    waiting.join(20)
+    ended = not waiting.is_alive()
+    os.close(writer)  # lets go of one that waits for ever
+    waiting.join(20)
+    assert ended
+    assert "nobody has written into it" in said[0]
+
+
+def test_g03_a_pipe_without_end_is_read_to_the_limit_and_refused(pipe: Path) -> None:
+    def flood() -> None:
+        with pipe.open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"[" * 65536)
+            except BrokenPipeError:
+                return
+
+    writing = threading.Thread(target=flood, daemon=True)
+    writing.start()
+    time.sleep(0.2)
+    assert "longer than 1 MiB" in refused(f"@{pipe}").message
+    writing.join(10)
+
+
+def test_g03_what_is_written_into_a_pipe_in_pieces_is_read_whole(pipe: Path) -> None:
+    """As `<(command)` gives it."""
+    opened = os.open(pipe, os.O_RDWR)
+
+    def write() -> None:
+        for place in range(0, len(GOOD), 20):
+            os.write(opened, GOOD[place : place + 20].encode())
+            time.sleep(0.01)
+        os.close(opened)
+
+    threading.Thread(target=write, daemon=True).start()
+    assert document.given(NOBODY_ASKS, f"@{pipe}").text == GOOD
+
+
+@pytest.mark.parametrize("path", ["../../../../../../../../etc/passwd", "/etc/passwd", "/proc/self/environ"])
+def test_g04_what_is_no_document_is_refused_without_a_word_of_it(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    content = Path("/etc/passwd").read_text() if path.endswith("passwd") else "\0".join(os.environ.values())
+    told = all_of(refused(f"@{path}"))
+    for word in (one for one in content.replace("\0", ":").replace("\n", ":").split(":") if len(one) > 5):
+        if word not in path:
+            assert word not in told, word
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"hush-hush",
+        b'{"hush-hush": 1',
+        b'{"a": hush-hush}',
+        b"hush-hush \xff",
+        b"\xff\xfeh\0u\0s\0h\0-\0h\0",
+        b"hush-hush\n" * 200_000,
+    ],
+    ids=["words", "no end", "no value", "not UTF-8", "UTF-16", "too long"],
+)
+def test_g04_in_whatever_way_it_is_no_document_nothing_of_it_is_told(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "private"
+    path.write_bytes(content)
+    assert "hush-" not in all_of(refused(f"@{path}"))
+
+
+def all_of(error: FrostError) -> str:
+    """Everything that a refusal may show."""
+    return f"{error.message}\n{error.hint}\n{error.details}\n{error.document()}".replace("\\x00", "")

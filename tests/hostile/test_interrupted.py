@@ -1,0 +1,122 @@
+"""Ctrl-C at any moment of every command that changes something. hostile J08
+
+Each on a real terminal, at moments drawn at random from the loading of its modules to after the answer: the
+command ends with 130 or had ended already, the terminal is as a shell wants it, and the platform has the whole change
+with its entry in the audit log, or nothing.
+"""
+
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from service.db import tables
+from service.db.engine import Database
+from tests.acceptance.people import AURORA, STAGING
+from tests.acceptance.test_apply_interrupted import whole
+from tests.conftest import opened
+from tests.homes import Home
+from tests.hostile.test_races import dangling
+from tests.service.access import KEYS
+from tests.terminal import Program
+
+DOCUMENT = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["compute:*"],"targets":["*"]}]}'
+# Of each the table whose rows its entries in the audit log must account for.
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "tenant.create": ("tenant", "create", "--name", "Broken Off {n}", "--organization", AURORA),
+    "tenant.rename": ("tenant", "rename", STAGING, "--name", "Staging {n}"),
+    "default_tags.update": ("tenant", "default-tags", "set", "--tag", "n=v{n}", "--merge"),
+    "api_key.create": ("account", "api-key", "create", "--name", "broken {n}", "--scopes", "compute:read"),
+    "api_key.rotate": ("account", "api-key", "rotate", KEYS["terraform"]),
+    "group.create": ("iam", "group", "create", "--name", "broken {n}"),
+    "group.member.add": ("iam", "group", "member", "add", "{group}", "--type", "api_key", "--id", KEYS["cms"]),
+    "policy.create": ("iam", "policy", "create", "--name", "broken {n}", "--document", DOCUMENT),
+    "policy.attach": ("iam", "policy", "attach", "{policy}", "--type", "group", "--id", "{group}"),
+    "quota_request.create": ("tenant", "quota", "request", "secret", "3{n}", "--reason", "broken", "--yes"),
+    "config.set": ("config", "set", "region", "se-sto-{n}"),
+    "tenant.use": ("tenant", "use", STAGING),
+}
+MADE = {"group.create": tables.groups, "policy.create": tables.policies, "api_key.create": tables.api_keys}
+ROUNDS = 4
+LOADED = "_uuid"
+"""What the first of the commands' modules loads that is not of Python, so that a look from outside tells."""
+
+
+@pytest.fixture(scope="module")
+def home(demo_platform: Path) -> Iterator[Home]:
+    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
+    home.sign_in()
+    yield home
+    home.remove()
+
+
+def counts(database: Database) -> Counter[str]:
+    """Entries of changes that were made, and rows of what some of them make."""
+    log = tables.audit_log
+    with database.read() as connection:
+        done = select(log.c.operation, func.count()).where(log.c.outcome == "done").group_by(log.c.operation)
+        found = Counter({f"entries {name}": number for name, number in connection.execute(done)})
+        for operation, table in MADE.items():
+            found[f"rows {operation}"] = connection.scalar(select(func.count()).select_from(table)) or 0
+    return found
+
+
+@pytest.mark.slow
+def test_j08_every_changing_command_broken_off_at_random(home: Home) -> None:
+    chance = random.Random(8)
+    places = {
+        "group": home.json("iam", "group", "create", "--name", "to be filled")["id"],
+        "policy": home.json("iam", "policy", "create", "--name", "to be given", "--document", DOCUMENT)["id"],
+    }
+    database = Database(f"sqlite:///{home.platform_dir / 'platform.db'}")
+    before, stopped = counts(database), 0
+    for number in range(ROUNDS):
+        for operation, words in COMMANDS.items():
+            said = [word.format(n=number, **places) if word != DOCUMENT else word for word in words]
+            stopped += broken_off(home, operation, said, chance.uniform(0, 0.5))
+    after = counts(database)
+    with database.read() as connection:
+        assert connection.execute(select(tables.platform_state)).all()
+    assert dangling(database) == []
+    database.close()
+    for operation in MADE:
+        assert after[f"rows {operation}"] - before[f"rows {operation}"] == (
+            after[f"entries {operation}"] - before[f"entries {operation}"]
+        ), operation
+    assert stopped > ROUNDS
+    assert home.frost("whoami").code == 0  # the configuration file is whole
+
+
+def broken_off(home: Home, operation: str, words: list[str], moment: float) -> bool:
+    """Run a command, press Ctrl-C so many seconds after it has begun; whether it was broken off."""
+    program = Program([sys.executable, "-m", "tui", *words], 100, 20, env=home.environment(), inherit=False)
+    while program.alive and not begun(program.pid):
+        program.pump(0.002)
+    until = time.monotonic() + moment
+    while program.alive and (left := until - time.monotonic()) > 0:
+        program.pump(left)
+    if program.alive:
+        program.write(b"\x03")
+    ended = program.wait_end()
+    shown = program.text
+    assert "Traceback" not in shown, (operation, moment, shown)
+    assert ended in (0, 1, 5, 6, 130), (operation, moment, ended, shown)
+    if ended == 130 and program.raw() != b"^C":  # the terminal's own echo, before anything was written
+        assert whole(program, ended), (operation, moment, program.raw()[-300:])
+    return ended == 130
+
+
+def begun(pid: int) -> bool:
+    """Whether the interpreter is past its own start and frost is loading its commands; or over."""
+    process = Path("/proc") / str(pid)
+    with suppress(FileNotFoundError, PermissionError):
+        # Until it is executed it is a copy of this process, with all that is loaded here.
+        executed = b"\0tui\0" in (process / "cmdline").read_bytes()
+        return executed and f"/{LOADED}." in (process / "maps").read_text()
+    return True

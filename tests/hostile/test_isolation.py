@@ -1,0 +1,201 @@
+"""The isolation of tenants and organizations, generated from the table of routes. hostile A20, B01, B05, B07
+
+Nothing here names a route: one that is added is tried by itself, with every kind of caller.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import pytest
+
+from tests.hostile.callers import PEOPLE, Callers, Route, routes, words
+from tests.hostile.world import World
+from tests.service.access import KEYS
+from tests.service.running import (
+    ADMIN,
+    BOREALIS,
+    BOREALIS_STAGING,
+    NEWSROOM,
+    NOBODY,
+    OWNER,
+    STAGING,
+    WEB_SHOP,
+    Running,
+)
+
+ROUTES = routes()
+IN_TENANTS = [route for route in ROUTES if "tenant_id" in route.ids]
+CALLERS = (*PEOPLE, "key", "workload")
+# The demo world's first person belongs to both organizations.
+IN_BOTH = ("owner", "owner of another")
+# A sentence may name what was asked for; nothing may tell whose that is.
+FOREIGN = {
+    "tenant_id": NEWSROOM,
+    "organization_id": BOREALIS,
+    "key_id": KEYS["cms"],
+    "cluster_id": "68b4aef7-3eaa-4e17-9d8a-4eace693ae2d",
+    "resource_id": "acdd5646-ec93-4d0b-937d-1afc6542d2d0",
+}
+PLANTED = {
+    "target": "*",
+    "role": "owner",
+    "organizationId": BOREALIS,
+    "isAdmin": True,
+    "is_admin": "true",
+    "tenantId": STAGING,
+    "userId": "u",
+    "scopes": ["*"],
+    "asAuthor": False,
+    "kind": "staff",
+}
+PLANTED_HEADERS = (
+    ("X-Role", "owner"),
+    ("X-User-Id", "u"),
+    ("X-Forwarded-User", OWNER),
+    ("X-Organization-Id", BOREALIS),
+    ("X-Is-Admin", "true"),
+    ("X-Remote-User", "root"),
+)
+
+
+@pytest.fixture(scope="module")
+def callers() -> Iterator[Callers]:
+    with Running() as running:
+        yield Callers(running)
+
+
+def cost(inside: World, route: Route, headers: dict[str, str], path: str) -> tuple[int, bytes, list[str]]:
+    """Status, words and statements of a request."""
+    inside.forget()
+    answer = inside.ask(route.method, path, headers, route.body)
+    # When a credential was seen last is written once a minute, whatever is asked.
+    counted = [text for text in inside.statements if not re.match(r"UPDATE (api_keys|sessions)", text)]
+    return answer.status_code, answer.content, counted
+
+
+def theirs(inside: World) -> dict[str, str]:
+    """Ids of another organization's tenants, for everything a path can name."""
+    other = inside.session("owner@borealis.example")
+
+    def first(tenant: str, path: str, member: str) -> str:
+        found = inside.get(f"/api/v1/tenants/{tenant}{path}", other).json()[member]
+        return str(found[0]["id"])
+
+    return FOREIGN | {
+        "group_id": first(NEWSROOM, "/iam/groups", "groups"),
+        "policy_id": first(NEWSROOM, "/iam/policies", "policies"),
+        "binding_id": first(BOREALIS_STAGING, "/workload-identity/bindings", "bindings"),
+        "operation_id": f"tenant-provision-{NEWSROOM}",
+        "run_id": str(uuid4()),
+    }
+
+
+@pytest.mark.slow
+def test_b01_what_is_anothers_costs_and_says_what_is_nobodys_does(world: World) -> None:
+    """The same status, the same words, the very same statements to the database: no clock can tell them apart."""
+    ids = theirs(world)
+    who = {"admin": world.session(ADMIN), "key": world.key("terraform")}
+    for headers in who.values():
+        world.get("/api/v1/me", headers)
+    asked = refused = 0
+    for route in ROUTES:
+        for name in route.ids:
+            if route.path.endswith("/events") and name != "tenant_id":
+                continue
+            for caller, headers in who.items():
+                unknown = cost(world, route, headers, route.at(**{name: str(uuid4())}))
+                known = cost(world, route, headers, route.at(**{name: ids[name]}))
+                if known != unknown:  # The first of all compiled what both rest on.
+                    unknown = cost(world, route, headers, route.at(**{name: str(uuid4())}))
+                assert known == unknown, (route.name, name, caller)
+                assert known[0] in (403, 404), (route.name, name, caller, known)
+                asked += 1
+                refused += known[0] == 403
+    assert asked > 200
+    assert asked - refused > 40  # found out by looking, not only by a role
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("caller", [caller for caller in CALLERS if caller not in IN_BOTH])
+def test_b01_no_caller_learns_whether_what_is_anothers_is_there(callers: Callers, caller: str) -> None:
+    for route in ROUTES:
+        for name in {"tenant_id", "organization_id"} & {*route.ids}:
+            known = callers.ask(caller, route.method, route.at(**{name: FOREIGN[name]}), route.body)
+            unknown = callers.ask(caller, route.method, route.at(**{name: str(uuid4())}), route.body)
+            assert (known.status, known.body) == (unknown.status, unknown.body), (route.name, caller)
+            assert known.status == 403, (route.name, caller, known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a20_nothing_in_a_query_a_header_or_a_body_decides(callers: Callers, caller: str) -> None:
+    """Each route, asked plainly and with what could be taken for facts about the caller: let in or not alike."""
+    query = urlencode({name: value if isinstance(value, str) else json.dumps(value) for name, value in PLANTED.items()})
+    asked = 0
+    for route in ROUTES:
+        plain = callers.ask(caller, route.method, route.at(), route.body)
+        path = route.at()
+        planted = f"{path}{'&' if '?' in path else '?'}{query}"
+        body = PLANTED | route.body if isinstance(route.body, dict) else PLANTED
+        told = callers.ask(caller, route.method, planted, route.body)
+        headed = callers.ask(caller, route.method, path, route.body, *PLANTED_HEADERS)
+        given = callers.ask(caller, route.method, path, body)
+        assert (told.status == 403) is (plain.status == 403), (route.name, told)
+        assert (headed.status == 403) is (plain.status == 403), (route.name, headed)
+        if plain.status == 403:
+            assert words(plain) == words(told) == words(headed), route.name
+            assert words(given) in (words(plain), (400, "INVALID_INPUT")), (route.name, given)
+        elif route.ignores_members:
+            assert given.body == plain.body, route.name
+        elif route.body is not None:
+            assert words(given) == (400, "INVALID_INPUT"), (route.name, given)
+        asked += 4
+    assert asked > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("caller", ["owner", "key", "workload"])
+def test_b07_a_request_that_names_two_tenants_is_refused_on_every_route(callers: Callers, caller: str) -> None:
+    """The header against the path, beside the right one too; the owner could enter either tenant."""
+    asked = 0
+    for route in IN_TENANTS:
+        plain = callers.ask(caller, route.method, route.at(), None)
+        for named in ((STAGING,), (NOBODY,), ("x",), (WEB_SHOP, STAGING), (STAGING, WEB_SHOP), ("",)):
+            headers = [("X-Tenant-Id", value) for value in named]
+            answer = callers.ask(caller, route.method, route.at(), route.body, *headers)
+            expected = words(plain) if plain.status == 403 else (403, "TENANT_ACCESS_DENIED")
+            assert words(answer) == expected, (route.name, named, answer)
+            asked += 1
+    assert asked > 300
+
+
+def test_b07_a_machine_in_the_path_of_another_tenant_is_refused_whatever_the_header_says(callers: Callers) -> None:
+    for route in IN_TENANTS:
+        for caller in ("key", "workload"):
+            for header in (None, WEB_SHOP, STAGING):
+                more = [("X-Tenant-Id", header)] if header else []
+                answer = callers.ask(caller, route.method, route.at(tenant_id=STAGING), route.body, *more)
+                assert answer.status == 403, (route.name, caller, header, answer)
+
+
+def test_b05_an_organization_that_is_not_ones_own_is_told_like_nobodys(callers: Callers) -> None:
+    for caller in CALLERS:
+        if caller in IN_BOTH:
+            continue
+        for route in ROUTES:
+            if "organization_id" in route.ids:
+                known = callers.ask(caller, route.method, route.at(organization_id=BOREALIS), route.body)
+                unknown = callers.ask(caller, route.method, route.at(organization_id=NOBODY), route.body)
+                assert (known.status, known.body) == (unknown.status, unknown.body), (route.name, caller)
+                assert known.status == 403, (route.name, caller, known)
+
+
+def test_every_route_that_takes_a_body_has_one_here(callers: Callers) -> None:
+    """A wrong body is refused before anything is looked up: the proofs above would compare nothing."""
+    described = callers.platform.get("/api/openapi.json").json()["paths"]
+    for route in ROUTES:
+        if "requestBody" in described[route.path][route.method.lower()]:
+            assert route.body is not None, route.name

@@ -1,0 +1,280 @@
+"""A week of everything at once, compressed: no permit that a decision from scratch denies. hostile J10
+
+Some change policies, groups, keys and roles as fast as they can; others use keys. Whenever nothing changed between two
+looks at the tables around a request, what was answered must be what the plain reference makes of those tables.
+"""
+
+import json
+import os
+import random
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, func, select, update
+
+from service.db import tables
+from service.db.engine import Database
+from service.policy.catalogue import Catalogue
+from service.policy.document import read
+from service.policy.facts import Facts, Question
+from service.policy.rules import Rule
+from service.world.catalogue import operations
+from service.world.roles import roles, scope_of
+from tests.homes import UnixConnection
+from tests.policy import reference
+from tests.service.access import Iam, allow, deny
+from tests.service.account import Key
+from tests.service.conftest import KINDS
+from tests.service.running import ADMIN, MEMBER, OWNER, WEB_SHOP, Running, exchange
+
+SECONDS = 25.0
+AT_MOST_SECONDS = 240.0
+"""A slow machine has this long to see what the proof rests on."""
+SEEN, CHANGED = 20, 30
+CATALOGUE = Catalogue([operation.name for operation in operations()])
+LEVELS = {operation.name: operation.access_level for operation in operations()}
+MEGABYTE = 1024 * 1024
+VERBS = {"GET": "read", "PATCH": "update"}
+
+
+def rules(text: str) -> list[Rule]:
+    return list(read(text, CATALOGUE).document.rules)
+
+
+ROLES = {name: rules(json.dumps(role.document)) for name, role in roles().items()}
+
+
+def permitted(connection: Connection, key_id: str, question: Question) -> bool:
+    """What a key may do by the tables alone: its scopes, its maker's role, its policies within their authors' roles."""
+    keys, seats = tables.api_keys, tables.memberships
+    key = connection.execute(select(keys).where(keys.c.id == key_id)).one()
+    needed = scope_of(question.operation, LEVELS[question.operation])
+    if key.revoked_at is not None or not {needed, f"{needed.partition(':')[0]}:*"} & {*key.scopes}:
+        return False
+    tenant = connection.execute(select(tables.tenants).where(tables.tenants.c.id == key.tenant_id)).one()
+
+    def held(user_id: str) -> bool:
+        of = (seats.c.user_id == user_id) & (seats.c.organization_id == tenant.organization_id)
+        role = connection.scalar(select(seats.c.role).where(of))
+        return role is not None and reference.decide(ROLES[role], question) > 0
+
+    if not held(key.user_id):
+        return False
+    members, attached = tables.group_members, tables.policy_attachments
+    mine = [("api_key", key_id)]
+    mine += [
+        ("group", one) for one in connection.scalars(select(members.c.group_id).where(members.c.member_id == key_id))
+    ]
+    found = {
+        one.policy_id for one in connection.execute(select(attached)) if (one.attachee_type, one.attachee_id) in mine
+    }
+    if not found:
+        return True
+    given = False
+    for policy in connection.execute(select(tables.policies).where(tables.policies.c.id.in_(found))):
+        for rule in rules(policy.document):
+            truth = reference.rule_truth(rule, question)
+            if rule.access == "deny" and truth != reference.FALSE:
+                return False
+            given |= rule.access == "allow" and truth == reference.TRUE and held(policy.authored_by)
+    return given
+
+
+def standing(connection: Connection) -> str:
+    """All that a decision rests on."""
+    parts = []
+    for table, columns in (
+        (tables.policies, ("id", "version", "authored_by")),
+        (tables.policy_attachments, ("policy_id", "attachee_type", "attachee_id")),
+        (tables.group_members, ("group_id", "member_id")),
+        (tables.memberships, ("user_id", "organization_id", "role")),
+        (tables.api_keys, ("id", "scopes", "revoked_at")),
+    ):
+        chosen = [table.c[name] for name in columns]
+        parts.append(sorted(map(str, connection.execute(select(*chosen)))))
+    return repr(parts)
+
+
+@dataclass
+class Load:
+    """What goes on, and what was found."""
+
+    platform: Running
+    ends: float
+    database: Database = field(init=False)
+    checked: Counter[str] = field(default_factory=Counter)
+    changes: Counter[int] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    wrong: list[Any] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.database = Database(self.platform.database_url)
+
+    def goes_on(self) -> bool:
+        """For its time, and then until enough was compared to be a proof."""
+        now = time.monotonic()
+        return now < self.ends or (now < self.ends + AT_MOST_SECONDS and not self.is_enough())
+
+    def is_enough(self) -> bool:
+        compared = min(self.checked["allowed"], self.checked["denied"])
+        return compared > SEEN and sum(count for status, count in [*self.changes.items()] if status < 300) > CHANGED
+
+    def change(self, seed: int, person: str, keys: list[Key]) -> None:
+        """Policies and groups made, filled, edited and deleted by one person."""
+        chance, iam = random.Random(seed), Iam(self.platform, person)
+        mine: list[str] = []
+        groups: list[str] = []
+        while self.goes_on():
+            key = chance.choice(keys)
+            some = [
+                chance.choice((allow, allow, deny))(
+                    chance.choice(("compute:*", "compute:instances:*", "compute:instances:read", "*", "storage:*")),
+                    targets=(
+                        chance.choice(("*", f"frn:compute:*:{WEB_SHOP}:instances/*", "frn:compute:se-sto-1:*:*/*")),
+                    ),
+                )
+            ]
+            step = chance.randrange(8)
+            if step == 0 or not mine:
+                answer = iam.create(f"load {seed}", *some)
+                mine += [answer.json()["id"]] if answer.status == 201 else []
+            elif step == 1 or not groups:
+                answer = iam.ask("POST", "/iam/groups", {"name": f"load {seed} {chance.random()}"})
+                groups += [answer.json()["id"]] if answer.status == 201 else []
+            elif step == 2:
+                answer = iam.attach(chance.choice(mine), "api_key", key.id)
+            elif step == 3:
+                answer = iam.detach(chance.choice(mine), "api_key", key.id)
+            elif step == 4:
+                answer = iam.attach(chance.choice(mine), "group", chance.choice(groups))
+            elif step == 5:
+                answer = iam.add(chance.choice(groups), "api_key", key.id)
+            elif step == 6:
+                answer = iam.edit(chance.choice(mine), *some)
+            else:
+                pool, path = chance.choice(((mine, "policies"), (groups, "groups")))
+                answer = iam.ask("DELETE", f"/iam/{path}/{pool.pop(chance.randrange(len(pool)))}")
+            assert answer.status < 500, answer
+            self.changes[answer.status] += 1
+            time.sleep(chance.uniform(0, 0.08))
+
+    def demote(self, seed: int) -> None:
+        """The admin is one thing and then another."""
+        chance, seats = random.Random(seed), tables.memberships
+        with self.database.read() as connection:
+            admin = connection.scalar(select(tables.users.c.id).where(tables.users.c.email == ADMIN))
+        while self.goes_on():
+            role = chance.choice(("admin", "admin", "member", "viewer"))
+            with self.database.write() as connection:
+                connection.execute(update(seats).where(seats.c.user_id == admin).values(role=role))
+            time.sleep(chance.uniform(0.1, 0.5))
+
+    def use(self, seed: int, keys: list[Key], resources: list[dict[str, Any]]) -> None:
+        """Keys used on resources; each answer compared where nothing changed meanwhile."""
+        chance = random.Random(seed)
+        while self.goes_on():
+            key, resource = chance.choice(keys), chance.choice(resources)
+            method = chance.choice(("GET", "GET", "PATCH"))
+            path = f"/api/v1/tenants/{WEB_SHOP}/resources/instance/{resource['id']}"
+            with self.database.read() as connection:
+                before = standing(connection)
+            began = time.monotonic()
+            headers = {"X-API-Key": key.secret, "Content-Type": "application/json"}
+            content = b"{}" if method == "PATCH" else None  # Refused as empty, once it is let in.
+            answer = exchange(UnixConnection(self.platform.socket), method, path, headers, content)
+            taken = time.monotonic() - began
+            assert answer.status in (200, 400, 403, 409), answer
+            facts = Facts(
+                current_time=time.time(),
+                region=resource["region"],
+                principal_type="api_key",
+                tenant=WEB_SHOP,
+                request_tags={},
+                resource_tags=resource["tags"],
+            )
+            name = f"frn:compute:{resource['region']}:{WEB_SHOP}:instances/{resource['id']}"
+            question = Question(f"compute:instances:{VERBS[method]}", name, facts)
+            with self.database.read() as connection:
+                same = standing(connection) == before
+                may = permitted(connection, key.id, question) if same else None
+                same = same and standing(connection) == before
+            with self.lock:
+                self.seconds.append(taken)
+                if not same:
+                    self.checked["changed meanwhile"] += 1
+                elif method == "GET":
+                    self.checked["allowed" if may else "denied"] += 1
+                    if (answer.status == 200) is not may:
+                        self.wrong.append((method, key.id, name, answer.status, may))
+
+
+def used(platform: Running) -> tuple[int, int]:
+    """Resident bytes and open files of the platform."""
+    assert platform.process
+    place = Path(f"/proc/{platform.process.pid}")
+    pages = int((place / "statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE"), len(list((place / "fd").iterdir()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_j10_no_permit_that_a_decision_from_scratch_denies(
+    kind: str, new_database_url: Callable[[str, bool], str]
+) -> None:
+    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+    with Running(url) as platform:
+        for person in (OWNER, ADMIN, MEMBER):
+            platform.token(person)
+        keys = [
+            Key(platform, *scopes, person=person, rateLimit=60_000)
+            for person in (OWNER, ADMIN, MEMBER)
+            for scopes in (("compute:*",), ("compute:read", "storage:read"))
+        ]
+        resources = Iam(platform).get("/resources/instance?limit=20")["resources"]
+        load = Load(platform, time.monotonic() + SECONDS)
+        with ThreadPoolExecutor(6) as threads:
+            jobs = [threads.submit(load.change, seed, person, keys) for seed, person in enumerate((OWNER, ADMIN))]
+            jobs += [threads.submit(load.use, seed, keys, resources) for seed in (10, 11, 12)]
+            jobs.append(threads.submit(load.demote, 20))
+            time.sleep(SECONDS * 0.4)
+            early = used(platform)
+            for job in jobs:
+                job.result()
+        late = used(platform)
+        with load.database.read() as connection:
+            entries = connection.scalar(select(func.count()).select_from(tables.audit_log))
+        load.database.close()
+    assert load.wrong == []
+    assert load.is_enough(), (load.checked, load.changes)
+    assert entries
+    # Flat: what is kept for speed is bounded. Decisions of a few keys and 25 s of them are far below this.
+    assert late[0] - early[0] < 48 * MEGABYTE, (early, late)
+    assert late[1] - early[1] < 24, (early, late)
+    assert statistics.quantiles(load.seconds, n=100)[98] < 60, "p99, with much room for a busy machine"
+
+
+def test_the_comparison_sees_a_permit_too_many(own: Running) -> None:
+    """A key with a deny in the tables is denied from scratch; the same without it is allowed."""
+    iam, key = Iam(own), Key(own, "compute:*")
+    resource = iam.get("/resources/instance")["resources"][0]
+    name = f"frn:compute:{resource['region']}:{WEB_SHOP}:instances/{resource['id']}"
+    question = Question("compute:instances:read", name, Facts(region=resource["region"], tenant=WEB_SHOP))
+    database = Database(own.database_url)
+    with database.read() as connection:
+        assert permitted(connection, key.id, question)
+    policy = iam.policy("all but this", allow("*"), deny("compute:instances:read"))
+    group = iam.group("through a group")
+    assert iam.add(group, "api_key", key.id).status == 204
+    assert iam.attach(policy, "group", group).status == 204
+    with database.read() as connection:
+        assert not permitted(connection, key.id, question)
+    database.close()

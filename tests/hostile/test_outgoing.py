@@ -1,0 +1,154 @@
+"""Where the platform goes by itself: to nobody's private network, to one address, for a bounded time. hostile H10"""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.access import outgoing
+from tests.client.certificates import Authority
+
+NAME = "idp.example"
+
+
+def resolved(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
+    """What a name is resolved to, the first time, the second and so on; the names that were asked for."""
+    asked: list[str] = []
+    left = list(answers)
+    true = socket.getaddrinfo
+
+    def resolve(host: str, port: int, *more: Any, **others: Any) -> Any:
+        if host != NAME:
+            return true(host, port, *more, **others)
+        asked.append(host)
+        found = left.pop(0) if len(left) > 1 else left[0]
+        families = {True: socket.AF_INET6, False: socket.AF_INET}
+        return [(families[":" in one], socket.SOCK_STREAM, 6, "", (one, port)) for one in found]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    return asked
+
+
+@contextmanager
+def serving(answer: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A raw server on the loopback; its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    with connection, suppress(OSError):
+                        answer(connection)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield int(listening.getsockname()[1])
+
+
+def document(connection: socket.socket) -> None:
+    connection.recv(65536)
+    connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\nConnection: close\r\n\r\n{"keys":[]}')
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "::1", "10.0.0.5", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd00::1", "::ffff:10.0.0.1",
+     "169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "192.0.2.1"],
+)  # fmt: skip
+def test_what_a_document_points_to_is_fetched_from_the_public_network_only(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    for answer in ([address], ["8.8.8.8", address]):
+        resolved(monkeypatch, answer)
+        with pytest.raises(ValueError, match="nothing is fetched from"):
+            outgoing.fetch(f"https://{NAME}/keys", named="sso.example")
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "::ffff:169.254.169.254"])
+def test_even_the_host_that_was_named_is_not_what_tells_a_machine_about_itself(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    resolved(monkeypatch, [address])
+    with pytest.raises(ValueError, match="nothing is fetched from"):
+        outgoing.fetch(f"https://{NAME}/keys", named=NAME)
+
+
+def test_the_host_that_was_named_may_be_in_ones_own_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved(monkeypatch, ["10.0.0.5"])
+    assert outgoing.addresses(NAME, 443, named=True) == ["10.0.0.5"]
+
+
+def test_a_service_of_this_machine_is_not_asked_because_a_provider_says_so() -> None:
+    asked = []
+    server = serving(lambda connection: asked.append(connection.recv(65536)))
+    with server as port, pytest.raises(ValueError, match="nothing is fetched from"):
+        outgoing.fetch(f"http://127.0.0.1:{port}/keys", named=NAME)
+    assert asked == []
+
+
+def test_a_name_is_resolved_once_and_the_connection_goes_to_what_was_judged(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A name that means another address a moment later (rebinding), over real TLS under the name of the host."""
+    authority = Authority(tmp_path)
+    server = authority.server(NAME)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+
+    def secure(connection: socket.socket) -> None:
+        with server.wrap_socket(connection, server_side=True) as tls:
+            document(tls)
+
+    with serving(secure) as port:
+        asked = resolved(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
+        assert outgoing.fetch(f"https://{NAME}:{port}/keys", named=NAME) == {"keys": []}
+        assert asked == [NAME]
+
+
+def test_another_name_in_the_certificate_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    server = authority.server("other.example")
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+
+    def secure(connection: socket.socket) -> None:
+        with server.wrap_socket(connection, server_side=True) as tls:
+            document(tls)
+
+    with serving(secure) as port:
+        resolved(monkeypatch, ["127.0.0.1"])
+        with pytest.raises(OSError, match="certificate"):
+            outgoing.fetch(f"https://{NAME}:{port}/keys", named=NAME)
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"])
+def test_an_answer_of_a_byte_now_and_then_ends_in_bounded_time(monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
+    monkeypatch.setattr(outgoing, "WHOLE_SECONDS", 0.3)
+
+    def drip(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(head)
+        for _ in range(600):
+            connection.sendall(b"a")
+            time.sleep(0.05)
+
+    began = time.monotonic()
+    with serving(drip) as port, pytest.raises((ValueError, OSError)):
+        outgoing.fetch(f"http://127.0.0.1:{port}/keys", named="127.0.0.1")
+    assert time.monotonic() - began < 15  # 30 s of bytes were to come
+
+
+@pytest.mark.parametrize("status", [b"301", b"302", b"307", b"308"])
+def test_a_redirect_is_not_followed(status: bytes) -> None:
+    asked = []
+
+    def elsewhere(connection: socket.socket) -> None:
+        asked.append(connection.recv(65536))
+        connection.sendall(b"HTTP/1.1 " + status + b" x\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
+
+    with serving(elsewhere) as port, pytest.raises(ValueError, match="answers 30"):
+        outgoing.fetch(f"http://127.0.0.1:{port}/keys", named="127.0.0.1")
+    assert len(asked) == 1

@@ -1,0 +1,136 @@
+"""Things taken away while something is put into them: either order, and nothing dangles. hostile J06, J01
+
+After the races the tables are scanned: whatever names a group, a policy, a key or an identity names one that is there.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from sqlalchemy import Connection, and_, select
+
+from service.db.engine import Database
+from service.db.tables import (
+    api_keys,
+    group_members,
+    groups,
+    policies,
+    policy_attachments,
+    policy_versions,
+    workload_identities,
+)
+from tests.homes import Answer
+from tests.hostile.test_quotas import at_once
+from tests.service.access import Iam, allow, code, document
+from tests.service.account import Key
+from tests.service.conftest import KINDS
+from tests.service.running import OWNER, Running
+
+ROUNDS = 8
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        running.token(OWNER)
+        yield running
+
+
+@pytest.fixture
+def iam(platform: Running) -> Iam:
+    return Iam(platform)
+
+
+def dangling(database: Database) -> list[str]:
+    """Rows that name something that is not there."""
+    principals = {"api_key": api_keys, "workload_identity": workload_identities, "group": groups}
+
+    def lost(connection: Connection) -> Iterator[str]:
+        for table, column, home in (
+            (group_members, group_members.c.group_id, groups),
+            (policy_attachments, policy_attachments.c.policy_id, policies),
+            (policy_versions, policy_versions.c.policy_id, policies),
+        ):
+            query = select(column).where(column.not_in(select(home.c.id)))
+            yield from (f"{table.name}: {identifier}" for identifier in connection.scalars(query))
+        for kind, home in principals.items():
+            for table, column, of_kind in (
+                (group_members, group_members.c.member_id, group_members.c.member_type),
+                (policy_attachments, policy_attachments.c.attachee_id, policy_attachments.c.attachee_type),
+            ):
+                query = select(column).where(and_(of_kind == kind, column.not_in(select(home.c.id))))
+                yield from (f"{table.name}: {kind} {identifier}" for identifier in connection.scalars(query))
+
+    with database.read() as connection:
+        return list(lost(connection))
+
+
+def race(*asks: Callable[[], Answer]) -> list[int]:
+    shuffled = list(asks)
+    random.shuffle(shuffled)
+    statuses = [answer.status for answer in at_once(shuffled)]
+    assert set(statuses) <= {200, 204, 404}, statuses
+    return statuses
+
+
+@pytest.mark.slow
+def test_j06_what_is_deleted_while_it_is_filled_leaves_nothing_behind(iam: Iam, platform_database: Database) -> None:
+    """Groups, policies, keys and identities, each ended while it is added, attached and attached through the other."""
+    for number in range(ROUNDS):
+        group, policy = iam.group(f"race {number} {random.random()}"), iam.policy("race", allow("compute:*"))
+        key, binding = (
+            Key(iam.platform, "compute:read"),
+            iam.binding(f"race-{number}-{random.randrange(10**9)}", ["compute:read"]),
+        )
+        race(
+            partial(iam.add, group, "api_key", key.id),
+            partial(iam.add, group, "workload_identity", binding),
+            partial(iam.attach, policy, "group", group),
+            partial(iam.attach, policy, "api_key", key.id),
+            *(
+                partial(iam.ask, "DELETE", path)
+                for path in random.sample(
+                    [
+                        f"/iam/groups/{group}",
+                        f"/iam/policies/{policy}",
+                        f"/api-keys/{key.id}",
+                        f"/workload-identity/bindings/{binding}",
+                    ],
+                    2,
+                )
+            ),
+        )
+    assert dangling(platform_database) == []
+
+
+def test_j06_the_scan_finds_a_row_that_dangles(iam: Iam, platform_database: Database) -> None:
+    group = iam.group(f"scanned {random.random()}")
+    assert iam.add(group, "api_key", Key(iam.platform, "compute:read").id).status == 204
+    with platform_database.read() as connection:
+        member = connection.scalar(select(group_members.c.member_id).where(group_members.c.group_id == group))
+    with platform_database.write() as connection:
+        connection.execute(api_keys.delete().where(api_keys.c.id == member))
+    assert dangling(platform_database) == [f"group_members: api_key {member}"]
+    with platform_database.write() as connection:
+        connection.execute(group_members.delete().where(group_members.c.member_id == member))
+
+
+def test_j01_of_two_who_edit_one_version_the_second_is_told_what_changed_and_nothing_is_lost(iam: Iam) -> None:
+    for _ in range(ROUNDS):
+        policy = iam.policy("edited", allow("compute:*"))
+        drafts = [document(allow("compute:instances:read")), document(allow("storage:buckets:read"))]
+        answers = at_once(
+            [partial(iam.ask, "PATCH", f"/iam/policies/{policy}", {"document": draft}, '"1"') for draft in drafts]
+        )
+        assert sorted(answer.status for answer in answers) == [200, 412]
+        late = next(answer for answer in answers if answer.status == 412)
+        assert code(late) == (412, "STALE_VERSION")
+        told = late.json()["error"]["details"]
+        assert (told["expected"], told["current"], told["changed"]) == (1, 2, ["document"])
+        kept = iam.get(f"/iam/policies/{policy}")
+        assert kept["version"] == 2
+        versions = iam.get(f"/iam/policies/{policy}/versions")["versions"]
+        assert [one["version"] for one in versions] == [2, 1]
+        assert versions[1]["document"]["rules"][0]["operations"] == ["compute:*"]

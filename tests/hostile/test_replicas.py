@@ -1,0 +1,116 @@
+"""Guesses at several replicas of one database are counted together. hostile C01, D01, D02"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import func, select, text
+
+from service.access import keys
+from service.access.attempts import ADDRESS_GUESSES, PREFIX_GUESSES, Attempts
+from service.access.ratelimit import TooMany, forget_guesses, guess, take
+from service.db.engine import Database
+from service.db.tables import rate_limits
+from tests.service.inside import Inside
+from tests.service.planned import until
+
+ADDRESS, ELSEWHERE = "203.0.113.9", "198.51.100.7"
+
+
+@pytest.fixture
+def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
+    opened = Database(new_database_url("postgresql", True))
+    yield opened
+    opened.close()
+
+
+def heard(replica: Attempts, address: str, prefix: str | None = None, looked_up: bool = True) -> bool:
+    try:
+        replica.require_patience(address, "guessed")
+        replica.wrong(address, prefix, looked_up=looked_up)
+    except TooMany:
+        return False
+    return True
+
+
+def rows(database: Database) -> int:
+    with database.read() as connection:
+        return connection.scalar(select(func.count()).select_from(rate_limits)) or 0
+
+
+def test_d01_an_address_has_the_same_number_of_guesses_however_many_replicas_there_are(database: Database) -> None:
+    instant = [0.0]
+    replicas = [Attempts(lambda: instant[0], database) for _ in range(3)]
+    found = [heard(replicas[number % 3], ADDRESS) for number in range(3 * ADDRESS_GUESSES)]
+    # While they guess, one comes back each 0.2 s; counted by each for itself it were three times as many.
+    assert ADDRESS_GUESSES <= sum(found) < 2 * ADDRESS_GUESSES
+    assert not any(found[-30:])
+    assert heard(replicas[0], ELSEWHERE)
+    # A replica that was just started hears what came back meanwhile, and knows with the next one.
+    fresh = Attempts(lambda: instant[0], database)
+    found = [heard(fresh, ADDRESS) for _ in range(90)]
+    assert sum(found) < 30
+    assert not any(found[-30:])
+    # What was good there lately goes on, also from such an address.
+    replicas[0].right(ADDRESS, "in use")
+    replicas[0].require_patience(ADDRESS, "in use")
+
+
+def test_d02_one_prefix_from_many_addresses_at_many_replicas_is_limited(database: Database) -> None:
+    replicas = [Attempts(lambda: 0.0, database) for _ in range(3)]
+    found = [heard(replicas[number % 3], f"198.51.100.{number}", "fmk_aaaaaaaa") for number in range(150)]
+    assert PREFIX_GUESSES <= sum(found) < 2 * PREFIX_GUESSES
+
+
+async def test_c01_what_is_no_key_reaches_no_database_and_a_guess_that_was_looked_up_does(
+    new_database_url: Callable[[str, bool], str], tmp_path: Path
+) -> None:
+    inside = Inside(tmp_path, new_database_url("postgresql", True), "empty")
+    good = keys.mint()
+    spoiled = good[:-1] + ("a" if good[-1] != "a" else "b")
+    transport = httpx.ASGITransport(inside.app, client=(ADDRESS, 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+        async def status(secret: str) -> int:
+            return (await client.get("/api/v1/me", headers={"X-API-Key": secret})).status_code
+
+        inside.forget()
+        found = [await status(spoiled) for _ in range(1_000)]
+        assert inside.statements == []
+        # Counted all the same, in memory.
+        assert ADDRESS_GUESSES <= found.count(401) < 900
+        assert 429 in found[-20:]  # one comes back each 0.2 seconds
+        inside.platform.attempts = Attempts(shared=inside.platform.database)
+        assert await status(good) == 401
+        assert rows(inside.platform.database) == 2
+    inside.close()
+
+
+def test_guesses_that_are_over_are_forgotten(database: Database) -> None:
+    replica = Attempts(lambda: 0.0, database)
+    for number in range(20):
+        heard(replica, f"198.51.100.{number}")
+    assert rows(database) == 20
+    with database.write() as connection:
+        connection.execute(rate_limits.update().where(rate_limits.c.key_id.like("guess:%")).values(full_at=1))
+        connection.execute(rate_limits.insert().values(key_id="a key's own", full_at=1))
+    with database.write() as connection:
+        forget_guesses(connection)
+    assert rows(database) == 1
+
+
+def test_a_guess_that_sweeps_and_one_that_counts_do_not_wait_in_a_circle(database: Database) -> None:
+    other = guess("fmk_bbbbbbbb")
+    with database.write() as connection:
+        connection.execute(rate_limits.insert().values(key_id=other, full_at=1))
+    # A replica's first guess sweeps. The other one has counted its address and comes to its prefix, which is over.
+    waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with ThreadPoolExecutor(1) as threads:
+        with database.write() as connection:
+            assert take(connection, guess(ADDRESS), ADDRESS_GUESSES) is None
+            sweeping = threads.submit(heard, Attempts(lambda: 0.0, database), ADDRESS)
+            until(lambda: bool(connection.scalar(waiting)))
+            assert take(connection, other, PREFIX_GUESSES) is None
+        assert sweeping.result()

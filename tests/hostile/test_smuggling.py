@@ -1,0 +1,83 @@
+"""One request that could be read as two: refused whole, and nothing behind it is answered. hostile H11"""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from client import tenancy
+from client.errors import Exit, FrostError
+from tests.service.running import OWNER, WEB_SHOP, Running, read_until_closed
+from tests.service.test_daemon import tcp_address
+
+# What is to be read as a request of its own if the server and a balancer before it disagree.
+BEHIND = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HEAD = b"POST /api/v1/tenants/x HTTP/1.1\r\nHost: localhost\r\n"
+SHAPES = {
+    "two lengths": b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+    "two equal lengths in one": b"Content-Length: 1, 1\r\n\r\nx",
+    "a length with a sign": b"Content-Length: +1\r\n\r\nx",
+    "a negative length": b"Content-Length: -1\r\n\r\n",
+    "a length in another base": b"Content-Length: 0x1\r\n\r\nx",
+    "a length past all numbers": b"Content-Length: 99999999999999999999999\r\n\r\nx",
+    "a length and chunks": b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks and a length": b"Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n0\r\n\r\n",
+    "a coding that is not the last": b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "an unknown coding": b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "a blank before the colon": b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "a chunk size with a sign": b"Transfer-Encoding: chunked\r\n\r\n+0\r\n\r\n",
+    "a chunk size in another base": b"Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n",
+    "a chunk size past all numbers": b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nx\r\n0\r\n\r\n",
+    "a chunk longer than it says": b"Transfer-Encoding: chunked\r\n\r\n1\r\nxyz\r\n0\r\n\r\n",
+    "a line that is folded": b"X-Folded: a\r\n b\r\nContent-Length: 0\r\n Transfer-Encoding: chunked\r\n\r\n",
+    "a NUL in a value": b"X-Tenant-Id: a\x00b\r\n\r\n",
+    "a carriage return in a value": b"X-Tenant-Id: a\rX-Role: owner\r\n\r\n",
+    "a header without a name": b": x\r\n\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[Running]:
+    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
+        yield running
+
+
+def said(platform: Running, request: bytes) -> bytes:
+    with socket.create_connection(tcp_address(platform), timeout=10) as connection:
+        connection.sendall(request)
+        return read_until_closed(connection)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_h11_a_request_of_two_readings_is_refused_and_nothing_behind_it_is_answered(
+    network: Running, shape: str
+) -> None:
+    answer = said(network, HEAD + SHAPES[shape] + BEHIND)
+    assert answer.startswith(b"HTTP/1.1 4"), answer
+    assert answer.count(b"HTTP/1.1 ") == 1, answer
+    assert b'"status":"ok"' not in answer
+
+
+def test_h11_the_same_without_a_fault_is_answered_twice(network: Running) -> None:
+    """Otherwise the proof above would prove nothing."""
+    answer = said(
+        network, HEAD + b"Content-Length: 1\r\n\r\nx" + BEHIND.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    )
+    assert answer.count(b"HTTP/1.1 ") == 2
+    assert b'"status":"ok"' in answer
+
+
+def test_h11_a_tenant_with_a_line_break_never_leaves_the_client() -> None:
+    for value in (f"{WEB_SHOP}\r\nX-Role: owner", f"{WEB_SHOP}\n", "a\r\n" * 2_700, WEB_SHOP + "\x00"):
+        with pytest.raises(FrostError) as caught:
+            tenancy.check_id(value, "--tenant")
+        assert caught.value.exit_code == Exit.USAGE
+        assert "\n" not in caught.value.message
+        assert len(caught.value.message) < 500
+
+
+def test_h11_eight_kilobytes_in_a_header_are_no_tenant(network: Running) -> None:
+    token = network.token(OWNER).encode()
+    head = b"GET /api/v1/tenants/" + WEB_SHOP.encode() + b" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token
+    answer = said(network, head + b"\r\nX-Tenant-Id: " + b"a" * 8192 + b"\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 403"), answer[:300]

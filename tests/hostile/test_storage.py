@@ -1,0 +1,231 @@
+"""Storage that is full or read-only, a clock that is set back: degraded, never a wrong permit. hostile I01, J09
+
+The disks are real ones: a tmpfs of a few megabytes, which takes root to mount. Only the clock is a fake.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service import health, platform
+from service.clock import SystemClock
+from tests.service.inside import Inside
+from tests.service.planned import until
+from tests.service.postgres import Cluster, unprivileged
+from tests.service.running import MEMBER, OUTSIDER, OWNER, STAGING, WEB_SHOP, Running
+
+RENAME = f"/api/v1/tenants/{STAGING}"
+needs_mount = pytest.mark.skipif(os.getuid() != 0, reason="a disk that is full needs a mount of its own: run as root")
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """A file system of so many megabytes at a folder; skips where this root may not mount one."""
+    words = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0755", "tmpfs", str(folder)]
+    if subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("this machine lets nobody mount a tmpfs (a container needs CAP_SYS_ADMIN)")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Take all the room that is left."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as out:
+        for piece in (1 << 20, 1 << 12, 1):
+            while True:
+                try:
+                    out.write(b"\0" * piece)
+                except OSError:
+                    break
+    return filler
+
+
+def rename(running: Running, name: str) -> Any:
+    return running.ask("PATCH", RENAME, as_=OWNER, body={"displayName": name})
+
+
+def make_sure_that_reads_go_on_and_nobody_gets_more(running: Running) -> None:
+    assert running.get("/api/v1/tenants", as_=OWNER).status == 200
+    assert running.get(f"/api/v1/tenants/{WEB_SHOP}", key="terraform").status == 200
+    # A key without the scope, a dead one, somebody else's tenant, a role that may not, nobody at all.
+    assert running.get("/api/v1/tenants", key="compute-all").status == 403
+    assert running.get("/api/v1/tenants", key="contractor-2025").status == 401
+    assert running.get("/api/v1/tenants", key="retired-etl").status == 401
+    assert running.get(f"/api/v1/tenants/{WEB_SHOP}", as_=OUTSIDER).status == 403
+    assert running.ask("PATCH", RENAME, as_=MEMBER, body={"displayName": "Mine"}).status == 403
+    assert running.get("/api/v1/tenants").status == 401
+
+
+def degraded(running: Running) -> dict[str, str]:
+    answer = running.get("/readyz")
+    assert (answer.status, answer.json()["status"]) == (503, "degraded")
+    assert running.get("/healthz").status == 200
+    return {name: state for name, state in answer.json()["checks"].items() if state != "ok"}
+
+
+@pytest.mark.slow
+@needs_mount
+def test_a_full_disk_refuses_changes_and_nothing_else() -> None:
+    running = Running()
+    with small_disk(running.folder.parent, 64), running:
+        for email in (OWNER, MEMBER, OUTSIDER):
+            running.token(email)
+        filler = fill(running.folder.parent)
+        until_refused(running)
+        make_sure_that_reads_go_on_and_nobody_gets_more(running)
+        until_refused(running)
+        told = degraded(running)
+        assert (told["disk"], told["database"]) == ("full", "full")
+        filler.unlink()
+        assert rename(running, "Fits again").status == 200
+        assert running.get("/api/v1/platform/audit/verify").json()["ok"]
+    shutil.rmtree(running.folder.parent, ignore_errors=True)
+
+
+def until_refused(running: Running) -> None:
+    """Changes what it can, until a change is refused and nothing of it is stored.
+
+    The log has some room left in pages that are there, and SQLite may begin it anew at any moment: then some more fit.
+    """
+    stored = running.get(RENAME, as_=OWNER).json()["displayName"]
+    for number in range(2_000):
+        answer = rename(running, f"Fits {number}")
+        if answer.status != 200:
+            assert (answer.status, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+            assert running.get(RENAME, as_=OWNER).json()["displayName"] == stored
+            return
+        stored = f"Fits {number}"
+    raise AssertionError("nothing was ever refused")
+
+
+@pytest.mark.slow
+@needs_mount
+def test_a_full_disk_of_postgresql_refuses_changes_and_nothing_else() -> None:
+    """Its tables are on a small disk of their own (a tablespace), so that the server itself goes on."""
+    folder = Path(tempfile.mkdtemp(prefix="frost-disk-"))
+    with small_disk(folder, 40), Cluster() as cluster:
+        space = folder / "space"
+        space.mkdir()
+        shutil.chown(space, unprivileged())
+        cluster.execute(f"CREATE TABLESPACE small LOCATION '{space}'")
+        cluster.execute("CREATE DATABASE small TABLESPACE small")
+        with Running(cluster.url("small")) as running:
+            for email in (OWNER, MEMBER, OUTSIDER):
+                running.token(email)
+            filler = fill(folder)
+            until_refused(running)
+            make_sure_that_reads_go_on_and_nobody_gets_more(running)
+            assert degraded(running)["database"] == "full"
+            filler.unlink()
+            assert rename(running, "Fits again").status == 200
+            assert running.get("/api/v1/platform/audit/verify").json()["ok"]
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_database_that_turns_read_only_refuses_changes_and_nothing_else(
+    new_database_url: Callable[[str, bool], str], cluster: Cluster
+) -> None:
+    url = new_database_url("postgresql", True)
+    name = url.partition("@/")[2].partition("?")[0]
+    with Running(url) as running:
+        for email in (OWNER, MEMBER, OUTSIDER):
+            running.token(email)
+        read_only(cluster, name, on=True)
+        # The connections that were open learn of it when they are broken.
+        until(lambda: rename(running, "Does not fit").status == 503)
+        assert rename(running, "Does not fit").json()["error"]["code"] == "SERVICE_UNAVAILABLE"
+        make_sure_that_reads_go_on_and_nobody_gets_more(running)
+        told = degraded(running)
+        assert (told["database"], told["audit"]) == ("read_only", "unwritable")
+        read_only(cluster, name, on=False)
+        until(lambda: rename(running, "Fits again").status == 200)
+        assert running.get("/api/v1/platform/audit/verify").json()["ok"]
+
+
+def read_only(cluster: Cluster, name: str, *, on: bool) -> None:
+    cluster.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {'on' if on else 'off'}")
+    cluster.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+
+
+# A clock that is set back
+
+
+class Wall:
+    """A fake of the machine's clock: it can be set, and stands still; `passed` is what goes on beside it."""
+
+    def __init__(self) -> None:
+        self.instant = datetime.now(UTC)
+        self.passed = 0.0
+
+    def now(self) -> datetime:
+        return self.instant
+
+    def steady(self) -> float:
+        return self.passed
+
+    def forward(self, **by: float) -> None:
+        step = timedelta(**by)
+        self.instant += step
+        self.passed += step.total_seconds()
+
+
+def test_time_goes_on_when_the_clock_is_set_back() -> None:
+    wall = Wall()
+    clock = SystemClock(wall.now, wall.steady)
+    began = clock.now()
+    wall.forward(minutes=10)
+    wall.instant -= timedelta(hours=1)
+    assert clock.now() == began + timedelta(minutes=10)
+    wall.forward(minutes=5)
+    assert clock.now() == began + timedelta(minutes=15)
+    assert clock.went_back() == timedelta(hours=1)
+    # Set right, or forward: it is followed.
+    wall.instant += timedelta(hours=3)
+    assert clock.now() == wall.instant
+    assert clock.went_back() == timedelta(0)
+
+
+def test_a_clock_set_back_an_hour_brings_no_key_back_to_life(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall = Wall()
+    monkeypatch.setattr(platform, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
+    inside = Inside(tmp_path, database_url, "empty")
+    scope = {"scopes": ["organizations:read"]}
+    headers = {"X-API-Key": inside.stored_key(expires_at=wall.now() + timedelta(minutes=30), rate_limit=100, **scope)}
+    assert inside.get("/api/v1/me", headers).status_code != 401
+    wall.forward(minutes=31)
+    assert inside.get("/api/v1/me", headers).status_code == 401
+    assert health.clock_check(inside.platform) == "ok"
+    wall.instant -= timedelta(hours=1)
+    assert inside.get("/api/v1/me", headers).status_code == 401
+    assert health.clock_check(inside.platform) == "went_back"
+    assert health.checks(inside.platform)["clock"] == "went_back"
+    inside.close()
+
+
+@pytest.mark.parametrize("minutes", [1, 29])
+def test_a_clock_set_back_does_not_extend_a_key_that_lives(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: int
+) -> None:
+    wall = Wall()
+    monkeypatch.setattr(platform, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
+    inside = Inside(tmp_path, database_url, "empty")
+    headers = {"X-API-Key": inside.stored_key(expires_at=wall.now() + timedelta(minutes=30), rate_limit=100)}
+    wall.forward(minutes=minutes)
+    wall.instant -= timedelta(hours=1)
+    assert inside.get("/api/v1/me", headers).status_code != 401
+    wall.forward(minutes=31 - minutes)
+    assert inside.get("/api/v1/me", headers).status_code == 401
+    inside.close()
