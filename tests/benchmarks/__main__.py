@@ -4,7 +4,20 @@ import importlib
 import os
 import sys
 
-AREAS = ("account", "commands", "default_tags", "editor", "platform_start", "policy", "screens")
+AREAS = (
+    "platform_start",
+    "commands",
+    "policy",
+    "account",
+    "default_tags",
+    "throughput",
+    "growth",
+    "screens",
+    "editor",
+    "peer_screens",
+    "many_screens",
+    "memory",
+)
 
 
 def main() -> int:

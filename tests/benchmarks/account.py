@@ -20,7 +20,7 @@ from tests.benchmarks.ratios import Line
 from tests.homes import UnixConnection
 from tests.service.account import Key
 from tests.service.postgres import Cluster
-from tests.service.running import Running
+from tests.service.running import Executed, Running
 
 LATE = 10_000
 CATALOGUE = "/api/v1/iam/catalogue"
@@ -30,12 +30,13 @@ CONNECTIONS = 8
 def run() -> Iterator[Line]:
     yield from request(None, "SQLite")
     with Cluster() as cluster:
-        cluster.create("bench")
-        url = cluster.url("bench")
-        yield from request(url, "PostgreSQL")
-        with Running(url) as one:
-            yield from revoking(one, url)
-        yield from counting(cluster.url("bench"))
+        # Each its own: a database is of one secret.
+        for name in ("request", "revoking"):
+            cluster.create(name)
+        yield from request(cluster.url("request"), "PostgreSQL")
+        with Executed(cluster.url("revoking")) as one:
+            yield from revoking(one, cluster.url("revoking"))
+        yield from counting(cluster.url("request"))
     with tempfile.TemporaryDirectory() as folder:
         yield from counting(f"sqlite:///{Path(folder) / 'platform.db'}")
 
@@ -53,7 +54,7 @@ def get(connection: http.client.HTTPConnection, path: str, **headers: str) -> in
     return answer.status
 
 
-class Open(Running):
+class Open(Executed):
     """The same platform with the catalogue open to everybody: the very request, without the guard's work."""
 
     def program(self) -> list[str]:
@@ -67,23 +68,36 @@ class Open(Running):
 
 def request(url: str | None, name: str) -> Iterator[Line]:
     """The same request with a key and, where it needs none, without."""
-    with Running(url) as guarded, Open(url) as opened:
-        key = Key(guarded, "compute:read", rateLimit=60_000)
-        ours, theirs = UnixConnection(guarded.socket), UnixConnection(opened.socket)
-        path = f"{CATALOGUE}?filter=compute:instances"
-        with_key, without = [], []
-        for _ in range(1_500):
-            without.append(milliseconds(lambda: get(theirs, path)))
-            with_key.append(milliseconds(lambda: get(ours, path, X_API_Key=key.secret)))
-    ratio = statistics.median(with_key) / statistics.median(without)
+    opened = Open(url)
+    with Executed(url) as guarded:
+        if url:  # one database, so one secret
+            share_secret(guarded, opened)
+        with opened:
+            ratio = with_key_against_without(guarded, opened)
     yield Line(f"a request with a key ({name})", ratio, 1.6, "the same unauthenticated")
+
+
+def share_secret(one: Running, other: Running) -> None:
+    """Have another process on the same database begin with the secret of the first."""
+    other.folder.mkdir(mode=0o700)
+    shutil.copy(one.folder / "secret.key", other.folder / "secret.key")
+
+
+def with_key_against_without(guarded: Running, opened: Running) -> float:
+    key = Key(guarded, "compute:read", rateLimit=60_000)
+    ours, theirs = UnixConnection(guarded.socket), UnixConnection(opened.socket)
+    path = f"{CATALOGUE}?filter=compute:instances"
+    with_key, without = [], []
+    for _ in range(1_500):
+        without.append(milliseconds(lambda: get(theirs, path)))
+        with_key.append(milliseconds(lambda: get(ours, path, X_API_Key=key.secret)))
+    return statistics.median(with_key) / statistics.median(without)
 
 
 def revoking(one: Running, url: str) -> Iterator[Line]:
     """Requests that start after the answer to the revocation and are let in all the same."""
-    other = Running(url)
-    other.folder.mkdir(mode=0o700)
-    shutil.copy(one.folder / "secret.key", other.folder / "secret.key")
+    other = Executed(url)
+    share_secret(one, other)
     with other:
         key = Key(one, "compute:read", rateLimit=60_000)
         over = threading.Event()

@@ -25,8 +25,9 @@ from service.db.tables import Document, resources
 from service.operations.apply import Applying
 from tests.benchmarks.ratios import Line
 from tests.homes import UnixConnection
+from tests.service.audited import audited
 from tests.service.postgres import Cluster
-from tests.service.running import OWNER, Running
+from tests.service.running import OWNER, Executed, Running
 from tests.service.tagged import DEFAULTS, NOW, REST, Tagged
 
 RESOURCES = 100_000
@@ -89,7 +90,7 @@ def fill(tagged: Tagged) -> None:
 
 
 def timed(url: str, tagged: Tagged, do: Callable[[Tagged], None]) -> float:
-    tagged.database = Database(url)
+    tagged.database = audited(url)
     began = time.perf_counter()
     do(tagged)
     took = time.perf_counter() - began
@@ -114,7 +115,7 @@ def one_statement(tagged: Tagged) -> None:
 
 def others(name: str, url: str | None) -> Line:
     """The 99th of 100 changes of others, while the large tenant's tags are applied and while they are not."""
-    with Running(url, "large") as platform:
+    with Executed(url, "large") as platform:
         tenants = platform.get("/api/v1/tenants", as_=OWNER).json()["tenants"]
         large = next(tenant["id"] for tenant in tenants if tenant["slug"] == "warehouse")
         places = [place(platform, tenant["id"]) for tenant in tenants if tenant["id"] != large][:WRITERS]

@@ -74,7 +74,9 @@ def run() -> Iterator[Line]:
             )
             yield Line("screens: first live rows (one round trip included)", rows, 1.5, "minimal Textual app")
 
-            keys, base_keys = key_times(ours, "Data Lake", "down", env), key_times(plain, "minimal", "down", env)
+            there_and_back = ("down", "up")
+            keys = key_times(ours, "Data Lake", there_and_back, env)
+            base_keys = key_times(plain, "minimal", there_and_back, env)
             ratio = statistics.median(keys) / statistics.median(base_keys)
             yield Line("key to visible change", ratio, 1.5, "an app that updates one Static")
 
@@ -107,16 +109,15 @@ def frame(command: list[str], wanted: str, env: dict[str, str]) -> float:
         program.close(key_bytes("ctrl+q"))
 
 
-def key_times(command: list[str], wanted: str, key: str, env: dict[str, str]) -> list[float]:
-    """Milliseconds from a key to the first visible change, once for each press."""
+def key_times(command: list[str], wanted: str, keys: tuple[str, str], env: dict[str, str]) -> list[float]:
+    """Milliseconds from a key to the first visible change, once for each press; two keys in turn, so that the cursor
+    never comes to an end where a key does nothing."""
     program = Program(command, env=env, inherit=False)
     try:
         measure_startup(program, wanted, 30, 0.35)
         found = []
         for number in range(24):
-            # Down and up in turn, so that the cursor never comes to an end where a key does nothing.
-            name = key if number % 2 == 0 else "up"
-            result = measure_key(program, key_bytes(name), 0.06)
+            result = measure_key(program, key_bytes(keys[number % 2]), 0.06)
             if result is not None and number >= 4:
                 found.append(result[0])
         assert len(found) >= 10, f"only {len(found)} keys did anything; the screen was:\n{program.text}"

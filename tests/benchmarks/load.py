@@ -1,0 +1,60 @@
+"""Requests one after the other on many connections at once, as bytes: what asks must cost less than what answers."""
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator, Mapping
+from itertools import count
+
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
+
+def request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+    """The bytes of a request on a connection that stays open."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in headers.items())]
+    if body or method != "GET":
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def rate(address: tuple[str, int], requests: Iterator[bytes], seconds: float, connections: int = 8) -> float:
+    """Answers a second over some seconds, after a second that is not counted.
+
+    Raises:
+        RuntimeError: an answer was not a success.
+    """
+
+    async def drive() -> float:
+        done = count()
+        began = time.perf_counter()
+        end = began + 1 + seconds
+        after: list[int] = []
+
+        async def one() -> None:
+            reader, writer = await asyncio.open_connection(*address)
+            while (now := time.perf_counter()) < end:
+                writer.write(next(requests))
+                if await _closes(reader):
+                    writer.close()
+                    reader, writer = await asyncio.open_connection(*address)
+                number = next(done)
+                if now >= began + 1:
+                    after.append(number)
+            writer.close()
+
+        await asyncio.gather(*(one() for _ in range(connections)))
+        return len(after) / seconds
+
+    return asyncio.run(drive())
+
+
+async def _closes(reader: asyncio.StreamReader) -> bool:
+    """Read an answer; whether the connection ends with it, as each one to moto does."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = _LENGTH.search(head)
+    if length is None:
+        raise RuntimeError(f"an answer without a length: {head[:200]!r}")
+    body = await reader.readexactly(int(length[1]))
+    if head.split(b" ", 2)[1][:1] != b"2":
+        raise RuntimeError(f"{head.splitlines()[0]!r}: {body[:300]!r}")
+    return b"connection: close" in head.lower()

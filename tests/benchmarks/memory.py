@@ -1,0 +1,92 @@
+"""Memory of platform and screens over the requests and keys of an hour, compressed to minutes: flat after the first.
+
+An hour of a busy person is taken as one key every two seconds, and of the platform as the questions and changes of
+fifty such people.
+"""
+
+import itertools
+import json
+import time
+from collections.abc import Iterator
+
+from tests.benchmarks.many_screens import memory, opened
+from tests.benchmarks.ratios import Line
+from tests.homes import Home
+from tests.service.account import Key
+from tests.service.running import OWNER, WEB_SHOP, Executed, Running
+from tests.terminal import Program, key_bytes
+
+PRESSES = 1_800
+REQUESTS = 36_000
+# Caches fill in the first part; from then on nothing may pile up.
+FIRST = 0.2
+FLAT = 1.05
+# Through the places with a filter, the details, the help, the switcher and back; two tenants in turn.
+ROUND = (
+    *("1", "down", "d", "up", "d", "2", "down", "enter", "escape", "3", "down", "4", "/", "c", "escape", "g", "6"),
+    *("down", "7", "8", "9", "down", "?", "escape", "-", "r", ":", "escape", "ctrl+t", "n", "escape", "1"),
+)
+
+
+def run() -> Iterator[Line]:
+    with Executed() as platform:
+        assert platform.process
+        pid, asked = platform.process.pid, requests(platform)
+        used = [resident(pid, asked, count) for count in (int(REQUESTS * FIRST), int(REQUESTS * (1 - FIRST)))]
+        yield Line(f"the platform's memory after {REQUESTS:,} requests", used[1] / used[0], FLAT, told(used[0]))
+    home = Home()
+    try:
+        home.start()
+        program = opened(home.environment({"COLORTERM": "truecolor"}))
+        keys = itertools.cycle(ROUND)
+        used = [pressed(program, keys, count) for count in (int(PRESSES * FIRST), int(PRESSES * (1 - FIRST)))]
+        program.close(key_bytes("ctrl+q"))
+        yield Line(f"the screens' memory after {PRESSES:,} keys", used[1] / used[0], FLAT, told(used[0]))
+    finally:
+        home.remove()
+
+
+def told(used: float) -> str:
+    return f"after a fifth of them ({used:.0f} MiB)"
+
+
+def resident(pid: int, asked: Iterator[None], count: int) -> float:
+    """MiB after so many more."""
+    for _ in itertools.islice(asked, count):
+        pass
+    return memory(f"/proc/{pid}/status", "VmRSS")
+
+
+def requests(platform: Running) -> Iterator[None]:
+    """Each a question or a change, of people and of keys, of everything the screens ask about; without an end."""
+    key = Key(platform, "compute:read", "compute:write", rateLimit=60_000)
+    base = f"/api/v1/tenants/{WEB_SHOP}"
+    one = platform.get(f"{base}/resources/instance?limit=1", as_=OWNER).json()["resources"][0]["id"]
+    tried = {"operation": "compute:instances:read", "target": "*", "facts": {}}
+    reads = ("", "/quotas-report", "/api-keys", "/iam/groups", "/iam/policies", "/default-tags", "/operations")
+    for number in itertools.count():
+        # A document that was never tried before, so that what is kept of compiled ones is turned over.
+        rule = {"name": f"r{number}", "access": "allow", "operations": ["compute:*"], "targets": ["*"]}
+        text = json.dumps({"schemaVersion": "1", "rules": [rule]})
+        answers = [
+            platform.get(base + reads[number % len(reads)], as_=OWNER),
+            platform.get(f"{base}/resources/instance/{one}", headers={"X-API-Key": key.secret}),
+            platform.ask("POST", f"{base}/iam/simulate", as_=OWNER, body=tried | {"documentText": text}),
+            key.use("PATCH", f"{base}/resources/instance/{one}", {"name": f"n{number}"}),
+        ]
+        for answer in answers:
+            assert answer.status == 200, answer
+            yield
+
+
+def pressed(program: Program, keys: Iterator[str], count: int) -> float:
+    """MiB after so many more keys, each answered before the next."""
+    for name in itertools.islice(keys, count):
+        program.write(key_bytes(name))
+        program.until_quiet(0.06, 1)
+        # What was written is of no use any more, and there is much of it.
+        program.chunks.clear()
+        program._replayed = 0
+    assert program.alive
+    time.sleep(0.5)
+    return memory(f"/proc/{program.pid}/status", "VmRSS")

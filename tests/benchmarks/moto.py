@@ -1,0 +1,31 @@
+"""moto's IAM on this machine: the peer that people run beside their tests, asked over the wire of the real one."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def moto(commands: Path) -> Iterator[tuple[str, int]]:
+    """Host and port of moto's server; `commands` is the folder its command is in."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [str(commands / "moto_server"), "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(300):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield "127.0.0.1", port
+    finally:
+        server.terminate()
+        server.wait()
