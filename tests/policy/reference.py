@@ -5,7 +5,7 @@ texts, globs are tried by going back, addresses and times by the standard librar
 """
 
 from datetime import UTC, datetime
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from service.policy.facts import Facts, Question
 from service.policy.rules import Constraint, Rule
@@ -46,6 +46,14 @@ def target_truth(pattern: str, target: str) -> str:
     return result
 
 
+def block(text: str) -> IPv4Network | IPv6Network:
+    """A block of addresses; one of mapped addresses is the block of version 4 that it maps."""
+    found = ip_network(text)
+    if found.version == 6 and found.network_address.ipv4_mapped is not None and found.prefixlen >= 96:
+        return IPv4Network((found.network_address.ipv4_mapped, found.prefixlen - 96))
+    return found
+
+
 def constraint_truth(constraint: Constraint, facts: Facts) -> str:
     operator, key, values = constraint
     if key == "frn:sourceIp":
@@ -53,7 +61,8 @@ def constraint_truth(constraint: Constraint, facts: Facts) -> str:
             return UNKNOWN
         version, number = facts.source_ip
         address = ip_address(number.to_bytes(4 if version == 4 else 16, "big"))
-        return TRUE if any(address in ip_network(v) for v in values if ip_network(v).version == version) else FALSE
+        blocks = [block(value) for value in values]
+        return TRUE if any(address in one for one in blocks if one.version == version) else FALSE
     if key == "frn:currentTime":
         if facts.current_time is None:
             return UNKNOWN

@@ -2,7 +2,6 @@
 
 import json
 import random
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from service.policy.containment import Answer, Check, check
 from service.policy.document import read
 from service.policy.engine import grants
 from service.policy.rules import Document, Rule
+from tests.effort import effort
 from tests.policy import enumeration, reference, worlds
 
 CATALOGUE = Catalogue(worlds.CATALOGUE)
@@ -70,13 +70,14 @@ def confirmed(found: Check, draft: list[Rule], author: list[Rule]) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_the_check_agrees_with_trying_every_request_of_a_small_universe(seed: int) -> None:
     assert disagreement(seed, 40) is None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.parametrize("seed", range(100, 108))
 def test_the_same_at_length(seed: int) -> None:
     assert disagreement(seed, 250) is None
 
@@ -217,10 +218,9 @@ LARGE = {
 @pytest.mark.parametrize("kind", LARGE)
 def test_whatever_a_quarter_of_a_megabyte_holds_is_examined_in_bounded_time(kind: str) -> None:
     """Most of these took from ten seconds to hours before the work was counted; none may pass by being too much."""
-    start = time.process_time()
-    found = asked(LARGE[kind], rules(allow("storage:volumes:read"), deny("*:*:delete")))
+    found, taken = effort(lambda: asked(LARGE[kind], rules(allow("storage:volumes:read"), deny("*:*:delete"))))
     assert found.answer in (Answer.BEYOND, Answer.UNDECIDED)
-    assert time.process_time() - start < 6
+    assert taken < 2_000
 
 
 def test_no_work_left_is_undecided() -> None:

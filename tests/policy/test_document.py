@@ -3,7 +3,6 @@
 import contextlib
 import json
 import random
-import time
 import tracemalloc
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.policy.catalogue import Catalogue
-from service.policy.document import DocumentRefused, Reading, canonical, canonical_text, read
+from service.policy.document import DocumentRefused, Reading, canonical, read
 from service.policy.matching import _remembered, glob
 from service.policy.problems import Problem
+from tests.effort import effort
 from tests.policy import worlds
 
 CATALOGUE = Catalogue(worlds.CATALOGUE)
@@ -117,11 +117,10 @@ def test_a_member_given_twice_hides_no_other_problem_nor_is_it_hidden() -> None:
 
 
 def test_members_given_twice_without_end_are_told_as_far_as_anybody_reads() -> None:
-    began = time.process_time()
     members = ",".join(['"access":"no"'] * 15_000)
-    problems = refused(f'{{"schemaVersion":"1","rules":[{{{members}}}]}}')
+    problems, taken = effort(lambda: refused(f'{{"schemaVersion":"1","rules":[{{{members}}}]}}'))
     assert (len(problems), {problem.path for problem in problems}) == (20, {"$.rules[0].access"})
-    assert time.process_time() - began < 1
+    assert taken < 50
 
 
 @pytest.mark.parametrize(
@@ -213,6 +212,8 @@ def test_O22_O23_O24_targets_keep_colons_in_the_id_and_globs_only_there() -> Non
         ("equals", "frn:region ", "eu"),
         ("equals", "frn:Region", "eu"),
         ("equals", "frn:resourceTag/", "x"),
+        ("equals", "frn:resourceTag/env ", "x"),
+        ("equals", "frn:requestTag/ env", "x"),
         ("equals", "env", "x"),
         ("before", "frn:currentTime", "2026-01-01"),
         ("before", "frn:currentTime", "2026-01-01T00:00:00"),
@@ -241,9 +242,9 @@ def test_O36_E17_limits_hold_before_anything_is_evaluated() -> None:
     assert "501 rules" in refused(text(*[RULE] * 501))[0].reason
     assert accepted(text(*[RULE] * 500))
     assert "4096" in refused(text({**RULE, "operations": ["*"] * 4097}))[0].reason
-    start = time.process_time()
-    assert "deeper" in refused("[" * 100_000)[0].reason
-    assert time.process_time() - start < 5  # linear, not a bound on speed
+    deep, taken = effort(lambda: refused("[" * 100_000))
+    assert "deeper" in deep[0].reason
+    assert taken < 50  # linear, not a bound on speed
 
 
 @pytest.mark.parametrize(
@@ -366,6 +367,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 @settings(max_examples=400, deadline=None)
 def test_E18_any_value_is_read_or_refused_with_a_place(value: Any) -> None:
@@ -378,58 +380,8 @@ def test_E18_any_value_is_read_or_refused_with_a_place(value: Any) -> None:
     assert all(problem.line >= 1 and problem.column >= 1 and problem.path.startswith("$") for problem in problems)
 
 
-JUNK = ["*", "allow", "deny", "1", 1, None, True, [], {}, "", "frn:*:*:*:a/b", "compute:*", "10.0.0.0/8", "\u200b", 1e9]
-
-
-def mutated(chance: random.Random, value: Any) -> Any:
-    """A document with something in it replaced, removed, doubled or renamed."""
-    if isinstance(value, dict) and value and chance.random() < 0.8:
-        name = chance.choice(list(value))
-        rest = {other: value[other] for other in value if other != name}
-        if chance.random() < 0.1:
-            return rest
-        renamed = name if chance.random() < 0.9 else chance.choice((name.upper(), name + " ", "x"))
-        return {**rest, renamed: mutated(chance, value[name])}
-    if isinstance(value, list) and value and chance.random() < 0.8:
-        place = chance.randrange(len(value))
-        return [*value[:place], *[mutated(chance, value[place])] * chance.choice((0, 1, 1, 1, 2)), *value[place + 1 :]]
-    if isinstance(value, str) and value and chance.random() < 0.5:
-        place = chance.randrange(len(value))
-        return value[:place] + chance.choice(("*", ":", "/", "", " ", "z", "9")) + value[place + 1 :]
-    return chance.choice(JUNK)
-
-
-def fuzzed(seed: int, rounds: int) -> tuple[int, int]:
-    """How many mutated documents were accepted and refused; an accepted one is the same once it was stored."""
-    chance = random.Random(seed)
-    accepted_ones = refused_ones = 0
-    for _ in range(rounds):
-        value = canonical(worlds.document(chance, most=2))
-        for _ in range(chance.choice((0, 1, 1, 2, 3))):
-            value = mutated(chance, value)
-        try:
-            found = read(json.dumps(value), CATALOGUE).document
-        except DocumentRefused:
-            refused_ones += 1
-            continue
-        accepted_ones += 1
-        assert read(canonical_text(found), CATALOGUE).document == found, value
-    return accepted_ones, refused_ones
-
-
-def test_E18_documents_with_something_changed_are_read_or_refused_and_the_same_when_stored() -> None:
-    assert min(fuzzed(1, 5_000)) > 500
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
-def test_E18_a_million_of_them(seed: int) -> None:
-    fuzzed(1_000 + seed, 50_000)
-
-
 def test_E10_a_pattern_of_many_stars_is_answered_in_linear_time() -> None:
     test = glob("*a" * 10_000)
-    start = time.process_time()
-    assert not test("b" * 65_536)
-    assert test("a" * 65_536)
-    assert time.process_time() - start < 1
+    answers, taken = effort(lambda: (test("b" * 65_536), test("a" * 65_536)))
+    assert answers == (False, True)
+    assert taken < 50

@@ -1,9 +1,9 @@
 """The engine against the reference, on many thousand small worlds in which rules meet and contradict."""
 
 import random
-import time
 from collections.abc import Iterable
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -25,10 +25,16 @@ from service.policy.matching import (
 from service.policy.openings import some_target
 from service.policy.rules import Constraint, Document, Rule
 from service.policy.work import Work
+from tests.effort import effort
 from tests.policy import reference, worlds
 
 
-@pytest.mark.parametrize("seed", range(20))
+def seeds(number: int) -> list[Any]:
+    """The first few on every run, all of them among the long proofs."""
+    return [seed if seed < 4 else pytest.param(seed, marks=pytest.mark.slow) for seed in range(number)]
+
+
+@pytest.mark.parametrize("seed", seeds(20))
 def test_the_engine_decides_as_the_reference_does(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(500):
@@ -104,7 +110,7 @@ def escapes(draft: list, author: list, questions: list[Question]) -> list[Questi
     ]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_containment_never_passes_a_draft_that_some_request_escapes(seed: int) -> None:
     chance = random.Random(3000 + seed)
     answers = dict.fromkeys(Answer, 0)
@@ -148,7 +154,7 @@ def test_a_cap_takes_away_what_the_author_no_longer_holds() -> None:
             assert (verdict < 0) is (own < 0)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_globs_and_their_classes_agree_with_trying_every_short_text(seed: int) -> None:
     chance = random.Random(6000 + seed)
     alphabet = "ab*"
@@ -202,10 +208,11 @@ def test_many_denied_targets_do_not_make_a_trial_endless() -> None:
     everything = (read_operation_pattern("*"),)
     allow = Rule("", "allow", everything, ("*",), many, (), ())
     deny = Rule("", "deny", everything, ("*",), (read_target("frn:*:*:*:*/*"),), (), ())
-    start = time.process_time()
-    found = explain(compile_document(Document((allow, deny))), Question("compute:instances:read", "*"))
+    found, taken = effort(
+        lambda: explain(compile_document(Document((allow, deny))), Question("compute:instances:read", "*"))
+    )
     assert found.some_target is not True
-    assert time.process_time() - start < 5
+    assert taken < 1_000
 
 
 def test_a_key_with_a_blank_is_named_whole_where_it_is_missing() -> None:

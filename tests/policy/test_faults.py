@@ -192,6 +192,7 @@ def readings() -> object:
 COMPARISONS: tuple[Comparison, ...] = (decisions, addresses, letters, capped, maps, containments, readings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("comparison", COMPARISONS)
 def test_unharmed_every_comparison_finds_nothing(comparison: Comparison) -> None:
     assert comparison() is None

@@ -13,12 +13,33 @@ import pytest
 
 from service.db import migrate
 from service.db.engine import Database
+from tests.service.audited import audited
 from tests.service.inside import Inside
 from tests.service.postgres import Cluster
-from tests.service.running import Running
+from tests.service.quotas import Quotas
+from tests.service.running import SANDBOX, Running
 
 KINDS = ("sqlite", "postgresql")
 _numbers = itertools.count(1)
+_ALIKE = (
+    "test_account_key_changes.py",
+    "test_account_keys.py",
+    "test_account_sessions.py",
+    "test_activity.py",
+    "test_cluster_issuers.py",
+    "test_envelopes.py",
+    "test_events.py",
+    "test_quota_requests.py",
+    "test_resources.py",
+)
+"""Files whose statements both databases take as they stand: there the second one is among the long proofs."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.name in _ALIKE and "postgresql" in item.name:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
@@ -70,8 +91,8 @@ def database_url(request: pytest.FixtureRequest, new_database_url: Callable[[str
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """The same, opened."""
-    opened = Database(database_url)
+    """The same, opened, with an audit log that is kept."""
+    opened = audited(database_url)
     yield opened
     opened.close()
 
@@ -85,6 +106,30 @@ def demo(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool],
     url = new_database_url("postgresql", True) if request.param == "postgresql" else None
     with Running(url) as running:
         yield running
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    """A running platform of a module's own on the demo world, on each kind of database."""
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as running:
+        yield running
+
+
+@pytest.fixture
+def platform_database(platform: Running) -> Iterator[Database]:
+    """The database of `platform`, seen from outside its process."""
+    opened = Database(platform.database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def sandbox(platform: Running) -> Quotas:
+    """A tenant without resources at the platform's defaults; nobody has asked for anything yet."""
+    quotas = Quotas(platform, tenant=SANDBOX)
+    quotas.forget()
+    return quotas
 
 
 @pytest.fixture

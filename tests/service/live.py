@@ -71,11 +71,11 @@ class EventReader:
             pass
         self.events.put(None)
 
-    def next(self, seconds: float = 10) -> tuple[str, dict[str, Any]] | None:
+    def next(self, seconds: float = 60) -> tuple[str, dict[str, Any]] | None:
         """The next event; None when the stream has ended. Raises queue.Empty when neither comes in time."""
         return self.events.get(timeout=seconds)
 
-    def until(self, kind: str, seconds: float = 10) -> list[tuple[str, dict[str, Any]]]:
+    def until(self, kind: str, seconds: float = 60) -> list[tuple[str, dict[str, Any]]]:
         """Everything up to and with the first signal of this type."""
         told = []
         end = time.monotonic() + seconds

@@ -107,7 +107,7 @@ def planned_on(database: Database, *, faults: dict[str, int] | None = None) -> P
     return Planned(database, tenant_id, organization_id, run_id)
 
 
-def until(condition: Callable[[], bool], seconds: float = 15) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"

@@ -16,11 +16,12 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from service.world.loader import KEY_FILE
+from tests import forking
 from tests.homes import Answer, UnixConnection
 from tests.leaks import formless_in, leaks_of_database, leaks_of_files
 
-START_SECONDS = 30
-STOP_SECONDS = 15
+START_SECONDS = 60
+STOP_SECONDS = 60
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 # Readable to their owner only: what the demo world's keys are.
@@ -49,13 +50,16 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 class Running:
     """A platform process with a folder of its own; running while the context is open."""
 
+    forked = True
+    """It begins with its modules loaded (tests/forking.py); where its start is what is looked at, it is executed."""
+
     def __init__(self, database_url: str | None = None, world: str = "demo", *flags: str, **variables: str) -> None:
         # A short path: pytest's own folders are too long for a socket.
         self.folder = Path(tempfile.mkdtemp(prefix="frost-")) / "platform"
         self.flags = ["--world", world, *flags, *(["--database", database_url] if database_url else [])]
         self.database_url = database_url or f"sqlite:///{self.folder / 'platform.db'}"
         self.variables = {"FROST_PLATFORM_PROVISIONING_PACE": "600", **variables}
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | forking.Forked | None = None
         self.tokens: dict[str, str] = {}
         self.seen: set[str] = set()
         """Secrets without a form that were asked for or given."""
@@ -105,15 +109,16 @@ class Running:
                     raise RuntimeError(self.log) from None
                 time.sleep(0.01)
 
-    def launch(self) -> subprocess.Popen[bytes]:
+    def launch(self) -> "subprocess.Popen[bytes] | forking.Forked":
         """A process of this platform, whether or not one is running."""
-        with (self.folder.parent / "log").open("ab") as log:
+        environment = {**os.environ, **self.variables}
+        words = ["--data-dir", str(self.folder), *self.flags]
+        with (self.folder.parent / "log").open("ab") as log, Path(os.devnull).open() as nothing:
+            if self.forked and forking.can_fork(environment):
+                files = (nothing.fileno(), log.fileno(), log.fileno())
+                return forking.Forked(forking.nursery(), "service", words, environment, str(Path.cwd()), files)
             return subprocess.Popen(
-                [sys.executable, *self.program(), "--data-dir", str(self.folder), *self.flags],
-                env={**os.environ, **self.variables},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                [sys.executable, *self.program(), *words], env=environment, stdin=nothing, stdout=log, stderr=log
             )
 
     def program(self) -> list[str]:
@@ -196,6 +201,12 @@ class Running:
         """The secret of one of the world's API keys."""
         secret: str = json.loads((self.folder / "world-keys.json").read_text())[name]["secret"]
         return secret
+
+
+class Executed(Running):
+    """The same with nothing loaded before, as whoever starts it has it."""
+
+    forked = False
 
 
 def exchange(

@@ -1,7 +1,6 @@
 """Keys are made, changed, replaced and ended by people. checklist K01 to K47; hostile A09 to A11, C05, E15, J05"""
 
 import json
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -16,7 +15,6 @@ from service.db.engine import Database
 from service.world.catalogue import scopes as every_scope
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key, create, keys_of
-from tests.service.conftest import KINDS
 from tests.service.running import (
     ADMIN,
     DATA_LAKE,
@@ -31,21 +29,6 @@ from tests.service.running import (
 )
 
 GONE = {"code": "NOT_FOUND", "message": "resource not found"}
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    """A platform of this module's own, on each kind of database."""
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
-        yield running
-
-
-@pytest.fixture
-def database(platform: Running) -> Iterator[Database]:
-    opened = Database(platform.database_url)
-    yield opened
-    opened.close()
 
 
 def audited(database: Database, target: str) -> list[Any]:
@@ -275,7 +258,7 @@ def test_members_nobody_may_set_are_unknown(platform: Running, member: str) -> N
     assert details(answer)["reason"] == "unknown_member"
 
 
-def test_a_key_is_changed_in_the_members_given(platform: Running, database: Database) -> None:
+def test_a_key_is_changed_in_the_members_given(platform: Running, platform_database: Database) -> None:
     key = Key(platform, "compute:read", description="before")
     answer = key.manage("PATCH", body={"name": "after", "scopes": ["storage:read"], "rateLimit": 7})
     after = answer.json()
@@ -284,7 +267,9 @@ def test_a_key_is_changed_in_the_members_given(platform: Running, database: Data
     assert key.manage("PATCH", body={"description": ""}).json()["description"] == ""
     again = key.manage("PATCH", body={"name": "after"})
     assert (again.status, again.headers["x-frost-changed"]) == (200, "false")
-    entries = [entry for entry in audited(database, f"api_key:{key.id}") if entry.operation == "api_key.update"]
+    entries = [
+        entry for entry in audited(platform_database, f"api_key:{key.id}") if entry.operation == "api_key.update"
+    ]
     assert entries[0].details["scopes"] == {"from": ["compute:read"], "to": ["storage:read"]}
     assert len(entries) == 2
 
@@ -320,7 +305,7 @@ def test_a_revoked_key_is_refused_and_stays_in_the_list(platform: Running) -> No
     assert key.manage("GET").json()["status"] == "revoked"
 
 
-def test_a_deleted_key_leaves_nothing_behind(platform: Running, database: Database) -> None:
+def test_a_deleted_key_leaves_nothing_behind(platform: Running, platform_database: Database) -> None:
     iam, key = Iam(platform), Key(platform, "compute:read")
     group, policy = iam.group(f"g-{uuid4()}"), iam.policy("p", allow("compute:*"))
     assert iam.add(group, "api_key", key.id).status == 204
@@ -331,7 +316,7 @@ def test_a_deleted_key_leaves_nothing_behind(platform: Running, database: Databa
     for suffix, method in (("", "GET"), ("", "DELETE"), ("/revoke", "POST")):
         gone = key.manage(method, suffix)
         assert (gone.status, gone.json()) == (404, GONE)
-    with database.read() as connection:
+    with platform_database.read() as connection:
         for table in (tables.api_keys, tables.group_members, tables.policy_attachments, tables.rate_limits):
             assert key.id not in repr(connection.execute(select(table)).all())
 
@@ -384,7 +369,9 @@ def test_a_machine_neither_makes_nor_manages_keys(platform: Running, method: str
     assert key.use().status == 200
 
 
-def test_a_rotated_key_has_the_same_grants_and_both_work_for_a_while(platform: Running, database: Database) -> None:
+def test_a_rotated_key_has_the_same_grants_and_both_work_for_a_while(
+    platform: Running, platform_database: Database
+) -> None:
     iam, key = Iam(platform), Key(platform, "compute:read", "organizations:read", name="deploy", rateLimit=90)
     policy, group = iam.policy("p", allow("compute:*")), iam.group(f"g-{uuid4()}")
     iam.attach(policy, "api_key", key.id)
@@ -404,7 +391,9 @@ def test_a_rotated_key_has_the_same_grants_and_both_work_for_a_while(platform: R
     new = platform.get("/api/v1/tenants", headers={"X-API-Key": made["key"]})
     # The policy narrows the new key as it did the old one.
     assert code(new) == code(key.use("GET", "/api/v1/tenants")) == (403, "INSUFFICIENT_PERMISSIONS")
-    assert [entry.operation for entry in audited(database, f"api_key:{made['apiKey']['id']}")] == ["api_key.rotate"]
+    assert [entry.operation for entry in audited(platform_database, f"api_key:{made['apiKey']['id']}")] == [
+        "api_key.rotate"
+    ]
 
 
 def test_a_dead_key_and_a_later_retirement_are_not_rotated(platform: Running) -> None:
@@ -428,23 +417,23 @@ def test_a_repeated_creation_says_which_key_it_made_and_makes_no_other(platform:
     assert names.count("once") == 1
 
 
-def test_each_change_is_one_audit_entry_without_the_secret(platform: Running, database: Database) -> None:
+def test_each_change_is_one_audit_entry_without_the_secret(platform: Running, platform_database: Database) -> None:
     key = Key(platform, "compute:read", name="audited")
     key.manage("PATCH", body={"name": "audited twice"})
     key.revoke()
     key.manage("DELETE")
-    entries = audited(database, f"api_key:{key.id}")
+    entries = audited(platform_database, f"api_key:{key.id}")
     assert [entry.operation.partition(".")[2] for entry in entries] == ["create", "update", "revoke", "delete"]
     assert {(entry.tenant_id, entry.outcome, entry.actor_kind) for entry in entries} == {(WEB_SHOP, "done", "session")}
     assert key.secret not in json.dumps([entry.details for entry in entries])
 
 
-def test_a_refused_creation_is_audited_and_stores_nothing(platform: Running, database: Database) -> None:
+def test_a_refused_creation_is_audited_and_stores_nothing(platform: Running, platform_database: Database) -> None:
     before = len(platform.get(keys_of(), as_=VIEWER).json()["apiKeys"])
     request_id = str(uuid4())
     create(platform, "compute:write", person=VIEWER, headers={"X-Request-Id": request_id})
     assert len(platform.get(keys_of(), as_=VIEWER).json()["apiKeys"]) == before
-    with database.read() as connection:
+    with platform_database.read() as connection:
         query = select(tables.audit_log).where(tables.audit_log.c.request_id == request_id)
         (entry,) = connection.execute(query)
     assert (entry.operation, entry.outcome, entry.details["code"]) == (

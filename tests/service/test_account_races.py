@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Connection, insert, select
 
-from service.access import keys, sessions
+from service.access import keys, newcomers, sessions
+from service.access.caller import Caller
 from service.account import deletion, key_store, store
 from service.db.engine import Database
 from service.db.tables import api_keys, device_codes, tenants, users
@@ -20,19 +21,11 @@ from service.errors import Refusal
 from service.issuer.store import take_device_code
 from tests.service.access import code
 from tests.service.account import Key, keys_of
-from tests.service.conftest import KINDS
 from tests.service.running import MEMBER, VIEWER, WEB_SHOP, Running
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 # Long enough for a request to be let in and to reach the row it has to wait for.
 MEANWHILE_SECONDS = 0.7
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
-        yield running
 
 
 @contextmanager
@@ -151,14 +144,14 @@ def start(connection: Connection) -> None:
 
 
 def start_outside(connection: Connection) -> None:
-    sessions.start_at_first_sight(
+    newcomers.first_sight(
         connection,
         issuer="https://idp.example",
-        subject="sid-1",
-        email="u@x.example",
+        name="sid s 1",
+        claims={"sub": "e", "email": "u@x.example", "email_verified": True, "auth_time": int(NOW.timestamp()) - 1},
         signed_in=NOW.timestamp() - 1,
+        caller=Caller(kind="anonymous", request_id="r", peer_uid=None),
         place="",
-        request_id="r",
         at=NOW,
     )
 
@@ -191,5 +184,6 @@ def test_no_outside_session_starts_while_all_are_ended(database: Database) -> No
     with meanwhile(database) as (connection, begin):
         end_all(connection)
         done = begin(start_outside)
-    done.result()
+    with pytest.raises(Refusal):
+        done.result()
     assert alive(database) == []

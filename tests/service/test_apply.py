@@ -133,6 +133,7 @@ def test_a_kind_of_no_resource_is_listed_with_zeros(tagged: Tagged) -> None:
     assert result["summary"] == dict.fromkeys(COUNTS, 0)
 
 
+@pytest.mark.slow
 def test_a_state_that_takes_no_tags_fails_only_what_lacks_some(tagged: Tagged) -> None:
     for kind in ("instance", "volume", "load_balancer", "public_ip", "scale_group", "certificate"):
         for state in kinds()[kind].states:
@@ -476,6 +477,7 @@ def test_an_undo_of_many_in_small_portions(tagged: Tagged) -> None:
     assert {key: row["tags"] for key, row in after.items()} == {key: row["tags"] for key, row in before.items()}
 
 
+@pytest.mark.slow
 def test_only_the_last_ten_runs_are_remembered(tagged: Tagged) -> None:
     runs = []
     tagged.size = 2

@@ -5,6 +5,7 @@ Python decides; the databases merge and remove. Each example is a tenant of its 
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ def inventories(draw: st.DrawFn) -> tuple[dict[str, str], list[dict[str, Any]]]:
     return defaults, draw(st.lists(rows, min_size=1, max_size=12))
 
 
+@pytest.mark.slow
 @ON_DATABASES
 @given(inventory=inventories(), size=st.sampled_from([1, 5, 2_000]))
 def test_the_database_merges_as_the_rules_say_and_an_undo_restores(

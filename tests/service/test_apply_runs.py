@@ -39,13 +39,6 @@ def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bo
         yield running
 
 
-@pytest.fixture
-def database(platform: Running) -> Iterator[Database]:
-    opened = Database(platform.database_url)
-    yield opened
-    opened.close()
-
-
 def base(tenant: str = WEB_SHOP) -> str:
     return f"/api/v1/tenants/{tenant}"
 
@@ -88,7 +81,8 @@ def tags_of(database: Database, tenant: str) -> dict[str, dict[str, str]]:
         return {row.id: row.tags for row in connection.execute(query)}
 
 
-def test_a_run_is_answered_at_once_and_followed_by_both_its_ids(platform: Running, database: Database) -> None:
+@pytest.mark.slow
+def test_a_run_is_answered_at_once_and_followed_by_both_its_ids(platform: Running, platform_database: Database) -> None:
     put(platform, {"env": "prod", "one": "1"})
     preview = ask(platform, "preview", {}).json()
     answer = ask(platform, "apply")
@@ -109,9 +103,13 @@ def test_a_run_is_answered_at_once_and_followed_by_both_its_ids(platform: Runnin
     affected = preview.pop("affected")
     assert done["result"] == preview
     assert sum(counts.get("one", 0) for counts in affected.values()) == done["result"]["summary"]["updated"]
-    assert sum("one" in tags for tags in tags_of(database, WEB_SHOP).values()) == done["result"]["summary"]["updated"]
+    assert (
+        sum("one" in tags for tags in tags_of(platform_database, WEB_SHOP).values())
+        == done["result"]["summary"]["updated"]
+    )
 
 
+@pytest.mark.slow
 def test_a_second_start_is_told_of_the_first_and_starts_nothing(platform: Running) -> None:
     put(platform, {"env": "prod", "two": "2"})
     before = len(runs(platform))
@@ -129,6 +127,7 @@ def test_a_second_start_is_told_of_the_first_and_starts_nothing(platform: Runnin
     assert len(runs(platform)) == before + 2
 
 
+@pytest.mark.slow
 def test_of_twenty_starts_at_the_same_instant_one_runs(platform: Running) -> None:
     put(platform, {"env": "prod", "many": "x"})
     together = threading.Barrier(20)
@@ -153,12 +152,12 @@ def test_two_tenants_apply_at_the_same_time(platform: Running) -> None:
         assert ended(platform, run_id, tenant)["status"] == "completed"
 
 
-def test_what_cannot_be_started(platform: Running, database: Database) -> None:
+def test_what_cannot_be_started(platform: Running, platform_database: Database) -> None:
     put(platform, {})
     assert code(ask(platform, "apply")) == (400, "NOTHING_TO_APPLY")
     assert code(ask(platform, "apply", tenant=SANDBOX)) == (400, "TENANT_NOT_PROVISIONED")
     assert code(ask(platform, "preview", {}, tenant=SANDBOX)) == (400, "TENANT_NOT_PROVISIONED")
-    with database.write() as connection:
+    with platform_database.write() as connection:
         bad = update(tenants).where(tenants.c.id == STAGING).values(default_tags={"os_type": "x"})
         connection.execute(bad)
     refused = ask(platform, "apply", tenant=STAGING)
@@ -167,9 +166,11 @@ def test_what_cannot_be_started(platform: Running, database: Database) -> None:
     assert platform.get(f"{base(STAGING)}/default-tags", as_=OWNER).json() == {"tags": {"os_type": "x"}}
 
 
-def test_a_preview_takes_tags_that_are_not_stored_and_writes_nothing(platform: Running, database: Database) -> None:
+def test_a_preview_takes_tags_that_are_not_stored_and_writes_nothing(
+    platform: Running, platform_database: Database
+) -> None:
     put(platform, {"env": "prod"})
-    before, had = tags_of(database, WEB_SHOP), runs(platform)
+    before, had = tags_of(platform_database, WEB_SHOP), runs(platform)
     tried = ask(platform, "preview", {"tags": {"new-key": "x"}}).json()
     assert tried["appliedTags"] == {"new-key": "x"}
     assert tried["summary"]["updated"] > 100
@@ -179,15 +180,18 @@ def test_a_preview_takes_tags_that_are_not_stored_and_writes_nothing(platform: R
     assert code(ask(platform, "preview", {"tag": {}})) == (400, "INVALID_INPUT")
     empty = ask(platform, "preview", {"tags": {}}).json()
     assert (empty["summary"]["updated"], empty["affected"]) == (0, {})
-    assert (tags_of(database, WEB_SHOP), runs(platform)) == (before, had)
+    assert (tags_of(platform_database, WEB_SHOP), runs(platform)) == (before, had)
     assert platform.get(f"{base()}/default-tags", as_=OWNER).json() == {"tags": {"env": "prod"}}
 
 
-def test_an_undo_puts_everything_back_and_can_be_seen_among_the_runs(platform: Running, database: Database) -> None:
+@pytest.mark.slow
+def test_an_undo_puts_everything_back_and_can_be_seen_among_the_runs(
+    platform: Running, platform_database: Database
+) -> None:
     put(platform, {"undo-me": "x", "env": "prod"})
-    before = tags_of(database, WEB_SHOP)
+    before = tags_of(platform_database, WEB_SHOP)
     done = applied(platform)
-    assert tags_of(database, WEB_SHOP) != before
+    assert tags_of(platform_database, WEB_SHOP) != before
     [latest, *_] = runs(platform)
     assert (latest["runId"], latest["kind"], latest["status"]) == (done["runId"], "apply", "completed")
     assert (latest["undoable"], latest["undoneBy"], latest["undoes"]) == (True, None, None)
@@ -201,7 +205,7 @@ def test_an_undo_puts_everything_back_and_can_be_seen_among_the_runs(platform: R
     preview.pop("affected")
     assert undo["result"] == preview
     assert undo["kind"] == done["kind"]
-    assert tags_of(database, WEB_SHOP) == before
+    assert tags_of(platform_database, WEB_SHOP) == before
     [undoing, undone, *_] = runs(platform)
     assert (undoing["kind"], undoing["undoes"], undoing["undoable"]) == ("undo", done["runId"], False)
     assert (undone["undoable"], undone["undoneBy"]) == (False, undoing["runId"])
@@ -223,11 +227,12 @@ def test_ten_runs_are_listed(platform: Running) -> None:
     assert [one["startedAt"] for one in listed] == sorted((one["startedAt"] for one in listed), reverse=True)
 
 
-def test_starting_and_ending_are_in_the_audit_log(platform: Running, database: Database) -> None:
+@pytest.mark.slow
+def test_starting_and_ending_are_in_the_audit_log(platform: Running, platform_database: Database) -> None:
     put(platform, {"audited": "x"})
     done = applied(platform)
     ask(platform, "apply", person=MEMBER)
-    with database.read() as connection:
+    with platform_database.read() as connection:
         rows = connection.execute(
             select(audit_log)
             .where(audit_log.c.tenant_id == WEB_SHOP, audit_log.c.operation.startswith("default_tags.apply"))
@@ -242,6 +247,7 @@ def test_starting_and_ending_are_in_the_audit_log(platform: Running, database: D
     assert (refused.operation, refused.outcome) == ("default_tags.apply", "refused")
 
 
+@pytest.mark.slow
 def test_who_may_start_a_run(platform: Running) -> None:
     put(platform, {"env": "prod", "who": "x"})
     for path, body in (("apply", None), ("preview", {}), (f"runs/{NOBODY}/undo", {"preview": True})):
@@ -263,6 +269,7 @@ def test_who_may_start_a_run(platform: Running) -> None:
     assert ask(platform, "preview", {}, person=ADMIN).status == 200
 
 
+@pytest.mark.slow
 def test_what_a_run_did_is_told_to_keys_that_may_read_default_tags_or_apply_them(platform: Running) -> None:
     """D28, D29: tags and names of resources are in a result; how far a run is, every key of the tenant may know."""
     run_id = applied(platform)["runId"]
@@ -294,6 +301,7 @@ def test_a_run_is_not_found_from_another_tenant(platform: Running) -> None:
     assert code(platform.get(f"{base()}/default-tags/runs", as_=OUTSIDER)) == (403, "TENANT_ACCESS_DENIED")
 
 
+@pytest.mark.slow
 def test_two_processes_start_one_run_between_them(cluster_pair: tuple[Running, Running]) -> None:
     one, other = cluster_pair
     put(one, {"env": "prod", "pair": "x"})
@@ -313,6 +321,7 @@ def test_two_processes_start_one_run_between_them(cluster_pair: tuple[Running, R
         put(one, {"env": "prod", "pair": run_id[:8]})
 
 
+@pytest.mark.slow
 def test_signals_come_while_it_runs(platform: Running) -> None:
     put(platform, {"env": "prod", "signals": "x"})
     heard: list[str] = []
@@ -346,14 +355,14 @@ def test_signals_come_while_it_runs(platform: Running) -> None:
 
 
 def test_a_member_who_was_an_admin_starts_nothing_and_their_waiting_run_changes_nothing(
-    platform: Running, database: Database
+    platform: Running, platform_database: Database
 ) -> None:
     put(platform, {"env": "prod", "former": "x"})
     admin_id = platform.get("/api/v1/me", as_=ADMIN).json()["id"]
     mine = memberships.c.user_id == admin_id
-    before = tags_of(database, WEB_SHOP)
+    before = tags_of(platform_database, WEB_SHOP)
     started = ask(platform, "apply", person=ADMIN).json()
-    with database.write() as connection:
+    with platform_database.write() as connection:
         connection.execute(update(memberships).where(mine).values(role="member"))
     try:
         end = ended(platform, started["runId"])
@@ -361,8 +370,8 @@ def test_a_member_who_was_an_admin_starts_nothing_and_their_waiting_run_changes_
         if end["status"] == "failed":
             assert end["errorCode"] == "forbidden"
             assert "result" not in end
-            assert tags_of(database, WEB_SHOP) == before
+            assert tags_of(platform_database, WEB_SHOP) == before
         assert code(ask(platform, "apply", person=ADMIN)) == (403, "PERMISSION_DENIED")
     finally:
-        with database.write() as connection:
+        with platform_database.write() as connection:
             connection.execute(update(memberships).where(mine).values(role="admin"))

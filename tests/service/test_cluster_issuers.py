@@ -18,7 +18,6 @@ from service.errors import Refusal
 from service.iam import cluster_issuers, cluster_routes, cluster_store, principal_store
 from tests.service.access import Iam, code
 from tests.service.clusters import STOREFRONT_FRA, Cluster, Workload
-from tests.service.conftest import KINDS
 from tests.service.inside import Inside
 from tests.service.running import OWNER, WEB_SHOP, Running
 
@@ -74,19 +73,13 @@ def test_keys_that_are_too_weak_too_large_or_for_something_else_are_refused(key:
     assert (refused.value.status_code, refused.value.code) == (400, "INVALID_INPUT")
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
-        yield running
-
-
 def bound(platform: Running, service_account: str, cluster_id: str) -> None:
     body = {"clusterId": cluster_id, "namespace": "tests", "serviceAccount": service_account}
     made = Iam(platform).ask("POST", "/workload-identity/bindings", body | {"scopes": ["compute:read"]})
     assert made.status == 201, made
 
 
+@pytest.mark.slow
 def test_tokens_end_with_the_key_they_were_believed_by_and_not_for_one_more(platform: Running) -> None:
     cluster, other = Cluster(platform), Cluster(platform, STOREFRONT_FRA)
     for one in (cluster, other):

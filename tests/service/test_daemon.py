@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from tests.homes import Answer, UnixConnection
-from tests.service.running import OWNER, SANDBOX, Running, exchange
+from tests.service.running import OWNER, SANDBOX, Executed, Running, exchange
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Running]:
-    with Running(None, "empty") as running:
+    with Executed(None, "empty") as running:
         yield running
 
 
@@ -39,7 +41,7 @@ def test_only_the_user_can_enter_the_folder_and_open_what_is_in_it(platform: Run
 
 
 def test_a_folder_that_others_could_enter_is_closed(tmp_path: Path) -> None:
-    with Running(None, "empty") as running:
+    with Executed(None, "empty") as running:
         running.stop()
         running.folder.chmod(0o755)
         running.start()
@@ -53,18 +55,16 @@ def test_the_lock_file_holds_the_process_id(platform: Running) -> None:
 
 
 def test_a_second_start_exits_75_and_disturbs_nothing(platform: Running) -> None:
-    began = time.monotonic()
-    assert platform.launch().wait(20) == 75
-    assert time.monotonic() - began < 3
+    assert platform.launch().wait(60) == 75
     assert platform.get("/healthz").status == 200
 
 
 def test_of_many_that_start_at_once_one_serves_and_the_others_exit_75() -> None:
-    with Running(None, "empty") as running:
+    with Executed(None, "empty") as running:
         running.stop()
         many = [running.launch() for _ in range(5)]
         losers = 0
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while losers < 4 and time.monotonic() < end:
             losers = sum(process.poll() is not None for process in many)
             time.sleep(0.02)
@@ -76,7 +76,7 @@ def test_of_many_that_start_at_once_one_serves_and_the_others_exit_75() -> None:
 
 
 def test_early_clients_wait_in_the_backlog_instead_of_being_refused() -> None:
-    with Running(None, "empty") as running:
+    with Executed(None, "empty") as running:
         running.stop()
         process = running.launch()
         while not running.socket.exists() or not connects(running.socket):
@@ -93,14 +93,14 @@ def connects(path: Path) -> bool:
 
 
 def test_sigterm_ends_it_with_status_0_and_takes_the_socket_along() -> None:
-    with Running(None, "empty") as running:
+    with Executed(None, "empty") as running:
         assert running.stop() == 0
         assert not running.socket.exists()
         assert "Traceback" not in running.log
 
 
 def test_a_request_under_way_is_answered_before_it_ends() -> None:
-    with Running(None, "empty") as running:
+    with Executed(None, "empty") as running:
         assert running.process is not None
         connection = UnixConnection(running.socket)
         connection.request("POST", "/api/v1/platform/stop")
@@ -111,7 +111,7 @@ def test_a_request_under_way_is_answered_before_it_ends() -> None:
 
 
 def test_after_kill_9_the_next_start_works_on_the_same_data() -> None:
-    with Running() as running:
+    with Executed() as running:
         token = running.token(OWNER)
         secret, issuer = (running.folder / "secret.key").read_bytes(), (running.folder / "issuer.jwk").read_bytes()
         running.kill()
@@ -172,7 +172,7 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line(database: str, said:
 
 
 def test_a_damaged_secret_is_never_replaced() -> None:
-    with Running(None, "empty") as running:
+    with Executed(None, "empty") as running:
         running.stop()
         (running.folder / "secret.key").write_bytes(b"short")
         process = running.launch()
@@ -203,28 +203,28 @@ ROOT = Path(__file__).parent.parent.parent
 
 def start_in(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "service", "--data-dir", str(folder), *flags]
-    return subprocess.run(command, capture_output=True, text=True, timeout=20)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
 def test_it_stops_when_nobody_needs_it() -> None:
-    with Running(None, "empty", "--idle-minutes", "0.01") as running:
+    with Executed(None, "empty", "--idle-minutes", "0.01") as running:
         assert running.process is not None
         assert running.process.wait(20) == 0
 
 
 def test_an_open_operation_keeps_it_from_stopping() -> None:
-    with Running(None, "demo", "--idle-minutes", "0.01") as running:
+    with Executed(None, "demo", "--idle-minutes", "0.01") as running:
         assert running.process is not None
         with pytest.raises(subprocess.TimeoutExpired):
             running.process.wait(8)
 
 
 def test_over_tcp_there_are_no_staff_routes_and_no_local_issuer() -> None:
-    with Running(None, "demo", "--listen", "127.0.0.1:0") as running:
+    with Executed(None, "demo", "--listen", "127.0.0.1:0") as running:
         host, port = tcp_address(running)
 
         def tcp(path: str, **headers: str) -> Answer:
-            return exchange(http.client.HTTPConnection(host, port, timeout=10), "GET", path, headers, None)
+            return exchange(http.client.HTTPConnection(host, port, timeout=60), "GET", path, headers, None)
 
         assert tcp("/healthz").status == 200
         for path in ("/api/v1/platform/status", "/api/v1/platform/stop", "/api/v1/platform/operations"):
@@ -256,7 +256,7 @@ def test_a_taken_address_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 def test_sigint_ends_it_like_sigterm() -> None:
-    with Running(None, "empty") as running:
+    with Executed(None, "empty") as running:
         assert running.process is not None
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(15) == 0

@@ -3,7 +3,6 @@
 checklist D10 to D33; platform facts 2.7; hostile J02
 """
 
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,7 +14,6 @@ from service.db.tables import audit_log
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
-from tests.service.conftest import KINDS
 from tests.service.planned import until
 from tests.service.running import (
     ADMIN,
@@ -33,13 +31,6 @@ from tests.service.running import (
 )
 
 NEW = {"name": "made-here", "region": "se-sto-1"}
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
-        yield running
 
 
 def path(tenant: str = WEB_SHOP, rest: str = "") -> str:
@@ -380,6 +371,7 @@ def test_a_newer_provider_and_one_that_cannot_be_read_pass(platform: Running, ve
     assert create(platform, "secret", headers={"X-FM-Provider-Version": version}).status == 201
 
 
+@pytest.mark.slow
 def test_the_former_set_reaches_new_resources_for_a_while() -> None:
     with Running(None, FROST_PLATFORM_TAG_PROPAGATION="2") as platform:
         former = stored(platform)

@@ -33,6 +33,7 @@ def compiled(policies: int, *rules: dict[str, Any]) -> Compiled:
     return Compiled(Standing("api_key", "k", "t", "o", None, ("compute:*",)), known, None, engine)
 
 
+@pytest.mark.slow
 def test_fifty_thousand_rules_are_told_as_soon_whether_each_names_one_operation_or_all() -> None:
     took = {}
     for pattern in ("compute:instances:read", "*"):

@@ -410,6 +410,7 @@ def test_c07_the_catalogue_is_read_with_a_key_whatever_its_policies_say(own: Run
     assert len(answer.json()["operations"]) == answer.json()["total"] == 528
 
 
+@pytest.mark.slow
 def test_a_change_in_another_process_counts_on_the_next_request(cluster_pair: tuple[Running, Running]) -> None:
     one, other = cluster_pair
     iam = Iam(one)
@@ -424,6 +425,7 @@ def test_a_change_in_another_process_counts_on_the_next_request(cluster_pair: tu
 # The record
 
 
+@pytest.mark.slow
 def test_each_change_has_its_entry_and_trying_has_none(own: Running) -> None:
     iam = Iam(own)
     database = Database(own.database_url)

@@ -167,7 +167,7 @@ def test_the_issuer_does_not_exist_over_tcp_but_its_sessions_do(listening: tuple
     running, port = listening
 
     def ask(method: str, path: str, content: bytes | None = None, **headers: str) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         return exchange(connection, method, path, {"Content-Type": FORM, **headers}, content)
 
     for method, path in (

@@ -12,6 +12,7 @@ from sqlalchemy import select
 from service.access.sessions import LIFETIME
 from service.db.engine import Database
 from service.db.tables import device_codes, refresh_tokens
+from tests.service.audited import audited
 from tests.service.issuing import MEMBER, NOW, SCOPE, Issuing, at_once, claims_of
 
 
@@ -65,7 +66,7 @@ def test_of_many_uses_at_once_exactly_one_succeeds_whatever_process_they_reach(
     issuing: Issuing, database_url: str
 ) -> None:
     # Four engines stand for four processes: the in-process writer lock is no help between them.
-    replicas = [issuing] + [Issuing(Database(database_url), issuing.folder, issuing.clock) for _ in range(3)]
+    replicas = [issuing] + [Issuing(audited(database_url), issuing.folder, issuing.clock) for _ in range(3)]
     try:
         for round_number in range(1, 6):
             token = issuing.sign_in()["refresh_token"]
@@ -147,6 +148,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_whatever_the_history_a_session_lives_until_its_end_its_revocation_or_a_second_use(

@@ -1,5 +1,6 @@
 """A key is looked up and counted in one go: whatever else happens then, no request passes uncounted. checklist K32"""
 
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -24,8 +25,13 @@ def asked(inside: Inside, secret: str) -> int:
 
 def test_requests_that_come_at_the_same_instant_are_each_counted(inside: Inside) -> None:
     secret = inside.stored_key(rate_limit=25)
+    began = time.monotonic()
     with ThreadPoolExecutor(16) as threads:
-        assert Counter(threads.map(lambda _: asked(inside, secret), range(200))) == {200: 25, 429: 175}
+        found = Counter(threads.map(lambda _: asked(inside, secret), range(200)))
+    # One comes back each 2.4 s: on a machine that took longer for all of them.
+    back = int((time.monotonic() - began) * 25 / 60)
+    assert 25 <= found[200] <= 25 + back, (found, back)
+    assert found[200] + found[429] == 200
 
 
 def test_a_database_that_takes_no_changes_still_knows_its_keys(inside: Inside) -> None:

@@ -201,7 +201,7 @@ def test_a_bad_checksum_never_reaches_the_database(inside: Inside) -> None:
         assert inside.get("/api/v1/me", {"X-API-Key": wrong}).status_code == 401
     assert inside.statements == []
     assert inside.get("/api/v1/me", {"X-API-Key": secret}).status_code == 401
-    assert len(inside.statements) == 1
+    assert inside.statements[0].startswith("SELECT api_keys")
 
 
 @pytest.mark.parametrize(

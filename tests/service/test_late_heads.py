@@ -14,6 +14,8 @@ from service import peer
 from tests.service.running import read_until_closed
 
 BOUND = 0.6
+LONG = 25 * BOUND
+"""What no machine is too busy for; the letters of the slow head would take twice as long."""
 WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -40,7 +42,7 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
 
 @pytest.fixture
 def connection(address: tuple[str, int]) -> Iterator[socket.socket]:
-    with socket.create_connection(address, timeout=5) as connected:
+    with socket.create_connection(address, timeout=60) as connected:
         yield connected
 
 
@@ -49,7 +51,7 @@ def test_half_a_head_is_dropped(connection: socket.socket, sent: bytes) -> None:
     began = time.monotonic()
     connection.sendall(sent)
     answer = read_until_closed(connection)
-    assert BOUND / 2 < time.monotonic() - began < 5 * BOUND
+    assert BOUND / 2 < time.monotonic() - began < LONG
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'"REQUEST_TIMEOUT"' in answer
 
@@ -64,7 +66,7 @@ def test_a_letter_now_and_then_does_not_move_the_bound(connection: socket.socket
 
     with pytest.raises(OSError):
         drip()
-    assert time.monotonic() - began < 5 * BOUND
+    assert time.monotonic() - began < LONG
 
 
 def test_half_a_second_head_on_a_connection_is_dropped_too(connection: socket.socket) -> None:

@@ -160,6 +160,7 @@ def test_people(network: Network, row: Row) -> None:
         assert 500 not in found.values()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
 def test_keys_with_each_scope(network: Network, secrets: dict[str, str], row: Row) -> None:
     found = {scope: network.status(row, X_API_Key=secret) for scope, secret in secrets.items()}

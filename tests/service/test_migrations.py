@@ -1,4 +1,4 @@
-"""The migrated schema is the one `service/db/tables.py` describes, on both databases."""
+"""The migrated schema is the one `service/db/tables/` describes, on both databases."""
 
 import re
 import subprocess

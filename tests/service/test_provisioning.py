@@ -17,6 +17,7 @@ from service.operations import store
 from service.operations.provisioning import STEPS, BackendUnavailable, Provisioning, plan
 from service.world.quotas import defaults
 from service.world.roles import roles
+from tests.service.audited import audited
 from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
 
 
@@ -157,7 +158,7 @@ async def test_an_unexpected_error_is_tried_again_and_told_without_internals(pla
     assert error == "the step failed unexpectedly; it is being tried again"
     with planned.database.write() as connection:
         connection.execute(delete(billing_accounts).where(billing_accounts.c.tenant_id == other.tenant_id))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await running
     planned.is_whole()
 
@@ -174,7 +175,7 @@ ALL_STATEMENTS = 200
 
 def run_until_killed(url: str, run_id: str, statement: int) -> None:
     """Takes the run as far as it gets in a process that kills itself (-9) before its n-th statement or commit."""
-    database = Database(url)
+    database = audited(url)
     left = statement
 
     def count(*_: object, **__: object) -> None:

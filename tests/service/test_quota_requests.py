@@ -1,6 +1,5 @@
 """Other limits: asked for, decided at once or reviewed, and in force. checklist U"""
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from sqlalchemy import select, update
 from service.db.tables import audit_log, memberships, users
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
-from tests.service.conftest import KINDS
 from tests.service.quotas import REVIEWS, Quotas
 from tests.service.running import (
     ADMIN,
@@ -29,21 +27,6 @@ from tests.service.running import (
 )
 
 ONCE = {"Idempotency_Key": "the-same-request"}
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
-        yield running
-
-
-@pytest.fixture
-def sandbox(platform: Running) -> Quotas:
-    """A tenant without resources at the platform's defaults; nobody has asked for anything yet."""
-    quotas = Quotas(platform, tenant=SANDBOX)
-    quotas.forget()
-    return quotas
 
 
 def entries(quotas: Quotas, target: str) -> list[tuple[str, str, str, dict[str, Any]]]:

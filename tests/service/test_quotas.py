@@ -1,7 +1,5 @@
 """What a tenant and an organization may have and what they use of it. checklist Q"""
 
-from collections.abc import Callable, Iterator
-
 import pytest
 from sqlalchemy import func, select
 
@@ -10,7 +8,6 @@ from service.db.tables import resources
 from service.world.quotas import defaults, quota_types
 from tests.service.access import Iam, allow, code, deny
 from tests.service.account import Key
-from tests.service.conftest import KINDS
 from tests.service.quotas import Quotas
 from tests.service.running import (
     AURORA,
@@ -160,6 +157,7 @@ def test_any_key_reads_the_quotas_of_its_tenant_and_of_no_other(demo: Running) -
             assert {code(answer) for answer in refused} == {(403, "TENANT_ACCESS_DENIED")}, name
 
 
+@pytest.mark.slow
 def test_what_a_policy_of_a_key_denies_is_not_read_with_it(sandbox: Quotas) -> None:
     """Q15: neither a scope nor a policy need give it, but a deny of any policy wins."""
     iam = Iam(sandbox.platform, tenant=SANDBOX)
@@ -214,21 +212,6 @@ def test_the_list_of_a_tenant_and_its_report_count_alike(demo: Running) -> None:
 
 
 # What is made counts at once
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
-        yield running
-
-
-@pytest.fixture
-def sandbox(platform: Running) -> Quotas:
-    """A tenant without resources, at the platform's defaults."""
-    quotas = Quotas(platform, tenant=SANDBOX)
-    quotas.forget()
-    return quotas
 
 
 def test_what_is_being_created_is_in_use_already(sandbox: Quotas) -> None:

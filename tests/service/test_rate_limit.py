@@ -1,26 +1,18 @@
 """The rate limit of a key: exact under concurrency and across processes. checklist K32; hostile D03"""
 
 import http.client
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from service.access import ratelimit
 from service.db.engine import Database
 from tests.homes import UnixConnection
 from tests.service.account import Key
-from tests.service.conftest import KINDS
 from tests.service.running import Running
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
-        yield running
 
 
 def burst(platforms: list[Running], secret: str, count: int, connections: int = 16) -> Counter[int]:
@@ -58,16 +50,27 @@ def test_of_one_request_too_many_exactly_one_is_refused_with_when_to_come_back(p
 
 
 def test_the_allowance_comes_back_evenly_and_no_edge_of_a_window_gives_it_twice(database: Database) -> None:
-    """Sixty a minute: sixty at once, then one a second. The stored instant is moved back instead of waiting."""
+    """Sixty a minute: sixty at once, then one a second.
+
+    The stored instant is moved back instead of waiting, and forward by most of what the machine takes for the asking.
+    """
+    asked_at = time.monotonic()
+
+    def move(connection: Connection, seconds: float) -> None:
+        moved = "UPDATE rate_limits SET full_at = full_at + :by"
+        connection.execute(text(moved), {"by": int(seconds * 1_000_000)})
 
     def ask() -> bool:
+        nonlocal asked_at
         with database.write() as connection:
+            now = time.monotonic()
+            move(connection, 0.9 * (now - asked_at))
+            asked_at = now
             return ratelimit.take(connection, "key", 60) is None
 
     def later(seconds: float) -> None:
         with database.write() as connection:
-            moved = "UPDATE rate_limits SET full_at = full_at - :by"
-            connection.execute(text(moved), {"by": int(seconds * 1_000_000)})
+            move(connection, -seconds)
 
     assert [ask() for _ in range(61)] == [True] * 60 + [False]
     later(1)
@@ -97,9 +100,14 @@ def test_a_larger_limit_counts_from_the_next_request_on(platform: Running) -> No
     assert key.use().status == 200
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_allowance(cluster_pair: tuple[Running, Running]) -> None:
     key = Key(cluster_pair[0], "compute:read", rateLimit=20)
-    assert burst(list(cluster_pair), key.secret, 61) == {200: 20, 429: 41}
+    began = time.monotonic()
+    found = burst(list(cluster_pair), key.secret, 61)
+    back = int((time.monotonic() - began) * 20 / 60)  # one each 3 s, on a machine that takes so long
+    assert 20 <= found[200] <= 20 + back, (found, back)
+    assert found[200] + found[429] == 61
 
 
 def test_forged_addresses_change_nothing(platform: Running) -> None:

@@ -3,7 +3,7 @@
 contract: API key (Scope rules); checklist K13 to K20, K41, N05 to N07
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from service.db.tables import audit_log, memberships
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
-from tests.service.conftest import KINDS
 from tests.service.running import (
     MEMBER,
     NOBODY,
@@ -34,13 +33,6 @@ CLUSTER = "0c3073d2-03ba-4893-8d12-379c943c8a92"
 DEFAULT_GROUP = "6594190f-555e-4fc9-8675-1bc47d648523"
 ELSEWHERE = "1878eb0d-292e-4028-955b-7e7583b1e2a2"  # an instance of Staging
 NEW = {"name": "made-here", "region": "se-sto-1"}
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
-        yield running
 
 
 def kind(name: str, identifier: str = "", verb: str = "", tenant: str = WEB_SHOP) -> str:

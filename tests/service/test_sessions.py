@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from service.access import sessions
+from service.access import newcomers, sessions
 from service.access.caller import Caller
 from service.db.engine import Database
 from tests.service.inside import READ_ONLY, every_connection
@@ -140,18 +140,26 @@ def test_no_request_that_began_after_the_end_is_let_in(issuing: Issuing) -> None
 
 
 @pytest.mark.parametrize(
-    ("claims", "subject"),
+    ("claims", "name"),
     [
-        ({"sid": "s-1", "sub": "u", "auth_time": 5}, "s-1"),
+        ({"sid": "s-1", "sub": "u", "auth_time": 5}, "sid s-1 5"),
         ({"sub": "u", "auth_time": 5}, "sub u 5"),
         ({"sid": "", "sub": "u", "auth_time": 5}, "sub u 5"),
         ({"sub": "u"}, None),
+        ({"sid": "s-1", "sub": "u"}, None),
         ({"sub": "u", "auth_time": "5"}, None),
         ({"sub": "u", "auth_time": True}, None),
+        ({"sub": "u", "auth_time": -5}, None),
+        ({"sub": "u", "auth_time": 1 << 70}, None),
         ({"sub": "u" * 300, "auth_time": 5}, None),
-        ({"sid": "s" * 201, "sub": "u", "auth_time": 5}, None),
-        ({"sid": "a\x00", "sub": "u"}, None),
+        ({"sid": "a\x00", "sub": "u", "auth_time": 5}, None),
     ],
 )
-def test_a_session_is_the_sid_else_subject_and_time(claims: dict[str, object], subject: str | None) -> None:
-    assert sessions.subject_of(claims) == subject
+def test_an_outside_session_is_a_sign_in_by_sid_else_by_subject(claims: dict[str, object], name: str | None) -> None:
+    assert newcomers.name_of(claims) == name
+
+
+def test_long_names_of_sign_ins_are_told_apart_as_well() -> None:
+    names = {newcomers.name_of({"sub": "u" * 250 + end, "auth_time": when}) for end in "ab" for when in (5, 6)}
+    assert len(names) == 4
+    assert all(name and len(name) <= newcomers.LONGEST_NAME for name in names)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from service.clock import FixedClock, SystemClock, clock_from_environment, wire_time
 from service.settings import Settings, from_arguments
@@ -17,6 +18,7 @@ def test_the_defaults_of_a_platform_on_its_own_socket() -> None:
     assert settings() == Settings(
         data_dir=Path("/data"),
         socket=Path("/data/api.sock"),
+        secret_file=Path("/data/secret.key"),
         listen=None,
         database_url="sqlite:////data/platform.db",
         issuer="local",
@@ -24,6 +26,16 @@ def test_the_defaults_of_a_platform_on_its_own_socket() -> None:
         idle_minutes=30,
         provisioning_pace=0.6,
     )
+
+
+def test_what_an_issuer_leaves_unsaid_is_assumed_only_where_it_is_told_and_only_of_an_outside_one() -> None:
+    outside = ("--issuer", "https://id.example")
+    assert settings(*outside).assumed == set()
+    assert settings(*outside, "--assume", "auth_time, email_verified").assumed == {"auth_time", "email_verified"}
+    assert settings(*outside, FROST_PLATFORM_ASSUME="email_verified").assumed == {"email_verified"}
+    for wrong in ((*outside, "--assume", "email"), (*outside, "--assume", "auth_time,"), ("--assume", "auth_time")):
+        with pytest.raises(SystemExit):
+            settings(*wrong)
 
 
 def test_a_platform_that_listens_starts_empty_and_never_stops_by_itself() -> None:
@@ -99,3 +111,9 @@ def test_an_issuer_that_is_neither_https_nor_this_machine_is_refused(issuer: str
     with pytest.raises(SystemExit):
         settings("--issuer", issuer)
     assert settings("--issuer", "http://127.0.0.1:9000").issuer == "http://127.0.0.1:9000"
+
+
+@pytest.mark.parametrize("name", ["a?b", "a%41", "a b#", "%3F"])
+def test_the_database_is_in_the_data_folder_whatever_its_name(name: str, tmp_path: Path) -> None:
+    settings = from_arguments(["--data-dir", str(tmp_path / name)], {})
+    assert make_url(settings.database_url).database == str(tmp_path / name / "platform.db")

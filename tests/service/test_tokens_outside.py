@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from service.access.tokens import Tokens
 from service.db.engine import Database
 from service.db.tables import audit_log, sessions
 from service.errors import Refusal
-from tests.service.issuing import GONE, NOW, OWNER, HandClock, Issuing
+from tests.service.issuing import GONE, MEMBER, NOW, OWNER, HandClock, Issuing
+from tests.service.planned import until
 
 AT = int(NOW.timestamp())
 
@@ -59,7 +61,7 @@ class Provider:
     def publish(self, *keys: ECKey | RSAKey | OctKey) -> None:
         self.say("/realm/keys", {"keys": [key.as_dict(private=False) for key in keys]})
 
-    def token(self, key: Any = None, algorithm: str = "ES256", **changes: Any) -> str:
+    def token(self, key: Any = None, algorithm: str = "ES256", kind: str = "at+jwt", **changes: Any) -> str:
         key = key or self.key
         claims = {
             "iss": self.url,
@@ -67,13 +69,14 @@ class Provider:
             "aud": "frost",
             "exp": AT + 600,
             "iat": AT,
+            "auth_time": AT - 5,
             "sid": "their-session",
             "email": OWNER,
             "email_verified": True,
             **changes,
         }
         return jwt.encode(
-            {"alg": algorithm, "kid": key.kid},
+            {"alg": algorithm, "kid": key.kid, "typ": kind},
             {name: value for name, value in claims.items() if value is not None},
             key,
             [algorithm],
@@ -92,6 +95,11 @@ def provider() -> Iterator[Provider]:
 def trusting(database: Database, tmp_path: Path, provider: Provider) -> Tokens:
     Issuing(database, tmp_path).populate()
     return Tokens(database, HandClock(), OutsideIssuer(provider.url))
+
+
+def assuming(database: Database, folder: Path, provider: Provider, *claims: str) -> Tokens:
+    Issuing(database, folder).populate()
+    return Tokens(database, HandClock(), OutsideIssuer(provider.url, assumed=frozenset(claims)))
 
 
 def accepted(trusting: Tokens, token: str) -> bool:
@@ -115,7 +123,8 @@ def test_a_session_starts_at_the_first_sight_of_a_valid_token_and_ends_here(
     assert accepted(trusting, token)
     assert accepted(trusting, provider.token(iat=AT - 1))
     (row,) = rows(database)
-    assert (row.issuer, row.subject, row.user_id, row.place) == (provider.url, "their-session", "u-owner", "192.0.2.7")
+    name = f"sid their-session {AT - 5}"
+    assert (row.issuer, row.subject, row.user_id, row.place) == (provider.url, name, "u-owner", "192.0.2.7")
     with database.write() as connection:
         assert end(connection, row.id, reason="signed_out", at=NOW)
     assert not accepted(trusting, token)
@@ -128,7 +137,26 @@ def test_without_a_sid_the_sign_in_time_tells_sessions_apart(
     for auth_time in (AT - 100, AT - 50, AT - 100):
         assert accepted(trusting, provider.token(sid=None, auth_time=auth_time))
     assert sorted(row.subject for row in rows(database)) == [f"sub ext-1 {AT - 100}", f"sub ext-1 {AT - 50}"]
-    assert not accepted(trusting, provider.token(sid=None))
+
+
+def test_a_token_that_does_not_say_when_its_person_signed_in_starts_nothing(
+    trusting: Tokens, provider: Provider, database: Database
+) -> None:
+    """It may be refreshed from a sign-in before `revoke-all`, and nothing in it would tell."""
+    for sid in (None, "their-session"):
+        assert not accepted(trusting, provider.token(sid=sid, auth_time=None))
+    assert rows(database) == []
+
+
+def test_who_signs_out_and_in_again_in_the_same_session_of_the_provider_is_in(
+    trusting: Tokens, provider: Provider, database: Database
+) -> None:
+    old = provider.token()
+    assert accepted(trusting, old)
+    with database.write() as connection:
+        assert end(connection, rows(database)[0].id, reason="signed_out", at=NOW)
+    assert accepted(trusting, provider.token(auth_time=AT))
+    assert not accepted(trusting, old)
 
 
 def test_many_first_sights_at_once_are_one_session(trusting: Tokens, provider: Provider, database: Database) -> None:
@@ -142,8 +170,8 @@ def test_many_first_sights_at_once_are_one_session(trusting: Tokens, provider: P
     assert results == [True] * 12
     assert len(rows(database)) == 1
     with database.read() as connection:
-        (entry,) = connection.execute(select(audit_log))
-    assert (entry.operation, entry.actor_id) == ("session.start", "u-owner")
+        entries = connection.execute(select(audit_log.c.operation, audit_log.c.actor_id).order_by(audit_log.c.id)).all()
+    assert sorted(map(tuple, entries)) == [("identity.link", "u-owner"), ("session.start", "u-owner")]
     assert provider.asked == ["/realm/.well-known/openid-configuration", "/realm/keys"]
 
 
@@ -160,6 +188,9 @@ def test_many_first_sights_at_once_are_one_session(trusting: Tokens, provider: P
         {"iss": "https://elsewhere.example"},
         {"exp": AT},
         {"nbf": AT + 60},
+        {"iat": AT + 60},
+        {"iat": "now"},
+        {"sub": ""},
     ],
     ids=str,
 )
@@ -170,9 +201,119 @@ def test_strangers_unverified_addresses_and_wrong_claims_start_nothing(
     assert rows(database) == []
 
 
+def test_the_account_is_the_subjects_from_the_first_sign_in_on_whatever_its_address(
+    trusting: Tokens, provider: Provider, database: Database
+) -> None:
+    assert accepted(trusting, provider.token())
+    for change in ({"email": "married@aurora.example"}, {"email": MEMBER}, {"email": None}, {"email_verified": False}):
+        assert accepted(trusting, provider.token(auth_time=AT - 4, **change))
+    assert {row.user_id for row in rows(database)} == {"u-owner"}
+
+
+def test_an_address_that_was_given_to_somebody_else_leads_nowhere(
+    trusting: Tokens, provider: Provider, database: Database
+) -> None:
+    assert accepted(trusting, provider.token())
+    assert not accepted(trusting, provider.token(sub="ext-2"))
+    assert not accepted(trusting, provider.token(sub="ext-2", sid="another"))
+    assert len(rows(database)) == 1
+
+
 def test_a_session_does_not_pass_to_another_person(trusting: Tokens, provider: Provider) -> None:
     assert accepted(trusting, provider.token())
-    assert not accepted(trusting, provider.token(email="member@aurora.example"))
+    assert not accepted(trusting, provider.token(sub="ext-2", email=MEMBER))
+    # Nor once that person is known here.
+    known = provider.token(sub="ext-2", email=MEMBER, sid="their own")
+    assert trusting.bearer(known, request_id="r", peer_uid=None).email == MEMBER
+    assert not accepted(trusting, provider.token(sub="ext-2", email=MEMBER))
+
+
+def test_two_subjects_with_one_new_address_at_once_are_one_person(trusting: Tokens, provider: Provider) -> None:
+    tokens = [provider.token(sub=f"ext-{number}", sid=f"s-{number}") for number in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(lambda token: accepted(trusting, token), tokens)) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "claims", "passes"),
+    [
+        ("at+jwt", {}, True),
+        ("application/AT+JWT", {}, True),
+        ("JWT", {}, True),
+        ("JWT", {"typ": "Bearer"}, True),
+        ("JWT", {"nonce": "n"}, False),
+        ("JWT", {"at_hash": "h"}, False),
+        ("JWT", {"typ": "ID"}, False),
+        ("logout+jwt", {}, False),
+        ("dpop+jwt", {}, False),
+    ],
+)
+def test_only_access_tokens_are_taken_not_what_else_the_same_key_signs(
+    database: Database, tmp_path: Path, provider: Provider, kind: str, claims: dict[str, str], passes: bool
+) -> None:
+    trusting = assuming(database, tmp_path, provider, "auth_time")
+    assert accepted(trusting, provider.token(kind=kind, **claims)) is passes
+
+
+@pytest.mark.parametrize("kind", ["JWT", ""])
+def test_a_token_that_does_not_promise_what_auth_time_means_is_taken_only_where_that_is_assumed(
+    database: Database, tmp_path: Path, provider: Provider, kind: str
+) -> None:
+    """RFC 9068, 2.2.1 promises it of at+jwt. Another may have the time of the token there, also of a refreshed one."""
+    closed = assuming(database, tmp_path, provider, "email_verified")
+    assert accepted(closed, provider.token())
+    assert not accepted(closed, provider.token(kind=kind)), "nor for a session that is there"
+    opened = Tokens(database, HandClock(), OutsideIssuer(provider.url, assumed={"auth_time"}))
+    assert accepted(opened, provider.token(kind=kind))
+    assert not accepted(opened, provider.token(kind=kind, auth_time=None, sid="next"))
+
+
+def test_an_address_counts_as_verified_unsaid_only_where_that_is_assumed(
+    database: Database, tmp_path: Path, provider: Provider
+) -> None:
+    assert not accepted(assuming(database, tmp_path, provider, "auth_time"), provider.token(email_verified=None))
+    opened = Tokens(database, HandClock(), OutsideIssuer(provider.url, assumed={"email_verified"}))
+    for said in (False, "true", "false", 0):
+        assert not accepted(opened, provider.token(email_verified=said)), said
+    assert accepted(opened, provider.token(email_verified=None))
+
+
+def test_a_withdrawn_key_takes_its_tokens_with_it(
+    trusting: Tokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that were verified and remembered while it was good."""
+    token = provider.token()
+    assert accepted(trusting, token)
+    newer = ECKey.generate_key("P-256")
+    newer.ensure_kid()
+    provider.publish(newer)
+    assert accepted(trusting, token)
+    monkeypatch.setattr(outside, "KEPT_SECONDS", -1)
+    monkeypatch.setattr(outside, "PAUSE_SECONDS", -1)
+    assert not accepted(trusting, token)
+
+
+def test_an_outage_of_the_provider_ends_no_session_for_an_hour(
+    trusting: Tokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert accepted(trusting, provider.token())
+    monkeypatch.setattr(outside, "KEPT_SECONDS", -1)
+    monkeypatch.setattr(outside, "PAUSE_SECONDS", -1)
+    provider.say(KEYS, {}, 500)
+    assert accepted(trusting, provider.token(iat=AT - 1))
+    monkeypatch.setattr(outside, "STALE_SECONDS", -1)
+    with pytest.raises(Refusal) as caught:
+        accepted(trusting, provider.token(iat=AT - 2))
+    assert caught.value.status_code == 503
+
+
+def test_keys_for_encryption_sign_nothing(trusting: Tokens, provider: Provider) -> None:
+    key = RSAKey.generate_key(2048)
+    key.ensure_kid()
+    wrong = {**key.as_dict(private=False), "use": "enc"}
+    provider.say(KEYS, {"keys": [provider.key.as_dict(private=False), wrong]})
+    assert not accepted(trusting, provider.token(key=key, algorithm="RS256"))
+    assert accepted(trusting, provider.token())
 
 
 def test_shared_secrets_are_refused_even_when_published(trusting: Tokens, provider: Provider) -> None:
@@ -190,19 +331,53 @@ def test_an_rsa_provider_is_understood(trusting: Tokens, provider: Provider) -> 
     assert accepted(trusting, provider.token(key=key, algorithm="RS256"))
 
 
-def test_a_new_key_is_fetched_but_made_up_ones_do_not_make_us_hammer(
+def test_a_new_key_is_fetched_at_once_but_made_up_ones_do_not_make_us_hammer(
     trusting: Tokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert accepted(trusting, provider.token())
-    newer = ECKey.generate_key("P-256")
-    newer.ensure_kid()
+    newer, made_up, newest = (ECKey.generate_key("P-256") for _ in range(3))
+    for key in (newer, made_up, newest):
+        key.ensure_kid()
     provider.publish(provider.key, newer)
-    for _ in range(5):
-        assert not accepted(trusting, provider.token(key=newer))
-    assert len(provider.asked) == 2
-    monkeypatch.setattr(outside, "PAUSE_SECONDS", 0)
     assert accepted(trusting, provider.token(key=newer))
     assert len(provider.asked) == 4
+    for _ in range(5):
+        assert not accepted(trusting, provider.token(key=made_up))
+    assert len(provider.asked) == 4
+    provider.publish(newest)
+    monkeypatch.setattr(outside, "PAUSE_SECONDS", -1)
+    assert accepted(trusting, provider.token(key=newest))
+    assert len(provider.asked) == 6
+
+
+def test_made_up_keys_take_no_more_than_a_share_of_the_threads_while_the_provider_is_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The slow network is a fake."""
+    go_on, answers = threading.Event(), list[object]()
+
+    def slow(_: object) -> dict[str, object]:
+        go_on.wait(30)
+        return {"known": object()}
+
+    monkeypatch.setattr(OutsideIssuer, "_fetch", slow)
+    issuer = OutsideIssuer("https://id.example")
+
+    def ask(_: int) -> None:
+        try:
+            answers.append(issuer.key("made up"))
+        except Refusal as refusal:
+            answers.append(refusal.status_code)
+
+    with ThreadPoolExecutor(40) as pool:
+        asking = [pool.submit(ask, number) for number in range(40)]
+        try:
+            until(lambda: len(answers) >= 39 - outside.MOST_WAITING)
+        finally:
+            go_on.set()
+        wait(asking)
+    assert answers.count(None) + answers.count(503) == 40
+    assert 1 < answers.count(None) <= outside.MOST_WAITING + 1
 
 
 KEYS, DISCOVERY = "/realm/keys", "/realm/.well-known/openid-configuration"

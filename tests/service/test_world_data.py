@@ -118,10 +118,11 @@ def test_every_other_scope_is_service_and_action() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_enforced_are_read_write_and_the_wildcard_of_a_service_and_the_three_of_sessions() -> None:
+def test_enforced_are_read_write_and_the_wildcard_of_a_service_those_of_sessions_and_asking_for_decisions() -> None:
     enforced = {scope.scope for scope in scopes() if scope.enforced}
     assert {"sessions:forward", "sessions:pty", "sessions:write", "sessions:*"} <= enforced
-    others = {name for name in enforced if not name.startswith("sessions:")}
+    assert {"decisions:evaluate", "decisions:*"} <= enforced
+    others = {name for name in enforced if not name.startswith(("sessions:", "decisions:"))}
     assert {name.split(":")[1] for name in others} == {"read", "write", "*"}
     assert {"compute:read", "compute:write", "compute:*", "quotas:write", "organizations:read"} <= enforced
     assert "quotas:read" not in {scope.scope for scope in scopes()}, "reading quotas needs no scope"
@@ -148,6 +149,7 @@ def test_every_operation_a_key_can_be_used_for_has_a_listed_scope() -> None:
         ("sessions:database-consoles:open", "write", "sessions:forward"),
         ("sessions:shells:open", "write", "sessions:pty"),
         ("sessions:cluster-proxies:open", "write", "sessions:write"),
+        ("iam:policies:simulate", "read", "decisions:evaluate"),
     ],
 )
 def test_the_scope_of_an_operation(operation: str, level: str, scope: str) -> None:

@@ -21,7 +21,7 @@ def platform() -> Iterator[Home]:
     words = [sys.executable, "-m", "service", "--data-dir", str(home.platform_dir), "--world", "demo"]
     process = subprocess.Popen(words, env=home.environment(), stdin=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
             try:
                 assert home.request("GET", "/healthz").status == 200
@@ -45,6 +45,7 @@ def answer(platform: Home) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_every_scope_is_listed_in_order_with_the_global_one_first(answer: dict[str, Any]) -> None:
     assert answer["scopes"] == [
         {"scope": s.scope, "description": s.description, "enforced": s.enforced} for s in scopes()

@@ -1,0 +1,17 @@
+"""Databases that a test opens itself, with an audit log that is kept: who changes something there writes an entry."""
+
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from service.access import audit_chain
+from service.db.engine import Database
+
+SECRET = sha256(b"the secret of the tests' audit logs").digest()
+
+
+def audited(url: str, secret: bytes = SECRET) -> Database:
+    """A database opened as a platform with this secret opens it."""
+    database = Database(url)
+    audit_chain.begin(database, secret, datetime.now(UTC), rolling=False)
+    audit_chain.keep(database, secret)
+    return database

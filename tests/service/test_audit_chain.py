@@ -1,0 +1,374 @@
+"""The audit log as a chain: what is done to it behind the platform's back is found, and nothing else. hostile I04"""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete, func, insert, select, text, update
+
+from service.access import audit, audit_chain
+from service.access.audit_chain import PORTION, BrokenHead, key_of
+from service.access.audit_verify import ALTERED, MOVED, UNCHAINED, Verdict, verify
+from service.access.caller import PLATFORM
+from service.db import migrate
+from service.db.engine import Database
+from service.db.tables import audit_head, audit_log, platform_state
+from service.platform import open_platform
+from service.settings import from_arguments
+from tests.service.audited import SECRET, audited
+from tests.service.conftest import KINDS
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
+OTHER = b"another platform's secret"
+
+
+def write(database: Database, target: str = "t", **details: Any) -> None:
+    with database.write() as connection:
+        audit.record(connection, PLATFORM, operation="x.y", target=target, details=details, at=NOW)
+
+
+def verdict(database: Database, secret: bytes = SECRET) -> Verdict:
+    with database.read() as connection:
+        return verify(connection, key_of(secret))
+
+
+def found(database: Database) -> tuple[int | None, str]:
+    """The number of the first bad entry, and what is said of it."""
+    fault = verdict(database).fault
+    assert fault
+    return fault.id, fault.why
+
+
+@pytest.fixture
+def log(database: Database) -> Database:
+    """A log with ten entries, numbered from 1."""
+    for number in range(10):
+        write(database, f"thing:{number}", number=number, name="Zoë")
+    return database
+
+
+def test_a_log_that_nobody_touched_is_whole(log: Database) -> None:
+    told = verdict(log)
+    assert (told.entries, told.unchained, told.fault) == (10, 0, None)
+    with log.read() as connection:
+        assert told.head == connection.scalar(select(audit_log.c.hash).where(audit_log.c.id == 10))
+
+
+def test_an_empty_log_is_whole(database: Database) -> None:
+    assert verdict(database).fault is None
+
+
+@pytest.mark.parametrize("column", [name for name in audit_chain.SAID if name not in ("at", "details")])
+def test_any_altered_member_of_an_entry_is_found(log: Database, column: str) -> None:
+    with log.write() as connection:
+        connection.execute(update(audit_log).where(audit_log.c.id == 4).values({column: "other"}))
+    assert found(log) == (4, ALTERED)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"at": NOW + timedelta(microseconds=1)}, {"details": {"number": 3}}, {"hash": "0"}]
+)
+def test_an_instant_a_detail_and_a_hash_are_found_too(log: Database, changed: dict[str, Any]) -> None:
+    with log.write() as connection:
+        connection.execute(update(audit_log).where(audit_log.c.id == 4).values(changed))
+    assert found(log) == (4, ALTERED)
+
+
+def test_an_entry_removed_in_the_middle_is_found(log: Database) -> None:
+    with log.write() as connection:
+        connection.execute(delete(audit_log).where(audit_log.c.id == 4))
+    assert found(log) == (5, MOVED)
+
+
+def test_the_first_entry_removed_is_found(log: Database) -> None:
+    with log.write() as connection:
+        connection.execute(delete(audit_log).where(audit_log.c.id == 1))
+    assert found(log) == (2, MOVED)
+
+
+@pytest.mark.parametrize("hashes", ["none", "copied"])
+def test_an_inserted_entry_is_found(log: Database, hashes: str) -> None:
+    with log.write() as connection:
+        row = dict(connection.execute(select(audit_log).where(audit_log.c.id == 10)).one()._mapping)
+        forged = (
+            row | {"id": 11, "target": "forged"} | ({"hash": None, "previous_hash": None} if hashes == "none" else {})
+        )
+        connection.execute(insert(audit_log).values(forged))
+    assert found(log) == (11, UNCHAINED if hashes == "none" else ALTERED)
+
+
+def test_an_entry_repeated_as_it_is_is_found(log: Database) -> None:
+    with log.write() as connection:
+        row = dict(connection.execute(select(audit_log).where(audit_log.c.id == 10)).one()._mapping)
+        connection.execute(insert(audit_log).values(row | {"id": 11}))
+    assert found(log) == (11, MOVED)
+
+
+def test_entries_in_another_order_are_found(log: Database) -> None:
+    with log.write() as connection:
+        for old, new in ((4, 99), (5, 4), (99, 5)):
+            connection.execute(update(audit_log).where(audit_log.c.id == old).values(id=new))
+    assert found(log) == (4, MOVED)
+
+
+def test_an_entry_chained_again_with_another_key_is_found(log: Database) -> None:
+    """Who can write to the database knows how the chain is made, but not with which key."""
+    with log.write() as connection:
+        entry = connection.execute(select(audit_log).where(audit_log.c.id == 4)).one()
+        forged = dict(entry._mapping) | {"target": "other"}
+        values = {"target": "other", "hash": audit_chain.digest(key_of(OTHER), entry.previous_hash, forged)}
+        connection.execute(update(audit_log).where(audit_log.c.id == 4).values(values))
+    assert found(log) == (4, ALTERED)
+
+
+def test_a_missing_end_is_found(log: Database) -> None:
+    with log.write() as connection:
+        connection.execute(delete(audit_log).where(audit_log.c.id > 7))
+    assert found(log) == (7, "3 after it are missing")
+
+
+def test_a_log_that_is_gone_is_found(log: Database) -> None:
+    with log.write() as connection:
+        connection.execute(delete(audit_log))
+    assert found(log) == (None, "10 after it are missing")
+
+
+def test_a_missing_end_with_a_head_put_back_to_it_is_found(log: Database) -> None:
+    with log.write() as connection:
+        connection.execute(delete(audit_log).where(audit_log.c.id > 7))
+        last = connection.scalar(select(audit_log.c.hash).where(audit_log.c.id == 7))
+        connection.execute(update(audit_head).values(entries=7, hash=last))
+    assert found(log) == (None, "the end of the audit log's chain was not written by this platform")
+
+
+def test_a_head_that_is_gone_is_found_and_no_start_makes_another(log: Database) -> None:
+    with log.write() as connection:
+        connection.execute(delete(audit_head))
+    audit_chain.begin(log, SECRET, NOW, rolling=False)
+    assert found(log) == (None, "the end of the audit log's chain is missing")
+
+
+@pytest.mark.parametrize("tampered", [delete(audit_head), update(audit_head).values(entries=3)], ids=["gone", "other"])
+def test_nothing_is_written_behind_an_end_that_is_not_ours(log: Database, tampered: Any) -> None:
+    """It would become ours by that, and what was done to it would look right."""
+    with log.write() as connection:
+        connection.execute(tampered)
+    with pytest.raises(BrokenHead):
+        write(log)
+    with log.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(audit_log)) == 10
+
+
+def test_a_change_and_its_entry_are_one(log: Database) -> None:
+    with pytest.raises(ZeroDivisionError), log.write() as connection:  # noqa: PT012 - a change that fails at its end
+        audit.record(connection, PLATFORM, operation="x.y", target="t", at=NOW)
+        raise ZeroDivisionError
+    write(log, "after")
+    told = verdict(log)
+    assert (told.entries, told.fault) == (11, None)
+
+
+def test_the_entries_of_one_change_stand_together_in_their_order(log: Database) -> None:
+    with log.write() as connection:
+        for target in "abc":
+            audit.record(connection, PLATFORM, operation="x.y", target=target, at=NOW)
+    with log.read() as connection:
+        targets = connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id.desc()).limit(3)).all()
+    assert list(targets) == ["c", "b", "a"]
+    assert verdict(log).fault is None
+
+
+def test_an_entry_where_nobody_keeps_a_log_is_refused(database_url: str) -> None:
+    database = Database(database_url)
+    with pytest.raises(LookupError), database.write() as connection:
+        audit.record(connection, PLATFORM, operation="x.y", target="t", at=NOW)
+    database.close()
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(-1e15, 1e15, allow_nan=False)
+    | st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abü", max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@example(details={"large": 1e22, "whole": 2.0, "zero": -0.0, "small": 1e-7})
+@given(details=st.dictionaries(st.text("kä", min_size=1, max_size=4), VALUES, max_size=4))
+def test_an_entry_reads_back_as_it_was_digested(chained: Database, details: dict[str, Any]) -> None:
+    """JSONB keeps no order of members and no kind of number; what is digested is what both databases give back."""
+    write(chained, **{"target": "t"}, **{f"_{name}": value for name, value in details.items()})
+    assert verdict(chained).fault is None
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def chained(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
+    """One database for all examples."""
+    opened = audited(new_database_url(request.param, True))
+    yield opened
+    opened.close()
+
+
+# Side by side
+
+
+def test_writers_at_once_make_one_chain(database_url: str) -> None:
+    """Each as a process of its own would be: with an engine of its own."""
+    writers = [audited(database_url) for _ in range(4)]
+
+    def change(number: int) -> None:
+        for turn in range(10):
+            write(writers[number], f"{number}:{turn}")
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(change, range(4)))
+    told = verdict(writers[0])
+    assert (told.entries, told.fault) == (40, None)
+    for writer in writers:
+        writer.close()
+
+
+def test_changes_that_hold_rows_of_each_other_do_not_wait_in_a_circle(
+    new_database_url: Callable[[str, bool], str],
+) -> None:
+    """One notes its entry before it takes a row that the other holds: the head is taken by neither until it is done."""
+    database = audited(new_database_url("postgresql", True))
+    with database.write() as connection:
+        connection.execute(insert(platform_state).values(name="row", value=""))
+    held, done = threading.Event(), []
+    row = select(platform_state).where(platform_state.c.name == "row").with_for_update()
+
+    def holds_first() -> None:
+        with database.write() as connection:
+            connection.execute(row)
+            held.set()
+            audit.record(connection, PLATFORM, operation="x.y", target="holds", at=NOW)
+        done.append("holds")
+
+    def notes_first() -> None:
+        with database.write() as connection:
+            audit.record(connection, PLATFORM, operation="x.y", target="notes", at=NOW)
+            thread = threading.Thread(target=holds_first)
+            thread.start()
+            held.wait(10)
+            connection.execute(text("SET LOCAL lock_timeout = '5s'"))
+            connection.execute(row)
+        thread.join()
+        done.append("notes")
+
+    notes_first()
+    assert sorted(done) == ["holds", "notes"]
+    assert verdict(database).fault is None
+    database.close()
+
+
+def test_a_log_is_verified_as_of_one_moment_while_others_write(log: Database) -> None:
+    with log.read() as connection:
+        connection.execute(select(audit_head)).one()
+        write(log, "meanwhile")
+        told = verify(connection, key_of(SECRET))
+    assert (told.entries, told.fault) == (10, None)
+
+
+# From a version that knew no chain
+
+
+def unchained(target: str, at: datetime = NOW) -> dict[str, Any]:
+    return {
+        "at": at,
+        "request_id": "r",
+        "actor_kind": "platform",
+        "actor_id": "platform",
+        "operation": "x.y",
+        "target": target,
+        "outcome": "done",
+        "details": {"n": 1.0, "b": {"z": 1, "a": [2.5]}},
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_entries_of_an_older_version_are_chained_once(
+    kind: str, new_database_url: Callable[[str, bool], str]
+) -> None:
+    database = Database(new_database_url(kind, True))
+    with database.write() as connection:
+        connection.execute(insert(audit_log), [unchained(f"t:{n}") for n in range(PORTION + 5)])
+    replicas = [Database(database.engine.url.render_as_string(hide_password=False)) for _ in range(3)]
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(lambda replica: audit_chain.begin(replica, SECRET, NOW, rolling=False), replicas))
+    told = verdict(database)
+    assert (told.entries, told.fault, told.began_at) == (PORTION + 5, None, NOW)
+    with database.write() as connection:
+        connection.execute(update(audit_log).where(audit_log.c.id == PORTION + 2).values(target="other"))
+    assert found(database) == (PORTION + 2, ALTERED)
+    for one in (database, *replicas):
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("rolling", "late", "bad"),
+    [(True, timedelta(hours=1), False), (True, timedelta(hours=25), True), (False, timedelta(hours=1), True)],
+)
+def test_entries_of_replicas_of_the_version_before_are_counted_for_a_day_after_an_upgrade(
+    database_url: str, rolling: bool, late: timedelta, bad: bool
+) -> None:
+    database = Database(database_url)
+    audit_chain.begin(database, SECRET, NOW, rolling=rolling)
+    audit_chain.keep(database, SECRET)
+    write(database)
+    with database.write() as connection:
+        connection.execute(insert(audit_log).values(unchained("old replica", NOW + late)))
+    write(database)
+    told = verdict(database)
+    assert (told.entries, told.unchained, told.fault and told.fault.why) == ((1, 0, UNCHAINED) if bad else (2, 1, None))
+    database.close()
+
+
+def test_an_entry_without_a_hash_among_later_ones_is_not_taken_for_one_of_an_upgrade(database_url: str) -> None:
+    database = Database(database_url)
+    audit_chain.begin(database, SECRET, NOW, rolling=True)
+    audit_chain.keep(database, SECRET)
+    with database.write() as connection:
+        later = NOW + timedelta(days=2)
+        audit.record(connection, PLATFORM, operation="x.y", target="t", at=later)
+    with database.write() as connection:
+        connection.execute(insert(audit_log).values(unchained("backdated")))
+    assert found(database) == (2, UNCHAINED)
+    database.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_where_replicas_share_a_database_may_an_older_one_write_beside_a_newer(
+    kind: str, new_database_url: Callable[[str, bool], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = new_database_url(kind, False)
+    with monkeypatch.context() as older:
+        older.setattr(migrate, "HEAD", "0006")
+        database = Database(url)
+        migrate.upgrade(database)
+        database.close()
+    arguments = ["--data-dir", str(tmp_path), "--database", url, "--world", "empty"]
+    platform = open_platform(from_arguments(arguments, {}))
+    with platform.database.read() as connection:
+        until = connection.scalar(select(audit_head.c.unchained_until))
+    assert (until is not None) == (kind == "postgresql")
+    platform.database.close()
+
+
+def test_a_new_database_says_that_it_is_new_and_an_older_one_what_it_was(
+    new_database_url: Callable[[str, bool], str],
+) -> None:
+    database = Database(new_database_url("sqlite", False))
+    assert [migrate.upgrade(database), migrate.upgrade(database)] == [None, migrate.HEAD]
+    database.close()

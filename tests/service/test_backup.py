@@ -1,0 +1,490 @@
+"""Backup and restore: one moment of a busy platform, and back to it whole or not at all. On both databases."""
+
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from service import archive
+from service.archive import Unfit
+from service.backup import make
+from service.db import migrate
+from service.db.engine import Database
+from service.db.tables import audit_log, tenants
+from service.platform import open_platform
+from service.restore import READY, STAGED, put_back, settle
+from service.settings import Settings, from_arguments
+from tests.service.planned import until
+from tests.service.running import AURORA, OWNER, STAGING, Running
+
+RENAME = f"/api/v1/tenants/{STAGING}"
+
+
+def settings_of(running: Running) -> Settings:
+    return from_arguments(["--data-dir", str(running.folder), "--database", running.database_url], {})
+
+
+def rename(running: Running, name: str) -> None:
+    assert running.ask("PATCH", RENAME, as_=OWNER, body={"displayName": name}).status == 200
+
+
+def name_of(running: Running) -> str:
+    return str(running.get(RENAME, as_=OWNER).json()["displayName"])
+
+
+def verified(running: Running) -> Any:
+    return running.get("/api/v1/platform/audit/verify").json()
+
+
+@pytest.mark.slow
+def test_a_busy_platform_is_put_back_to_one_moment(platform: Running, tmp_path: Path) -> None:
+    """Keys, sessions, the chain and open operations are as they were; what came after is gone."""
+    file, settings = tmp_path / "backup.tar", settings_of(platform)
+    platform.token(OWNER)
+    rename(platform, "Before")
+    stop = threading.Event()
+
+    def be_busy() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            rename(platform, f"Busy {number}")
+
+    busy = threading.Thread(target=be_busy)
+    busy.start()
+    try:
+        told = make(settings, file)
+    finally:
+        stop.set()
+        busy.join()
+    assert file.stat().st_mode & 0o777 == 0o600
+    rename(platform, "After")
+    made_after = platform.ask(
+        "POST", f"/api/v1/organizations/{AURORA}/tenants", as_=OWNER, body={"displayName": "Later"}
+    ).json()
+    assert platform.stop() == 0
+    assert put_back(settings, file)["auditWhole"]
+    platform.start()
+    whole = verified(platform)
+    # A session that is marked as seen writes no entry; nothing else was asked since.
+    assert (whole["ok"], whole["head"], whole["entries"]) == (True, told["audit"]["head"], told["audit"]["entries"])
+    assert name_of(platform).startswith(("Before", "Busy"))
+    assert platform.get("/api/v1/tenants", key="terraform").status == 200
+    assert made_after["id"] not in [one["id"] for one in platform.get("/api/v1/tenants", as_=OWNER).json()["tenants"]]
+    assert platform.get("/api/v1/platform/status").json()["openOperations"] == 1
+    rename(platform, "Goes on")
+    assert verified(platform)["ok"]
+
+
+def test_a_running_platform_is_not_restored_under_its_feet(platform: Running, tmp_path: Path) -> None:
+    file = tmp_path / "backup.tar"
+    make(settings_of(platform), file)
+    words = [str(file), "--data-dir", str(platform.folder), "--database", platform.database_url]
+    done = subprocess.run([sys.executable, "-m", "service.restore", *words], capture_output=True, text=True)
+    assert done.returncode == 75
+    assert "is running already" in done.stderr
+
+
+@pytest.mark.slow
+def test_other_replicas_on_the_database_are_not_restored_under_their_feet(
+    new_database_url: Callable[[str, bool], str], tmp_path: Path
+) -> None:
+    with Running(new_database_url("postgresql", True), "empty") as running:
+        settings = settings_of(running)
+        make(settings, tmp_path / "backup.tar")
+        other = Running(running.database_url, "empty")
+        other.folder.mkdir(mode=0o700)
+        for name in archive.FILES:
+            if (running.folder / name).exists():
+                shutil.copy(running.folder / name, other.folder / name)
+        with other:
+            running.stop()
+            with pytest.raises(Unfit, match="other replicas are running"):
+                put_back(settings, tmp_path / "backup.tar")
+        running.start()
+
+
+# What is no backup
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Settings, Path]]:
+    """A platform on SQLite that does not run, and a backup of it."""
+    running = Running(None, "empty")
+    running.start()
+    running.stop()
+    file = tmp_path_factory.mktemp("backup") / "good.tar"
+    settings = settings_of(running)
+    make(settings, file)
+    yield running, settings, file
+    shutil.rmtree(running.folder.parent)
+
+
+def opened(folder: Path, *flags: str) -> Settings:
+    """A new platform that does not run."""
+    folder.mkdir(mode=0o700)
+    settings = from_arguments(["--data-dir", str(folder), "--world", "empty", *flags], {})
+    open_platform(settings).database.close()
+    return settings
+
+
+def state(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "platform.lock")
+    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def members(file: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
+    with tarfile.open(file) as tar:
+        return [(one, tar.extractfile(one).read()) for one in tar.getmembers()]  # type: ignore[union-attr]
+
+
+def written(path: Path, parts: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
+        for member, content in parts:
+            member.size = len(content) if member.isreg() else 0
+            tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+def with_manifest(path: Path, good: Path, **changed: Any) -> Path:
+    """The same backup with another manifest, its digest made to fit."""
+    first, *files, _ = members(good)
+    content = json.dumps(json.loads(first[1]) | changed).encode()
+    digest = sha256(content).hexdigest().encode()
+    return written(path, [(first[0], content), *files, (tarfile.TarInfo(archive.DIGEST), digest)])
+
+
+def cut(share: float) -> Callable[[Path, Path], Path]:
+    def make_it(path: Path, good: Path) -> Path:
+        content = good.read_bytes()
+        path.write_bytes(content[: int(len(content) * share)])
+        return path
+
+    return make_it
+
+
+def one_bit(name: str) -> Callable[[Path, Path], Path]:
+    def make_it(path: Path, good: Path) -> Path:
+        with tarfile.open(good) as tar:
+            at = tar.getmember(name).offset_data + 20
+        content = bytearray(good.read_bytes())
+        content[at] ^= 1
+        path.write_bytes(content)
+        return path
+
+    return make_it
+
+
+def linked(name: str, kind: bytes) -> Callable[[Path, Path], Path]:
+    """A file of it made a link, as another program would follow it."""
+
+    def make_it(path: Path, good: Path) -> Path:
+        parts = members(good)
+        for member, _ in parts:
+            if member.name == name:
+                member.type, member.linkname = kind, "/etc/passwd"
+        return written(path, parts)
+
+    return make_it
+
+
+def named(name: str) -> Callable[[Path, Path], Path]:
+    """The world's keys under another name, in the manifest as well."""
+
+    def make_it(path: Path, good: Path) -> Path:
+        first, *files, _ = members(good)
+        manifest = json.loads(first[1])
+        manifest["files"] = {name if one == "world-keys.json" else one: told for one, told in manifest["files"].items()}
+        for member, _ in files:
+            member.name = name if member.name == "world-keys.json" else member.name
+        content = json.dumps(manifest).encode()
+        digest = sha256(content).hexdigest().encode()
+        return written(path, [(first[0], content), *files, (tarfile.TarInfo(archive.DIGEST), digest)])
+
+    return make_it
+
+
+def other_manifest(**changed: Any) -> Callable[[Path, Path], Path]:
+    return lambda path, good: with_manifest(path, good, **changed)
+
+
+def huge(path: Path, good: Path) -> Path:
+    manifest = json.loads(members(good)[0][1])
+    files = {**manifest["files"], "platform.db": {"bytes": 2**60, "sha256": "0"}}
+    return with_manifest(path, good, files=files)
+
+
+def text_of(content: bytes) -> Callable[[Path, Path], Path]:
+    def make_it(path: Path, good: Path) -> Path:
+        path.write_bytes(content)
+        return path
+
+    return make_it
+
+
+def pipe(path: Path, good: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+UNFIT: dict[str, tuple[Callable[[Path, Path], Path], str]] = {
+    "empty": (text_of(b""), "no backup"),
+    "text": (text_of(b"a" * 2000), "no backup"),
+    "missing": (lambda path, good: path, "cannot be read"),
+    "pipe": (pipe, "not a plain file"),
+    "folder": (lambda path, good: path.parent, "Is a directory"),
+    "cut in the database": (cut(0.5), "cut short"),
+    "cut before its end": (lambda path, good: written(path, members(good)[:-1]), "cut short"),
+    "a bit of the database": (one_bit("platform.db"), "damaged"),
+    "a bit of the secret": (one_bit("secret.key"), "damaged"),
+    "a bit of the manifest": (one_bit("manifest.json"), "no backup|damaged"),
+    "a symbolic link": (linked("secret.key", tarfile.SYMTYPE), "something else"),
+    "a hard link": (linked("secret.key", tarfile.LNKTYPE), "something else"),
+    "a device": (linked("secret.key", tarfile.CHRTYPE), "something else"),
+    "a way up": (named("../../evil"), "no backup has"),
+    "a way elsewhere": (named("/tmp/evil"), "no backup has"),
+    "another file": (named("platform.lock"), "no backup has"),
+    "huge": (huge, "no room"),
+    "newer format": (other_manifest(format=99), "newer frost"),
+    "newer schema": (other_manifest(revision="0999", version="9.9"), "newer frost"),
+    "another schema than it says": (other_manifest(revision="0001"), "not sound"),
+    "of PostgreSQL": (other_manifest(database="postgresql"), "holds a postgresql database"),
+    "no secret": (other_manifest(files={}), "no backup"),
+    "a file without its digest": (other_manifest(files={"secret.key": {"bytes": 32}}), "no backup"),
+    "made nobody knows when": (other_manifest(createdAt=None), "no backup"),
+}
+
+
+@pytest.mark.parametrize("which", UNFIT)
+def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(
+    stopped: tuple[Running, Settings, Path], tmp_path: Path, which: str
+) -> None:
+    running, settings, good = stopped
+    before = state(running.folder)
+    make_it, why = UNFIT[which]
+    with pytest.raises(Unfit, match=why):
+        put_back(settings, make_it(tmp_path / "bad.tar", good))
+    assert state(running.folder) == before
+    assert not list(running.folder.parent.rglob("evil"))
+
+
+def test_a_backup_replaces_nothing(stopped: tuple[Running, Settings, Path], tmp_path: Path) -> None:
+    _, settings, good = stopped
+    before = good.read_bytes()
+    with pytest.raises(Unfit, match="is there already"):
+        make(settings, good)
+    assert good.read_bytes() == before
+    assert [one.name for one in good.parent.iterdir()] == [good.name]
+
+
+def test_a_folder_without_a_platform_has_nothing_to_back_up(tmp_path: Path) -> None:
+    with pytest.raises(Unfit, match="there is no platform"):
+        make(from_arguments(["--data-dir", str(tmp_path)], {}), tmp_path / "b.tar")
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder on another disk than those of tests."""
+    disk = Path("/dev/shm")
+    if not disk.is_dir() or disk.stat().st_dev == Path(tempfile.gettempdir()).stat().st_dev:
+        pytest.skip("needs a second file system: /dev/shm is none here")
+    with tempfile.TemporaryDirectory(dir=disk) as folder:
+        yield Path(folder)
+
+
+def test_a_database_on_another_disk_than_the_data_folder_is_put_back(tmp_path: Path, elsewhere: Path) -> None:
+    settings = opened(tmp_path / "platform", "--database", f"sqlite:///{elsewhere / 'other.db'}")
+    make(settings, tmp_path / "good.tar")
+    changed(settings)
+    put_back(settings, tmp_path / "good.tar")
+    assert "since" not in targets(settings)
+    assert [one.name for one in elsewhere.iterdir()] == ["other.db"]
+    assert not (settings.data_dir / READY).exists()
+
+
+@pytest.mark.slow
+def test_a_path_with_a_mark_that_ends_a_url_means_itself(tmp_path: Path) -> None:
+    settings = opened(tmp_path / "platform #1?a%41")
+    make(settings, tmp_path / "good.tar")
+    changed(settings)
+    put_back(settings, tmp_path / "good.tar")
+    assert "since" not in targets(settings)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["good.tar", "platform #1?a%41"]
+
+
+# A crash in the middle
+
+
+def changed(settings: Settings) -> None:
+    database = Database(settings.database_url)
+    with database.write() as connection:
+        connection.execute(update(tenants).values(display_name="changed since"))
+        connection.execute(audit_log.insert().values(UNCHAINED))
+    database.close()
+
+
+UNCHAINED = {
+    "at": datetime(2026, 1, 1, tzinfo=UTC),
+    "request_id": "r", "actor_kind": "platform", "actor_id": "platform", "operation": "x.y", "target": "since",
+    "outcome": "done", "details": {},
+}  # fmt: skip
+
+
+def targets(settings: Settings) -> set[str]:
+    database = Database(settings.database_url)
+    try:
+        with database.read() as connection:
+            return set(connection.scalars(select(audit_log.c.target)))
+    finally:
+        database.close()
+
+
+def test_a_restore_that_was_decided_is_finished_by_the_next_start(
+    stopped: tuple[Running, Settings, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, settings, good = stopped
+    changed(settings)
+    with monkeypatch.context() as crash:
+        crash.setattr("service.archive.fsync_folder", fail_after(1))
+        crash.setattr("service.restore.settle", once(settle))
+        with pytest.raises(KeyboardInterrupt):
+            put_back(settings, good)
+    assert (settings.data_dir / READY).exists()
+    settle(settings)
+    assert "since" not in targets(settings)
+    assert not (settings.data_dir / READY).exists()
+
+
+def test_a_restore_that_was_not_decided_is_forgotten_by_the_next_start(
+    stopped: tuple[Running, Settings, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, settings, good = stopped
+    changed(settings)
+    with monkeypatch.context() as crash:
+        crash.setattr("service.archive.fsync_folder", fail_after(0))
+        crash.setattr("service.restore.settle", once(settle))
+        with pytest.raises(KeyboardInterrupt):
+            put_back(settings, good)
+    assert (settings.data_dir / STAGED).exists()
+    settle(settings)
+    assert "since" in targets(settings)
+    assert not (settings.data_dir / STAGED).exists()
+
+
+def fail_after(good: int) -> Callable[[Path], None]:
+    left = [good]
+
+    def fsync(_: Path) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+
+    return fsync
+
+
+def once(function: Callable[[Settings], None]) -> Callable[[Settings], None]:
+    """The first call of it; afterwards the process is gone."""
+    left = [1]
+
+    def call(settings: Settings) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            function(settings)
+
+    return call
+
+
+def is_there(url: str) -> bool:
+    database = Database(url)
+    try:
+        return migrate.stored_revision(database) == migrate.HEAD
+    finally:
+        database.close()
+
+
+def names(settings: Settings) -> set[str]:
+    database = Database(settings.database_url)
+    try:
+        with database.read() as connection:
+            return set(connection.scalars(select(tenants.c.display_name)))
+    finally:
+        database.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_restore_of_postgresql_is_decided_by_its_transaction(
+    new_database_url: Callable[[str, bool], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    with Running(new_database_url("postgresql", True), "empty") as running:
+        settings, file = settings_of(running), tmp_path / "backup.tar"
+        running.stop()
+        make(settings, file)
+        secret = (settings.data_dir / "secret.key").read_bytes()
+        changed(settings)
+        # As after a loss of the folder: what belongs to the database comes back with it, and only with it.
+        (settings.data_dir / "secret.key").write_bytes(b"another" * 5)
+        with monkeypatch.context() as crash:
+            crash.setattr(f"service.restore.{'_is_whole' if committed else '_refuse_others'}", interrupted)
+            crash.setattr("service.restore.settle", once(settle))
+            with pytest.raises(KeyboardInterrupt):
+                put_back(settings, file)
+        assert (settings.data_dir / STAGED).exists()
+        settle(settings)
+        assert ("since" in targets(settings)) is not committed
+        assert ((settings.data_dir / "secret.key").read_bytes() == secret) is committed
+        put_back(settings, file)
+        running.start()
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_killed_anywhere_in_a_restore_it_is_the_old_platform_or_the_new_one(
+    kind: str, new_database_url: Callable[[str, bool], str], tmp_path: Path
+) -> None:
+    """kill -9 at 6 moments: the entry written since the backup is there with its data, or both are not."""
+    with Running(new_database_url(kind, True) if kind == "postgresql" else None, "empty") as running:
+        settings, file = settings_of(running), tmp_path / "backup.tar"
+        running.stop()
+        make(settings, file)
+        words = [str(file), "--data-dir", str(running.folder), "--database", running.database_url]
+        command = [sys.executable, "-m", "service.restore", *words]
+        began = time.monotonic()
+        subprocess.run(command, check=True, capture_output=True)
+        whole = time.monotonic() - began
+        for share in (0.0, *(random.Random(7).uniform(0.3, 1.1) for _ in range(5))):
+            changed(settings)
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(whole * share)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            # What it had begun on a server ends with it, but not at the same moment.
+            until(lambda: is_there(running.database_url), 30)
+            settle(settings)
+            assert ("since" in targets(settings)) is ("changed since" in names(settings))
+            assert (settings.data_dir / "secret.key").stat().st_size == 32
+            assert not (settings.data_dir / READY).exists()
+            assert not (settings.data_dir / STAGED).exists()
+            put_back(settings, file)
+        running.start()
+        assert verified(running)["ok"]

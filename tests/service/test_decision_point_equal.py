@@ -1,0 +1,287 @@
+"""What the decision point says is what the platform itself does, for any principal, operation and resource.
+
+The world is changed at random: documents and authors of policies, scopes of keys and identities, roles of people. Then
+the same question goes both ways: to `/access/v1/evaluations`, and through the guard and the routes' own decisions.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, delete, insert, select, update
+from starlette.requests import Request
+
+from service.access import authority, keys, workloads
+from service.access.caller import Caller
+from service.access.enforcement import enforce, facts_of, require, target_in
+from service.access.table import RULES, Rule
+from service.db import tables
+from service.errors import Refusal
+from service.resources import interactive, routes, store
+from service.world.catalogue import enforced_scopes, operations
+from service.world.kinds import kinds
+from service.world.roles import roles
+from tests.service.conftest import KINDS
+from tests.service.inside import Inside
+from tests.service.running import NOBODY, PEOPLE, WEB_SHOP
+
+ASKING = "tenant-reader"
+SEEDS = range(4)
+QUESTIONS = 200
+TENANT = "/api/v1/tenants/{tenant_id}"
+VERBS = {
+    "list": ("GET", routes.RESOURCES),
+    "create": ("POST", routes.RESOURCES),
+    "read": ("GET", f"{routes.RESOURCES}/{{resource_id}}"),
+    "update": ("PATCH", f"{routes.RESOURCES}/{{resource_id}}"),
+    "delete": ("DELETE", f"{routes.RESOURCES}/{{resource_id}}"),
+    **{verb: ("POST", f"{routes.RESOURCES}/{{resource_id}}/{verb}") for verb in ("start", "stop", "restart")},
+}
+REGIONS = ("fi-hel-1", "fi-hel-2", "de-fra-1")
+TAGS: tuple[dict[str, str], ...] = ({"env": "dev"}, {"env": "prod"}, {"env": "dev", "team": "web"}, {})
+ADDRESSES = ("203.0.113.7", "198.51.100.9", "2001:db8::7")
+NAMES = tuple(operation.name for operation in operations())
+
+
+class World:
+    """The demo world in this process, changed at random, and what the platform does in it."""
+
+    def __init__(self, inside: Inside, folder: Path) -> None:
+        self.inside = inside
+        self.platform = inside.platform
+        self.secrets = {
+            name: one["secret"] for name, one in json.loads((folder / "world-keys.json").read_text()).items()
+        }
+        with self.platform.database.write() as connection:
+            connection.execute(update(tables.api_keys).values(rate_limit=60_000))
+        with self.platform.database.read() as connection:
+            self.people = {row.email: row.id for row in connection.execute(select(tables.users))}
+            found = connection.execute(select(tables.api_keys).order_by(tables.api_keys.c.name)).all()
+            here = [row for row in found if row.tenant_id == WEB_SHOP]
+            self.keys = {row.name: row.id for row in (*here, *[row for row in found if row not in here][:3])}
+            self.identities = {row.id: row for row in connection.execute(select(tables.workload_identities))}
+            mine = tables.policies.c.tenant_id == WEB_SHOP
+            self.policies = [row.id for row in connection.execute(select(tables.policies).where(mine))]
+            groups = connection.execute(select(tables.groups).where(tables.groups.c.tenant_id == WEB_SHOP))
+            self.groups = [row.id for row in groups]
+            rows = connection.execute(select(tables.resources).order_by(tables.resources.c.id)).all()
+        self.resources = [
+            row
+            for kind in ("instance", "volume", "database")
+            for here, most in ((True, 12), (False, 2))
+            for row in [row for row in rows if row.kind == kind and (row.tenant_id == WEB_SHOP) is here][:most]
+        ]
+
+    def change(self, dice: random.Random) -> None:
+        members = [self.people[email] for email in PEOPLE if email != "outsider@example.com"]
+        owner = self.people["owner@aurora.example"]
+        scopes = [scope for scope in enforced_scopes() if scope != "*"]
+        with self.platform.database.write() as connection:
+            for person in members:
+                role = dice.choice((*roles(), *["owner"] * 5, *["regional"] * 2))
+                connection.execute(
+                    update(tables.memberships).where(tables.memberships.c.user_id == person).values(role=role)
+                )
+            # Whoever asks stays able to.
+            mine = tables.memberships.c.user_id == owner
+            connection.execute(update(tables.memberships).where(mine).values(role="owner"))
+            for resource in self.resources:
+                placed = {"region": dice.choice(REGIONS), "tags": dice.choice(TAGS)}
+                connection.execute(update(tables.resources).where(tables.resources.c.id == resource.id).values(placed))
+            for policy in self.policies:
+                changed = {
+                    "document": document(dice),
+                    "authored_by": dice.choice((*members, *[owner] * 12)),
+                    "version": dice.randrange(10**6),
+                }
+                connection.execute(update(tables.policies).where(tables.policies.c.id == policy).values(changed))
+            connection.execute(delete(tables.policy_attachments))
+            for kind, attachees in (
+                ("group", self.groups),
+                ("api_key", [key for name, key in self.keys.items() if name != ASKING]),
+                ("workload_identity", self.identities),
+            ):
+                for attachee in attachees:
+                    for policy in dice.sample(self.policies, dice.choice((0, 1, 1, 1))):
+                        row = {"policy_id": policy, "attachee_type": kind, "attachee_id": attachee}
+                        more = {"tenant_id": WEB_SHOP, "attached_by": members[0], "attached_at": datetime.now(UTC)}
+                        connection.execute(insert(tables.policy_attachments).values(row | more))
+            for name, key in self.keys.items():
+                given = (
+                    ["decisions:*"]
+                    if name == ASKING
+                    else dice.sample(scopes, dice.choice((5, 30, len(scopes), len(scopes))))
+                )
+                connection.execute(update(tables.api_keys).where(tables.api_keys.c.id == key).values(scopes=given))
+            identities = tables.workload_identities
+            for identity in self.identities:
+                given = dice.sample(scopes, dice.choice((0, 0, 30, len(scopes))))
+                connection.execute(update(identities).where(identities.c.id == identity).values(scopes=given))
+
+    def caller(self, connection: Connection, kind: str, name: str) -> Caller:
+        if kind == "user":
+            return Caller("session", "r", user_id=self.people.get(name, NOBODY))
+        if kind == "api_key":
+            if name not in self.secrets:
+                raise Refusal(401, "X", "x")
+            return keys.caller_of(self.platform, self.secrets[name], request_id="r", peer_uid=None)
+        query = select(tables.workload_identities).where(tables.workload_identities.c.id == name)
+        row = connection.execute(query).one_or_none()
+        if row is None or not workloads.granted(connection, row.tenant_id, row.id, row.scopes):
+            raise Refusal(401, "X", "x")
+        return Caller("workload", "r", workload_id=row.id, tenant_id=row.tenant_id, scopes=tuple(row.scopes))
+
+    def does(self, subject: tuple[str, str], address: str, ask: Callable[[Connection, Any], None]) -> bool:
+        """Whether the platform does what this caller asks for from this address."""
+        request = Request({"type": "http", "client": (address, 1), "headers": []})
+        with self.platform.database.read() as connection:
+            try:
+                caller = self.caller(connection, *subject)
+                ask(connection, (caller, request))
+            except Refusal:
+                return False
+        return True
+
+    def admitted(self, connection: Connection, by: Any, rule: Rule, path: dict[str, str]) -> authority.Access:
+        """What the guard does before a route."""
+        caller, request = by
+        access = authority.decide(rule, caller, connection, path)
+        access = replace(access, facts=facts_of(self.platform, request, access))
+        enforce(self.platform, connection, rule, access)
+        return access
+
+
+Question = tuple[dict[str, Any], Callable[[Connection, Any], None]]
+
+
+def on_resource(world: World, dice: random.Random) -> Question:
+    """An operation of the inventory on a resource of a tenant of the world, or on nobody's."""
+    verb = dice.choice([*VERBS])
+    row = dice.choice(world.resources)
+    kind = kinds()[row.kind]
+    identifier = dice.choice((*[row.id] * 7, NOBODY))
+    tags = dice.choice((None, *TAGS)) if verb in ("update", "create") else None
+    region = dice.choice(REGIONS)
+    rule = RULES[VERBS[verb]]
+
+    def ask(connection: Connection, by: Any) -> None:
+        path = {"tenant_id": WEB_SHOP, "kind": kind.name, "resource_id": identifier}
+        access = world.admitted(connection, by, rule, path)
+        if tags is not None:
+            access = replace(access, facts=replace(access.facts, request_tags=tags))
+        if verb == "create":
+            facts = replace(access.facts, region=region)
+            require(world.platform, connection, access, target_in(access, None, region), facts)
+        else:
+            routes.the_resource(connection, world.platform, access, kind, identifier)
+
+    name = dice.choice((verb, kind.operation(verb)))
+    named = {"type": kind.name, "id": "*" if verb == "create" else identifier, "properties": {"region": region}}
+    return {"action": {"name": name, "properties": tags or {}}, "resource": named}, ask
+
+
+def on_session(world: World, dice: random.Random) -> Question:
+    """An interactive session to a resource."""
+    row = dice.choice(world.resources)
+    operation = dice.choice([*interactive.OPENED_TO])
+    path = f"/api/v1/tenants/{{tenant_id}}/interactive/{operation.split(':')[1]}"
+
+    def ask(connection: Connection, by: Any) -> None:
+        access = world.admitted(connection, by, RULES["POST", path], {"tenant_id": WEB_SHOP})
+        found = store.any_kind(connection, WEB_SHOP, interactive.OPENED_TO[operation], row.id)
+        if found is None:
+            raise Refusal(404, "X", "x")
+        require(world.platform, connection, access, target_in(access, found), routes.facts_of(access, found))
+
+    return {"action": {"name": operation}, "resource": {"type": row.kind, "id": row.id}}, ask
+
+
+def on_tenant(world: World, dice: random.Random) -> Question:
+    """What the platform decides about the tenant itself."""
+    own = [rule for (_, path), rule in RULES.items() if path.startswith(TENANT) and rule.who == "caller"]
+    rule = dice.choice([rule for rule in own if rule.action and not rule.of_people])
+
+    def ask(connection: Connection, by: Any) -> None:
+        world.admitted(connection, by, rule, {"tenant_id": WEB_SHOP})
+
+    return {"action": {"name": rule.action}, "resource": {"type": "tenant", "id": WEB_SHOP}}, ask
+
+
+def document(dice: random.Random) -> str:
+    """A policy that gives much and takes some away; sometimes one that no longer can be read."""
+    if dice.random() < 0.02:
+        return '{"schemaVersion": "1", "rules": [{"access": "allow", "operations": ["gone:*"], "targets": ["*"]}]}'
+    rules = [rule(dice) for _ in range(dice.randrange(1, 5))]
+    if dice.random() < 0.7:
+        rules.append(rule(dice) | {"access": "allow", "operations": ["*"], "targets": ["*"]})
+    return json.dumps({"schemaVersion": "1", "rules": [{"name": "", **one} for one in rules]})
+
+
+def rule(dice: random.Random) -> dict[str, Any]:
+    service, resource, action = dice.choice(NAMES).split(":")
+    kind = dice.choice(("instances", "volumes", "databases", "*"))
+    region = dice.choice(("*", "*", *REGIONS))
+    exact, wide = f"{service}:{resource}:{action}", ("*", "compute:*", "storage:*", f"*:*:{dice.choice([*VERBS])}")
+    made = {
+        "access": dice.choice(("allow", "allow", "allow", "deny")),
+        "operations": [dice.choice((exact, *wide))],
+        "targets": [dice.choice(("*", f"frn:*:{region}:*:{kind}/*"))],
+    }
+    constraints = dice.choice(
+        (
+            {},
+            *[{"equals": {"frn:resourceTag/env": dice.choice(("dev", "prod"))}}] * 3,
+            *[{"equals": {"frn:region": dice.choice(REGIONS)}}] * 2,
+            {"notEquals": {"frn:requestTag/env": "prod"}},
+            {"ipInRange": {"frn:sourceIp": [dice.choice(("203.0.113.0/24", "2001:db8::/32"))]}},
+            {"equals": {"frn:principalType": dice.choice(("user", "api_key", "workload_identity"))}},
+            {"before": {"frn:currentTime": dice.choice(("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"))}},
+            {"equals": {"frn:tenant": dice.choice((WEB_SHOP, NOBODY))}},
+        )
+    )
+    return made | ({"constraints": constraints} if constraints else {})
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def world(
+    request: pytest.FixtureRequest,
+    new_database_url: Callable[[str, bool], str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("platform")
+    inside = Inside(folder, new_database_url(request.param, True), "demo")
+    yield World(inside, folder)
+    inside.close()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_decision_point_says_what_the_platform_does(world: World, seed: int) -> None:
+    dice = random.Random(seed)
+    world.change(dice)
+    subjects = [
+        ("user", [*PEOPLE, "nobody@aurora.example"]),
+        ("api_key", [*world.keys]),
+        ("workload_identity", [*world.identities, NOBODY]),
+    ]
+    asked, done = [], []
+    for _ in range(QUESTIONS):
+        kind, names = dice.choice(subjects)
+        name = dice.choice(names)
+        question, ask = dice.choice((on_resource, on_resource, on_session, on_tenant))(world, dice)
+        address = dice.choice(ADDRESSES)
+        identifier = world.keys[name] if kind == "api_key" else name
+        subject = {"type": kind, "id": identifier, "properties": {"role": "owner", "scopes": ["*"]}}
+        asked.append(question | {"subject": subject, "context": {"ip": address}})
+        done.append(world.does((kind, name), address, ask))
+    headers = {"X-API-Key": world.secrets[ASKING]}
+    answer = world.inside.ask("POST", "/access/v1/evaluations", headers, {"evaluations": asked})
+    assert answer.status_code == 200, answer.text
+    said = [one["decision"] for one in answer.json()["evaluations"]]
+    assert [(one, a, b) for one, a, b in zip(asked, said, done, strict=True) if a is not b] == []
+    # Otherwise it would prove little.
+    assert min(sum(done), len(done) - sum(done)) >= QUESTIONS // 20

@@ -1,0 +1,211 @@
+"""What a decision asks of the database: the same for whoever is there and whoever is not. Issue: decision point"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, select, update
+from sqlalchemy.exc import OperationalError
+
+from service import edge
+from service.access.decisions import Decisions
+from service.access.standing import Held, Standing, held_by, policies_of
+from service.db import tables
+from service.decision_point import search
+from service.decision_point.rules import Sitting
+from tests.service.conftest import KINDS
+from tests.service.inside import Inside
+from tests.service.running import NOBODY, VIEWER, WEB_SHOP
+
+ASKING = "tenant-reader"
+
+
+class Demo(Inside):
+    """The demo world in this process, one of whose keys may ask."""
+
+    def __init__(self, folder: Path, database_url: str) -> None:
+        super().__init__(folder, database_url, "demo")
+        self.secret = json.loads((folder / "world-keys.json").read_text())[ASKING]["secret"]
+        with self.platform.database.write() as connection:
+            made = tables.api_keys.c.name == ASKING
+            changed = {"scopes": ["decisions:evaluate"], "rate_limit": 60_000}
+            connection.execute(update(tables.api_keys).where(made).values(changed))
+            here = tables.resources.c.tenant_id == WEB_SHOP, tables.resources.c.kind == "instance"
+            self.instance = connection.scalars(select(tables.resources.c.id).where(*here)).first()
+
+    def asked(self, path: str, body: dict[str, Any]) -> Any:
+        answer = self.ask("POST", path, {"X-API-Key": self.secret}, body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def demo(
+    request: pytest.FixtureRequest,
+    new_database_url: Callable[[str, bool], str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Demo]:
+    opened = Demo(tmp_path_factory.mktemp("platform"), new_database_url(request.param, True))
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("kind", ["user", "api_key", "workload_identity"])
+@pytest.mark.parametrize("missing", ["subject", "resource", "action"])
+def test_a_refusal_costs_the_same_statements_whether_or_not_anything_is_there(
+    demo: Demo, kind: str, missing: str
+) -> None:
+    """hostile: no oracle. The one that is there has no policy, as the one that is not."""
+    table = {"user": tables.users, "api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
+    named = {
+        "user": ("email", VIEWER),
+        "api_key": ("name", "status-page"),
+        "workload_identity": ("service_account", "x"),
+    }
+    member, value = named[kind]
+    with demo.platform.database.read() as connection:
+        there = connection.scalar(select(table.c.id).where(table.c[member] == value))
+        if there is None:
+            there = connection.scalars(select(table.c.id)).first()
+    resource = {"type": "instance", "id": demo.instance}
+    body = {"subject": {"type": kind, "id": there}, "action": {"name": "delete"}, "resource": resource}
+    other = {
+        "subject": {"subject": {"type": kind, "id": NOBODY}},
+        "resource": {"resource": {"type": "instance", "id": NOBODY}},
+        "action": {"action": {"name": "fly"}},
+    }[missing]
+    with demo.platform.database.write() as connection:
+        connection.execute(tables.policy_attachments.delete())
+    seen = []
+    for asked in (body, body | other, body):
+        demo.asked("/access/v1/evaluation", body)  # Everything that is kept for later is there.
+        demo.forget()
+        assert demo.asked("/access/v1/evaluation", asked)["decision"] is False
+        seen.append(list(demo.statements))
+    assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(RuntimeError("secret"), 500), (OperationalError("secret", {}, sqlite3.OperationalError("disk I/O error")), 503)],
+)
+def test_a_failure_is_a_message_alone_and_a_database_that_is_away_is_no_failure(
+    demo: Demo, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    def fails(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Sitting, "decide", fails)
+    monkeypatch.setattr(edge, "passes", lambda error: isinstance(error, OperationalError))
+    part = {"type": "user", "id": "x"}
+    body = {"subject": part, "action": {"name": "read"}, "resource": part}
+    answer = demo.ask("POST", "/access/v1/evaluation", {"X-API-Key": demo.secret, "X-Request-ID": "mine"}, body)
+    assert (answer.status_code, answer.headers["x-request-id"]) == (status, "mine")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "secret" not in answer.text
+
+
+def test_evaluations_read_their_resources_in_one_statement_of_a_kind(demo: Demo) -> None:
+    with demo.platform.database.read() as connection:
+        here = tables.resources.c.tenant_id == WEB_SHOP, tables.resources.c.kind == "instance"
+        ids = list(connection.scalars(select(tables.resources.c.id).where(*here).limit(10)))
+    subject = {"type": "user", "id": VIEWER}
+    costs = []
+    for some in (ids[:1], ids):
+        evaluations = [{"resource": {"type": "instance", "id": one}} for one in some]
+        demo.forget()
+        demo.asked(
+            "/access/v1/evaluations", {"subject": subject, "action": {"name": "read"}, "evaluations": evaluations}
+        )
+        costs.append(len(demo.statements))
+    assert len(ids) == 10
+    assert costs[0] == costs[1]
+
+
+def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page may be empty while there is more: nothing is examined without bound."""
+    body = {
+        "subject": {"type": "user", "id": VIEWER},
+        "action": {"name": "start"},
+        "resource": {"type": "instance"},
+    }
+    monkeypatch.setattr(search, "MOST_EXAMINED", 3)
+    page = demo.asked("/access/v1/search/resource", body)
+    assert page["results"] == []
+    assert page["page"]["next_token"]
+    examined = 0
+    while token := page["page"]["next_token"]:
+        page = demo.asked("/access/v1/search/resource", body | {"page": {"token": token}})
+        examined += 1
+    assert examined >= 2
+    subjects = {
+        "subject": {"type": "user"},
+        "action": {"name": "start"},
+        "resource": {"type": "instance", "id": NOBODY},
+    }
+    assert demo.asked("/access/v1/search/subject", subjects) == {"page": {"next_token": "", "count": 0}, "results": []}
+
+
+def test_a_search_that_took_its_time_leads_on_to_the_same_results(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Policies are compiled when they are asked for: of many and long ones a page has as many as time allows."""
+    body = {
+        "subject": {"type": "user"},
+        "action": {"name": "read"},
+        "resource": {"type": "instance", "id": demo.instance},
+    }
+    whole = demo.asked("/access/v1/search/subject", body)["results"]
+    monkeypatch.setattr(search, "MOST_SECONDS", -1.0)
+    found, token, pages = [], "", 0
+    while token or not pages:
+        page = demo.asked("/access/v1/search/subject", body | {"page": {"token": token}})
+        found, token, pages = found + page["results"], page["page"]["next_token"], pages + 1
+    assert found == whole
+    assert pages > len(whole) > 1
+
+
+def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    decisions = Decisions()
+    with demo.platform.database.read() as connection:
+        mine = connection.execute(select(tables.policies).where(tables.policies.c.tenant_id == WEB_SHOP)).all()
+
+        def compiled(policy: Any) -> int:
+            """Read for it from the database: 1, or kept: 0."""
+            held = (Held(policy.id, policy.version, "owner"),)
+            demo.forget()
+            decisions.compiled(connection, Standing("workload_identity", "w", WEB_SHOP, "o", None, None, held))
+            return sum("document" in one for one in demo.statements)
+
+        assert len(mine) > 2
+        assert [compiled(policy) for policy in (*mine, *mine)] == [1] * len(mine) + [0] * len(mine)
+        monkeypatch.setattr("service.access.decisions.MOST_RULES", 0)
+        decisions = Decisions()
+        assert [compiled(policy) for policy in (mine[0], mine[0], mine[1], mine[1], mine[0])] == [1, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("kind", ["api_key", "workload_identity"])
+def test_policies_of_several_are_those_of_each(demo: Demo, kind: str) -> None:
+    table = {"api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
+    with demo.platform.database.write() as connection:
+        connection.execute(tables.policy_attachments.delete())
+        mine = tables.policies.c.tenant_id == WEB_SHOP
+        policies = connection.execute(select(tables.policies).where(mine)).all()
+        ids = sorted(connection.scalars(select(table.c.id).where(table.c.tenant_id == WEB_SHOP)))
+        groups = sorted(connection.scalars(select(tables.groups.c.id).where(tables.groups.c.tenant_id == WEB_SHOP)))
+        for number, policy in enumerate(policies):
+            for type_, attachees in ((kind, ids), ("group", groups)):
+                row = {
+                    "policy_id": policy.id,
+                    "tenant_id": WEB_SHOP,
+                    "attachee_type": type_,
+                    "attachee_id": attachees[number % len(attachees)],
+                    "attached_by": policy.authored_by,
+                    "attached_at": policy.created_at,
+                }
+                connection.execute(insert(tables.policy_attachments).values(row))
+    with demo.platform.database.read() as connection:
+        each = {one: policies_of(connection, WEB_SHOP, kind, one) for one in ids}
+        assert held_by(connection, WEB_SHOP, kind, ids) == {one: held for one, held in each.items() if held}
+    assert sum(map(bool, each.values())) > 1

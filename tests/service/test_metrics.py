@@ -1,0 +1,147 @@
+"""What Prometheus reads, and how a platform that is told to stop says so first."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.settings import from_arguments
+from service.traffic import UNROUTED
+from tests.service.planned import until
+from tests.service.running import OWNER, WEB_SHOP, Running
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def samples(text: str) -> Samples:
+    return {
+        (one.name, frozenset(one.labels.items())): one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+    }
+
+
+def scraped(running: Running) -> Samples:
+    answer = running.get("/metrics")
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    return samples(answer.body.decode())
+
+
+def value(found: Samples, name: str, **labels: str) -> float:
+    return found.get((name, frozenset(labels.items())), 0)
+
+
+def test_requests_are_counted_by_method_template_and_status(demo: Running) -> None:
+    route = "/api/v1/tenants/{tenant_id}"
+    before = scraped(demo)
+    for _ in range(3):
+        demo.get(f"/api/v1/tenants/{WEB_SHOP}", as_=OWNER)
+    demo.get(f"/api/v1/tenants/{WEB_SHOP}")
+    demo.ask("OPTIONS", "/api/v1/coffee/pot")
+    until(lambda: value(scraped(demo), "frost_requests_total", method="other", route=UNROUTED, status="404") > 0)
+    after = scraped(demo)
+
+    def more(name: str, **labels: str) -> float:
+        return value(after, name, **labels) - value(before, name, **labels)
+
+    assert more("frost_requests_total", method="GET", route=route, status="200") == 3
+    assert more("frost_requests_total", method="GET", route=route, status="401") == 1
+    assert more("frost_request_seconds_count", route=route) == 4
+    assert more("frost_request_seconds_bucket", route=route, le="+Inf") == 4
+    # Nothing that a caller writes becomes a label.
+    assert not [labels for _, labels in after if any("coffee" in text or WEB_SHOP in text for _, text in labels)]
+
+
+def test_the_state_of_the_platform_is_among_the_numbers(demo: Running) -> None:
+    found = scraped(demo)
+    # What is not there is 0: an alarm can tell it from a platform that does not answer.
+    open_ones = {labels for name, labels in found if name == "frost_operations_open"}
+    kinds, statuses = ("provision_tenant", "apply_default_tags"), ("pending", "running")
+    assert open_ones == {frozenset({("kind", kind), ("status", status)}) for kind in kinds for status in statuses}
+    assert sum(number for (name, _), number in found.items() if name == "frost_operations_open") == 1
+    assert value(found, "frost_audit_entries") > 0
+    assert {name: value(found, "frost_ready", check=name) for name in ("database", "audit", "disk", "clock")} == {
+        "database": 1,
+        "audit": 1,
+        "disk": 1,
+        "clock": 1,
+    }
+    assert value(found, "frost_database_connections", state="in_use") >= 0
+    assert value(found, "process_resident_memory_bytes") > 1_000_000
+
+
+def test_prometheus_gets_a_port_of_its_own_and_the_api_no_metrics() -> None:
+    with Running(None, "empty", "--listen", "127.0.0.1:0", FROST_PLATFORM_METRICS="127.0.0.1:0") as running:
+        until(lambda: "answering Prometheus on" in running.log and "listening on" in running.log)
+        (metrics,) = re.findall(r"answering Prometheus on 127.0.0.1:(\d+)", running.log)
+        (api,) = re.findall(r"\('127.0.0.1', (\d+)\)", running.log)
+        told = asked(int(metrics), "/metrics")
+        assert told[0] == 200
+        assert value(samples(told[1]), "frost_ready", check="database") == 1
+        # Whatever is asked for there, it is the numbers, never the API.
+        assert "frost_ready" in asked(int(metrics), "/api/v1/tenants")[1]
+        assert asked(int(api), "/metrics")[0] == 404
+
+
+def asked(port: int, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def test_an_address_for_prometheus_that_is_in_use_is_one_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        running = Running(None, "empty", FROST_PLATFORM_METRICS=f"127.0.0.1:{taken.getsockname()[1]}")
+        process = running.launch()
+        assert process.wait(60) == 1
+    assert "frost platform: cannot answer Prometheus on" in running.log.splitlines()[-1]
+    running.__exit__(None, None, None)
+
+
+def test_who_is_told_to_stop_is_not_ready_while_it_goes_on_answering() -> None:
+    with Running(None, "empty", FROST_PLATFORM_DRAIN_SECONDS="600") as running:
+        assert running.process
+        running.process.send_signal(signal.SIGTERM)
+        until(lambda: running.get("/readyz").status == 503)
+        answer = running.get("/readyz").json()
+        assert (answer["status"], answer["checks"]["operations"]) == ("stopping", "stopping")
+        assert running.get("/healthz").status == 200
+        until(lambda: '"path": "/readyz"' in running.log)
+        lines = [json.loads(line) for line in running.log.splitlines()]
+        assert {line["level"] for line in lines if line.get("path") == "/readyz"} == {"info"}
+        # Who asks twice does not want to wait.
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(20) == 0
+
+
+def test_a_short_drain_ends_by_itself() -> None:
+    with Running(None, "empty", FROST_PLATFORM_DRAIN_SECONDS="0.5") as running:
+        assert running.process
+        began = time.monotonic()
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(30) == 0
+        assert time.monotonic() - began >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [("LOG_LEVEL", "loud"), ("METRICS", "9090"), ("METRICS", "127.0.0.1:x"), ("DRAIN_SECONDS", "-1")],
+)
+def test_a_setting_that_is_none_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], variable: str, text: str
+) -> None:
+    with pytest.raises(SystemExit):
+        from_arguments(["--data-dir", str(tmp_path)], {f"FROST_PLATFORM_{variable}": text})
+    assert f"FROST_PLATFORM_{variable}" in capsys.readouterr().err

@@ -1,0 +1,125 @@
+"""A newer version migrates while replicas of this one serve: nobody stands still, nobody is turned out.
+
+The rules for authors of revisions are in `service/db/migrate.py`; the revision made up here keeps to them.
+"""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select, text
+
+from service.db import migrate
+from service.db.engine import Database
+from service.db.tables import groups
+from tests.service.planned import until
+from tests.service.running import OWNER, WEB_SHOP, Running
+
+pytestmark = pytest.mark.slow
+
+GROUPS = f"/api/v1/tenants/{WEB_SHOP}/iam/groups"
+NEWER = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "9001"
+down_revision = "{before}"
+branch_labels = None
+depends_on = None
+
+
+def upgrade():
+    op.create_table("floors", sa.Column("id", sa.String(36), primary_key=True))
+    for name in ("tenants", "groups", "audit_log"):
+        op.add_column(name, sa.Column("floor", sa.String(36), nullable=True))
+        op.add_column(name, sa.Column("height", sa.Integer(), nullable=False, server_default="0"))
+    op.create_index("ix_groups_floor", "groups", ["floor"])
+"""
+
+
+@pytest.fixture
+def replica(new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    """A replica of this version on PostgreSQL."""
+    with Running(new_database_url("postgresql", True)) as running:
+        running.token(OWNER)
+        yield running
+
+
+@pytest.fixture
+def newer(replica: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """The database as a replica of a version with one revision more opens it."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(migrate.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "versions" / "9001_floors.py").write_text(NEWER.format(before=migrate.HEAD))
+    monkeypatch.setattr(migrate, "MIGRATIONS", folder)
+    monkeypatch.setattr(migrate, "HEAD", "9001")
+    opened = Database(replica.database_url)
+    yield opened
+    opened.close()
+
+
+def make_group(replica: Running, name: str) -> Any:
+    answer = replica.ask("POST", GROUPS, as_=OWNER, body={"name": name})
+    assert answer.status == 201, answer
+    return answer.json()["id"]
+
+
+def test_a_replica_serves_while_newer_ones_migrate_and_beside_them(replica: Running, newer: Database) -> None:
+    failures, made, over = list[str](), list[str](), threading.Event()
+
+    def work(number: int) -> None:
+        try:
+            while not over.is_set():
+                made.append(make_group(replica, f"g {number} {len(made)}"))
+                assert replica.get("/api/v1/tenants", as_=OWNER).status == 200
+                assert replica.get("/readyz").status == 200
+        except (AssertionError, OSError) as error:
+            failures.append(str(error))
+
+    workers = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(2)]
+    for worker in workers:
+        worker.start()
+    until(lambda: len(made) > 10)
+    others = [Database(replica.database_url) for _ in range(2)]
+    with ThreadPoolExecutor(3) as replicas:
+        list(replicas.map(migrate.upgrade, [newer, *others]))
+    before = len(made)
+    until(lambda: len(made) > before + 10 or bool(failures))
+    over.set()
+    for worker in workers:
+        worker.join()
+    assert not failures
+    assert {migrate.stored_revision(database) for database in (newer, *others)} == {"9001"}
+    for database in others:
+        database.close()
+    listed = Database(replica.database_url)
+    with listed.read() as connection:
+        found = set(connection.scalars(select(groups.c.id)))
+    listed.close()
+    assert set(made) <= found
+    # Ahead is not behind: it goes on until it is replaced, and only a start looks at the revision.
+    assert replica.get("/readyz").json()["checks"]["migrations"] == "ok"
+    replica.stop()
+    assert replica.launch().wait(30) == 1
+    assert "schema this version does not know" in replica.log
+
+
+def test_nobody_stands_still_while_a_migration_waits_for_a_table(replica: Running, newer: Database) -> None:
+    """Whoever asks for a table waits behind a change of it that waits itself: such a one lets go and comes again."""
+    with newer.read() as reader:
+        reader.execute(text("SELECT count(*) FROM groups"))
+        migrating = threading.Thread(target=migrate.upgrade, args=(newer,), daemon=True)
+        migrating.start()
+        with Database(replica.database_url).read() as looking:
+            waits = text("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted")
+            until(lambda: looking.execute(waits).scalar_one() > 0)
+        # As long as the reader reads: the migration cannot be over.
+        make_group(replica, "not kept waiting")
+        assert migrating.is_alive()
+    migrating.join()
+    assert migrate.stored_revision(newer) == "9001"
+    make_group(replica, "beside a newer version")
