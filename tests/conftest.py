@@ -1,12 +1,38 @@
 """Homes for the tests: an empty one, and one whose platform runs on the demo world."""
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.homes import Home
+
+LONGEST = (
+    "tests/policy/test_containment.py",
+    "tests/hostile/test_description.py",
+    "tests/tui/test_hostile_text.py",
+    "tests/tui/test_apply_place.py",
+    "tests/tui",
+    "tests/acceptance",
+    "tests/hostile",
+    "tests/service",
+    "tests/policy",
+)
+"""Where tests take long, the longest first: at the end two workers then have short files left, and none waits."""
+
+
+def pytest_configure() -> None:
+    # Begun in the background of a script, the suite is told to ignore Ctrl-C, and would hand that on to what it tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def turn(item: pytest.Item) -> int:
+        return next((number for number, place in enumerate(LONGEST) if item.nodeid.startswith(place)), len(LONGEST))
+
+    items.sort(key=turn)
 
 
 @pytest.fixture
@@ -20,7 +46,7 @@ def home() -> Iterator[Home]:
 @pytest.fixture(scope="session")
 def demo_platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a platform that has loaded the demo world and was stopped: loading it once is enough."""
-    home = Home(FROST_PLATFORM_PROVISIONING_PACE="600")
+    home = Home(forked=True, FROST_PLATFORM_PROVISIONING_PACE="600")
     try:
         assert home.frost("whoami").code == 0
         assert home.frost("platform", "stop").code == 0
@@ -31,9 +57,9 @@ def demo_platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return kept
 
 
-def opened(demo_platform: Path, **variables: str) -> Home:
+def opened(demo_platform: Path, *, forked: bool = True, **variables: str) -> Home:
     """A home with a copy of the demo platform's folder."""
-    home = Home(**variables)
+    home = Home(forked=forked, **variables)
     home.platform_dir.parent.mkdir(mode=0o700)
     shutil.copytree(demo_platform, home.platform_dir)
     home.platform_dir.chmod(0o700)

@@ -11,12 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from service.world.loader import KEY_FILE
+from tests import forking
 from tests.leaks import leaks_of_files, secrets_in
 
 # What is theirs alone to read: the demo world's keys, and the credentials where no keyring keeps them; `key.yaml` is
@@ -47,7 +48,7 @@ class Result:
 class UnixConnection(http.client.HTTPConnection):
     """HTTP over a unix socket, with nothing of the project's own client in between."""
 
-    def __init__(self, path: Path, timeout: float = 20) -> None:
+    def __init__(self, path: Path, timeout: float = 60) -> None:
         super().__init__("localhost", timeout=timeout)
         self.path = path
 
@@ -72,7 +73,9 @@ class Answer:
 class Home:
     """HOME of one imaginary user. Secrets go to the file store, so that no keyring of the machine is touched."""
 
-    def __init__(self, **variables: str) -> None:
+    def __init__(self, *, forked: bool = False, **variables: str) -> None:
+        """`forked`: its commands and its platform begin with their modules loaded (tests/forking.py)."""
+        self.forked = forked
         # Not pytest's folder: its long names would push the socket over the length a path may have.
         self.path = Path(tempfile.mkdtemp(prefix="frost-"))
         self.variables = {"FROST_CREDENTIAL_STORE": "file", "FROST_PLATFORM_PROVISIONING_PACE": "0.02", **variables}
@@ -102,6 +105,8 @@ class Home:
             **self.variables,
             **(extra or {}),
         }
+        if self.forked:
+            merged[forking.NURSERY] = str(forking.nursery())
         return {name: value for name, value in merged.items() if value != "<unset>"}
 
     def frost(
@@ -109,24 +114,21 @@ class Home:
         *words: str,
         stdin: str | bytes = b"",
         env: Mapping[str, str] | None = None,
-        timeout: float = 60,
+        timeout: float = 120,
         cwd: Path | None = None,
     ) -> Result:
         """Run a command as a script would: nothing is a terminal."""
-        done = subprocess.run(
-            [sys.executable, "-m", "tui", *words],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            env=self.environment(env),
-            timeout=timeout,
-            check=False,
-            cwd=cwd or self.path,
+        environment = self.environment(env)
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        begin = forking.run if self.forked and forking.can_fork(environment) else _executed
+        code, out, err = begin(
+            "tui", words, stdin=given, environment=environment, folder=str(cwd or self.path), timeout=timeout
         )
         self.note_seen()
         # Talk, traces of requests and tracebacks: no secret may be in them. hostile C15
-        told = [*secrets_in(done.stderr), *(secret for secret in self.seen if secret.encode() in done.stderr)]
+        told = [*secrets_in(err), *(secret for secret in self.seen if secret.encode() in err)]
         assert not told, f"{words}: standard error tells {len(told)} secrets"
-        return Result(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8", "backslashreplace"))
+        return Result(code, out.decode("utf-8"), err.decode("utf-8", "backslashreplace"))
 
     def note_seen(self) -> None:
         """Remember the refresh tokens in the config file, to be searched for when the home is removed."""
@@ -220,6 +222,21 @@ class Home:
         assert not leaks, leaks
 
 
+def _executed(
+    program: str, arguments: Sequence[str], *, stdin: bytes, environment: Mapping[str, str], folder: str, timeout: float
+) -> tuple[int, bytes, bytes]:
+    done = subprocess.run(
+        [sys.executable, "-m", program, *arguments],
+        input=stdin,
+        capture_output=True,
+        env=environment,
+        timeout=timeout,
+        check=False,
+        cwd=folder,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
 def _state(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -227,7 +244,7 @@ def _state(pid: int) -> str:
         return "?"
 
 
-def _wait_gone(pid: int, seconds: float = 10) -> bool:
+def _wait_gone(pid: int, seconds: float = 60) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:

@@ -16,7 +16,7 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -200,20 +200,33 @@ class Program:
             self.write(key_bytes(name))
             self.until_quiet(0.05, 1)
 
-    def wait_for(self, wanted: str, timeout: float = 20) -> str:
+    def wait_for(self, wanted: str, timeout: float = 60) -> str:
         """Read until a text stands on the screen; answers the screen. Fails with what was there instead."""
-        deadline = time.perf_counter() + timeout
-        while wanted not in self.text:
-            if not self.alive or time.perf_counter() > deadline:
-                raise AssertionError(f"{wanted!r} never came; the screen was:\n{self.text}")
-            self.pump(0.1)
+        self.wait_until(lambda: wanted in self.text, repr(wanted), timeout)
         return self.text
+
+    def wait_until(self, holds: Callable[[], bool], what: str, timeout: float = 60) -> None:
+        """Read until something holds; fails with what was on the screen when it does not."""
+        deadline = time.perf_counter() + timeout
+        while not holds():
+            if not self.alive or time.perf_counter() > deadline:
+                raise AssertionError(f"{what} never came; the screen was:\n{self.text}")
+            self.pump(0.1)
+
+    def agree(self, question: str, timeout: float = 60) -> None:
+        """Answer a question with yes, again until it is gone: before it listens nothing is heard (hostile F12)."""
+        self.wait_for(question)
+        deadline = time.perf_counter() + timeout
+        while question in self.text:
+            assert time.perf_counter() < deadline, f"it was never heard; the screen was:\n{self.text}"
+            self.press("y")
+            self.until_quiet(0.3, 1)
 
     def raw(self) -> bytes:
         """Every byte the program wrote."""
         return b"".join(data for _, data in self.chunks)
 
-    def wait_end(self, timeout: float = 10) -> int:
+    def wait_end(self, timeout: float = 60) -> int:
         """Read until the program ends by itself; answers its exit code, negative for a signal."""
         deadline = time.perf_counter() + timeout
         while time.perf_counter() < deadline:
@@ -300,7 +313,7 @@ def screens(home: Home, *words: str, columns: int = 120, rows: int = 36, **env: 
 def policy_editor(home: Home, key: str, **env: str) -> Iterator[Program]:
     """The application with the editor open: `enter` on the first policy, `n` on a new one of the first template."""
     with screens(home, **env) as program:
-        program.wait_for("Web Shop", 40)
+        program.wait_for("Web Shop")
         program.press("2")
         program.wait_for("deployments")
         program.press(key)

@@ -1,10 +1,14 @@
 """Somebody with an account, as the acceptance tests use it: the real commands, and keys in raw requests."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from tests.acceptance.people import WEB_SHOP
+from tests.conftest import opened
 from tests.homes import Answer, Home, Result
 from tests.terminal import Program
 
@@ -52,6 +56,15 @@ class Account:
     def on_terminal(self, *words: str) -> Program:
         argv = [sys.executable, "-m", "tui", "account", *words]
         return Program(argv, columns=110, rows=30, env=self.home.environment(), inherit=False)
+
+
+@contextmanager
+def signed_in(demo_platform: Path, email: str | None = None) -> Iterator[Account]:
+    """Somebody, by default the owner, on a demo world of their own while the context is open."""
+    home = opened(demo_platform)
+    home.sign_in(email)
+    yield Account(home)
+    home.remove()
 
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"

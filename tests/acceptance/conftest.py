@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.account import Account, signed_in
 from tests.acceptance.iam import Desk
 from tests.conftest import opened
 
@@ -25,3 +26,10 @@ def own_desk(demo_platform: Path) -> Iterator[Desk]:
     home.sign_in()
     yield Desk(home)
     home.remove()
+
+
+@pytest.fixture(scope="module")
+def owner(demo_platform: Path) -> Iterator[Account]:
+    """The owner of Aurora Labs with an account; keys that one test makes are not looked at by another."""
+    with signed_in(demo_platform) as account:
+        yield account

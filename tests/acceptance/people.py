@@ -31,7 +31,7 @@ def current(home: Home, **env: str) -> dict[str, Any]:
     return record
 
 
-def wait_active(home: Home, tenant_id: str, seconds: float = 20) -> dict[str, Any]:
+def wait_active(home: Home, tenant_id: str, seconds: float = 60) -> dict[str, Any]:
     """Ask until a tenant is provisioned."""
     import time
 

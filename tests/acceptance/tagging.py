@@ -11,8 +11,8 @@ from tests.acceptance.people import WEB_SHOP
 from tests.homes import Answer, Home, Result
 from tests.terminal import Program
 
-SLOW = {"FROST_PLATFORM_APPLY_PACE": "0.07"}
-"""An apply of Web Shop then takes about three seconds: 44 batches."""
+SLOW = {"FROST_PLATFORM_APPLY_PACE": "0.1"}
+"""An apply of Web Shop then takes about five seconds: 44 batches."""
 
 
 class Tags:

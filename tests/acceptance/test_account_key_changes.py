@@ -5,26 +5,15 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.acceptance.account import CREATE, Account, Key, days, instant
 from tests.acceptance.people import WEB_SHOP
-from tests.conftest import opened
 
 ROTATE = ("api-key", "rotate")
-
-
-@pytest.fixture(scope="module")
-def owner(demo_platform: Path) -> Iterator[Account]:
-    home = opened(demo_platform)
-    home.sign_in()
-    yield Account(home)
-    home.remove()
 
 
 def granted(owner: Account, key: Key) -> str:
@@ -65,6 +54,7 @@ def test_the_secret_of_a_rotated_key_stands_on_a_line_of_its_own(owner: Account)
     assert "; the new one has its 1 group or policy" in result.err
 
 
+@pytest.mark.slow
 def test_an_overlap_ends_by_itself(owner: Account) -> None:
     """The overlap of a test is short by the client's clock, which is behind the platform's."""
     key = Key(owner, "compute:read")

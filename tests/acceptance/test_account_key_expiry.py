@@ -4,7 +4,6 @@ The forms themselves, and the days on which clocks change, are in tests/client/t
 """
 
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -13,14 +12,6 @@ import pytest
 
 from tests.acceptance.account import CREATE, Account, Key, days, instant
 from tests.conftest import opened
-
-
-@pytest.fixture(scope="module")
-def owner(demo_platform: Path) -> Iterator[Account]:
-    home = opened(demo_platform)
-    home.sign_in()
-    yield Account(home)
-    home.remove()
 
 
 def test_K22_without_a_date_a_key_lives_365_days(owner: Account) -> None:
@@ -90,6 +81,7 @@ def test_K29_two_years_to_the_second_are_taken_and_one_more_is_not(demo_platform
         home.remove()
 
 
+@pytest.mark.slow
 def test_K31_a_key_works_until_its_expiry_and_not_from_then_on(owner: Account) -> None:
     until = datetime.now(UTC) + timedelta(seconds=8)
     key = Key(owner, "compute:read", more=("--expires", until.isoformat()))

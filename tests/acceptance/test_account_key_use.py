@@ -1,7 +1,6 @@
 """checklist K, what a key may do: keys made with the command, used without our client."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,14 +26,6 @@ OPENED_BY = {
     "compute:*": set(),
     "kubernetes:write": set(),
 }
-
-
-@pytest.fixture(scope="module")
-def owner(demo_platform: Path) -> Iterator[Account]:
-    home = opened(demo_platform)
-    home.sign_in()
-    yield Account(home)
-    home.remove()
 
 
 def test_K12_a_key_with_finer_scopes_only_is_denied_everything(owner: Account) -> None:
@@ -109,7 +100,9 @@ def test_K16_to_K20_interactive_sessions_have_scopes_that_nothing_substitutes(ow
 def test_K32_above_its_limit_a_key_is_told_to_wait_and_others_are_not(owner: Account) -> None:
     key, other = Key(owner, "compute:read", more=("--rate-limit", "60")), Key(owner, "compute:read")
     began = time.monotonic()
-    answers = [key.ask("GET", "/api/v1/me") for _ in range(64)]
+    answers = [key.ask("GET", "/api/v1/me")]
+    while answers[-1].status == 200 and len(answers) < 600:
+        answers.append(key.ask("GET", "/api/v1/me"))
     passed = [one.status for one in answers].count(200)
     assert 60 <= passed <= 60 + int(time.monotonic() - began)
     assert {one.status for one in answers} == {200, 429}

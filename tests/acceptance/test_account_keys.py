@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.acceptance.account import CREATE, Account, Key
+from tests.acceptance.account import CREATE, Account, Key, signed_in
 from tests.acceptance.people import MEMBER, NOBODYS, OWNER, VIEWER, WEB_SHOP
 from tests.conftest import opened
 from tests.service.access import KEYS
@@ -18,20 +18,10 @@ TERRAFORM = KEYS["terraform"]
 
 
 @pytest.fixture(scope="module")
-def owner(demo_platform: Path) -> Iterator[Account]:
-    home = opened(demo_platform)
-    home.sign_in()
-    yield Account(home)
-    home.remove()
-
-
-@pytest.fixture(scope="module")
 def viewer(demo_platform: Path) -> Iterator[Account]:
     """Somebody who holds compute:read and nothing else."""
-    home = opened(demo_platform)
-    home.sign_in(VIEWER)
-    yield Account(home)
-    home.remove()
+    with signed_in(demo_platform, VIEWER) as account:
+        yield account
 
 
 def test_K01_K45_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> None:
@@ -207,7 +197,7 @@ def test_K39_revoke_and_delete_ask_nobody(owner: Account) -> None:
     for word in ("revoke", "delete"):
         key = Key(owner, "compute:read")
         program = owner.on_terminal("api-key", word, key.id)
-        assert program.wait_end(30) == 0
+        assert program.wait_end() == 0
         assert "?" not in program.text
 
 

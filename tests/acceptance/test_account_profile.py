@@ -6,26 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.account import Account, Key, days, instant
+from tests.acceptance.account import Account, Key, days, instant, signed_in
 from tests.acceptance.people import ADMIN, AURORA, MEMBER, OUTSIDER, OWNER, WEB_SHOP
-from tests.conftest import opened
 
 
 @pytest.fixture
 def member(demo_platform: Path) -> Iterator[Account]:
     """Somebody who can leave: not the only owner of anything."""
-    home = opened(demo_platform)
-    home.sign_in(MEMBER)
-    yield Account(home)
-    home.remove()
-
-
-@pytest.fixture(scope="module")
-def owner(demo_platform: Path) -> Iterator[Account]:
-    home = opened(demo_platform)
-    home.sign_in()
-    yield Account(home)
-    home.remove()
+    with signed_in(demo_platform, MEMBER) as account:
+        yield account
 
 
 def test_A01_the_profile_is_the_person_with_their_organizations(owner: Account) -> None:

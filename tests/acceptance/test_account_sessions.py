@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
-from tests.acceptance.account import TENANT, Account, Key, instant
+from tests.acceptance.account import TENANT, Account, Key, instant, signed_in
 from tests.acceptance.people import MEMBER
-from tests.conftest import opened
 from tests.homes import Answer
 from tests.service.clusters import GRANT, JWT_TYPE, Cluster
 
@@ -25,19 +24,15 @@ NEED_PERSON = [
 
 @pytest.fixture
 def owner(demo_platform: Path) -> Iterator[Account]:
-    home = opened(demo_platform)
-    home.sign_in()
-    yield Account(home)
-    home.remove()
+    with signed_in(demo_platform) as account:
+        yield account
 
 
 @pytest.fixture(scope="module")
 def kept(demo_platform: Path) -> Iterator[Account]:
     """Somebody whose sessions stay, for the tests that end none."""
-    home = opened(demo_platform)
-    home.sign_in()
-    yield Account(home)
-    home.remove()
+    with signed_in(demo_platform) as account:
+        yield account
 
 
 def test_E01_sessions_say_device_place_and_times_and_this_one_is_marked(kept: Account) -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.acceptance.people import DATA_LAKE, SANDBOX, STAGING
-from tests.acceptance.tagging import SLOW, Tags
+from tests.acceptance.tagging import Tags
 from tests.conftest import opened
 
 
@@ -121,6 +121,7 @@ def test_L36_a_preview_is_what_the_apply_then_does_and_changes_nothing(tags: Tag
     assert "WOULD CHANGE" in tags.run("default-tags", "apply", "--preview").out
 
 
+@pytest.mark.slow
 def test_L31_L36_the_question_shows_what_would_change_and_no_is_the_answer_to_enter(tags: Tags) -> None:
     tags.set("asked=1")
     runs = len(tags.runs())
@@ -189,13 +190,14 @@ def test_an_apply_is_taken_back_where_nobody_changed_what_it_added(tags: Tags) -
 
 @pytest.fixture
 def slow(demo_platform: Path) -> Iterator[Tags]:
-    """The same on a platform of its own where an apply takes some seconds."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", **SLOW)
+    """The same on a platform of its own where an apply takes some ten seconds: four commands find it going on."""
+    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE="0.25")
     home.sign_in()
     yield Tags(home)
     home.remove()
 
 
+@pytest.mark.slow
 def test_L26_L27_L28_a_second_apply_waits_and_then_runs_with_the_defaults_as_they_are_then(slow: Tags) -> None:
     slow.set("first=1")
     first = slow.done("default-tags", "apply", "--yes", "--no-wait")
@@ -213,6 +215,7 @@ def test_L26_L27_L28_a_second_apply_waits_and_then_runs_with_the_defaults_as_the
     assert newest["startedAt"] >= oldest["completedAt"]
 
 
+@pytest.mark.slow
 def test_L29_L30_clients_run_one_after_the_other_in_a_tenant_and_tenants_at_the_same_time(slow: Tags) -> None:
     slow.set("a=1")
     other = Tags(slow.home, STAGING)
@@ -228,6 +231,7 @@ def test_L29_L30_clients_run_one_after_the_other_in_a_tenant_and_tenants_at_the_
     assert elsewhere["startedAt"] < runs[-1]["startedAt"]
 
 
+@pytest.mark.slow
 def test_L34_a_platform_killed_in_the_middle_goes_on_and_the_client_waits_through_it(slow: Tags) -> None:
     slow.set("kept=1")
     program = slow.on_terminal("default-tags", "apply", "--yes")

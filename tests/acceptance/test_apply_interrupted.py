@@ -15,9 +15,13 @@ from tests.acceptance.tagging import SLOW, Tags, flat, interrupt
 from tests.conftest import opened
 from tests.terminal import Program
 
-FEW, MANY = 6, 100
+pytestmark = pytest.mark.slow
+
+FEW, MANY = 6, 40
 STARTING = 1.0
 """Seconds an interpreter may take to begin on a busy machine."""
+PYTHON_STOPPED = ("Could not import runpy module", "Failed to import the site module")
+"""What an interpreter says that is stopped while it loads its own modules: it exits with 1 then."""
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +35,13 @@ def slow(demo_platform: Path) -> Iterator[Tags]:
     home.remove()
 
 
-def whole(program: Program) -> bool:
+def whole(program: Program, ended: int) -> bool:
     """Whether the terminal is as a shell wants it: nothing switched on, the cursor at the beginning of a line."""
     raw = program.raw()
-    return b"\x1b" not in raw.replace(b"\x1b[36m", b"").replace(b"\x1b[39m", b"") and raw.endswith(b"\n")
+    if b"\x1b" in raw.replace(b"\x1b[36m", b"").replace(b"\x1b[39m", b""):
+        return False
+    # A Ctrl-C that comes once all is said is shown by the terminal itself, which throws away what it has not shown.
+    return raw.endswith((b"\n", b"\n^C")) or (ended == 0 and raw.endswith(b"^C"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
@@ -48,9 +55,9 @@ def test_L21_L22_every_ending_names_the_operation_and_leaves_the_run_alone(
     settings = termios.tcgetattr(program.fd)
     for _ in range(times):
         interrupt(program, number)
-    ended = program.wait_end(20)
+    ended = program.wait_end()
     assert ended == 130
-    assert whole(program)
+    assert whole(program, ended)
     assert settings[3] & termios.ECHO
     shown = flat(program.text)
     assert "Traceback" not in shown
@@ -78,7 +85,7 @@ def test_L21_the_error_document_names_the_run(slow: Tags) -> None:
     program = slow.on_terminal("default-tags", "apply", "--yes", "-o", "json", columns=2000)
     program.wait_for("updated")
     interrupt(program)
-    assert program.wait_end(20) == 130
+    assert program.wait_end() == 130
     line = next(line for line in program.text.splitlines() if line.startswith('{"error"'))
     error = json.loads(line)["error"]
     assert error["code"] == "INTERRUPTED"
@@ -92,48 +99,60 @@ def test_L21_waiting_for_another_run_can_be_stopped_too_and_starts_nothing(slow:
     program = slow.on_terminal("default-tags", "apply", "--yes")
     program.wait_for("waiting for it")
     interrupt(program)
-    assert program.wait_end(20) == 130
+    assert program.wait_end() == 130
     assert "the apply was not started" in flat(program.text)
     assert running["runId"] in flat(program.text)
     assert slow.wait_for_runs(1)[0]["runId"] == running["runId"]
 
 
-def at_random_moments(slow: Tags, count: int) -> None:
+@pytest.fixture(scope="module")
+def brisk(demo_platform: Path) -> Iterator[Tags]:
+    """Applies that take a little over a second."""
+    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE="0.03")
+    home.sign_in()
+    tags = Tags(home)
+    tags.set("a=1")
+    yield tags
+    home.remove()
+
+
+def at_random_moments(tags: Tags, count: int) -> None:
     """Ctrl-C at any moment: before the start, on the way, while waiting, at the end."""
     chance = random.Random(count)
     stopped = 0
     for _ in range(count):
-        before = {one["runId"] for one in slow.wait_for_runs(0)}
-        program = slow.on_terminal("default-tags", "apply", "--yes")
-        moment = chance.uniform(0.2, 3.0)
+        before = {one["runId"] for one in tags.wait_for_runs(0)}
+        program = tags.on_terminal("default-tags", "apply", "--yes")
+        moment = chance.uniform(0.2, 2.0)
         until = time.monotonic() + moment
         while program.alive and time.monotonic() < until:
             program.pump(0.02)
         if program.alive:
             interrupt(program)
-        ended = program.wait_end(30)
+        ended = program.wait_end()
         shown = flat(program.text)
-        found = slow.runs()
+        found = tags.runs()
         mine = [one for one in found if one["runId"] not in before]
         if moment < STARTING and not mine:  # Python itself may still be starting; a shell tells -2 as 130 as well
-            assert ended in (130, -signal.SIGINT), (moment, ended, shown)
+            itself = ended == 1 and any(words in shown for words in PYTHON_STOPPED)
+            assert itself or ended in (130, -signal.SIGINT), (moment, ended, shown)
             continue
         assert ended in (130, 0), (moment, ended, shown)
-        assert whole(program), (moment, program.raw()[-300:])
+        assert whole(program, ended), (moment, program.raw()[-300:])
         assert "Traceback" not in shown
         assert len(mine) <= 1
         if mine and ended == 130:
             stopped += 1
-            assert f"apply-default-tags-{slow.tenant}" in shown, (moment, shown)
-        over = slow.wait_for_runs(len(found))
+            assert f"apply-default-tags-{tags.tenant}" in shown, (moment, shown)
+        over = tags.wait_for_runs(len(found))
         assert all(one["status"] == "completed" for one in over)
     assert stopped
 
 
-def test_L21_a_few_random_moments(slow: Tags) -> None:
-    at_random_moments(slow, FEW)
+def test_L21_a_few_random_moments(brisk: Tags) -> None:
+    at_random_moments(brisk, FEW)
 
 
 @pytest.mark.slow
-def test_L21_a_hundred_random_moments(slow: Tags) -> None:
-    at_random_moments(slow, MANY)
+def test_L21_many_random_moments(brisk: Tags) -> None:
+    at_random_moments(brisk, MANY)

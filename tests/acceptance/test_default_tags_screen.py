@@ -15,6 +15,8 @@ from tests.acceptance.people import WEB_SHOP
 from tests.homes import Home
 from tests.terminal import Program
 
+pytestmark = pytest.mark.slow
+
 COLUMNS, ROWS = 120, 36
 TAG = {"audit-scope": "full/2026"}
 
@@ -42,7 +44,7 @@ class Screens:
     def answer(self, question: str, key: str) -> None:
         """A question, once it listens, and a deliberate answer."""
         self.expect(question)
-        self.program.until_quiet(0.4, 4)
+        self.program.until_quiet(1.0, 4)
         self.press(key)
 
     def quit(self) -> None:

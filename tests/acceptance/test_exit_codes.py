@@ -160,6 +160,7 @@ def test_a_session_that_is_over_ends_with_3(own_desk: Desk) -> None:
     assert own_desk.home.frost("tenant", "rename", WEB_SHOP, "--name", "n").code == 3
 
 
+@pytest.mark.slow
 def test_a_platform_out_of_reach_ends_with_7(own_desk: Desk) -> None:
     assert own_desk.home.frost("config", "set", "api_key", own_desk.home.world_key("terraform")).code == 0
     assert own_desk.home.frost("config", "set", "api_endpoint", "http://127.0.0.1:9/api").code == 0

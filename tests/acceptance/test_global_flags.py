@@ -33,6 +33,7 @@ COMMANDS = [
     "account api-key revoke",
     "account api-key rotate",
     "account api-key scopes",
+    "account api-key update",
     "account delete",
     "account profile",
     "account session list",
@@ -72,14 +73,18 @@ COMMANDS = [
     "login",
     "logout",
     "platform account restore",
+    "platform audit verify",
+    "platform backup",
     "platform operations",
     "platform reset",
+    "platform restore",
     "platform review approve",
     "platform review list",
     "platform review reject",
     "platform serve",
     "platform status",
     "platform stop",
+    "tenant activity",
     "tenant create",
     "tenant current",
     "tenant default-tags apply",
@@ -125,7 +130,7 @@ READS = (
 )
 
 
-@pytest.mark.parametrize("words", ["", *COMMANDS, *GROUPS])
+@pytest.mark.parametrize("words", ["", *GROUPS, *(pytest.param(one, marks=pytest.mark.slow) for one in COMMANDS)])
 def test_G01_help_is_printed_for_every_group_and_command_and_names_the_global_flags(home: Home, words: str) -> None:
     for flag in ("--help", "-h"):
         result = home.frost(*words.split(), flag)
@@ -457,6 +462,7 @@ def test_G42_a_closed_pipe_ends_without_a_traceback(shared: Home) -> None:
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_G43_a_service_out_of_reach_is_exit_7_with_the_endpoint_named(home: Home) -> None:
     assert home.frost("config", "set", "api_endpoint", "http://127.0.0.1:1/api").code == 0
     assert home.frost("config", "set", "api_key", "fmk_000000000000000000000000000000000000").code == 0

@@ -150,6 +150,7 @@ def test_R16_what_members_lose_and_gain_is_said_before_and_true_after(own_desk: 
     assert desk.access("workload_identity", identity) == {}
 
 
+@pytest.mark.slow
 def test_R16_where_many_are_concerned_the_name_has_to_be_typed(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group("many hands"), desk.policy(READ_TENANTS)

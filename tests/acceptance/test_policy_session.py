@@ -1,8 +1,12 @@
 """A policy from its first letter to what its keys may do by it: in the screens, and the same from the command line."""
 
+import pytest
+
 from tests.acceptance.iam import KEYS, Desk, allow, text
 from tests.acceptance.people import OWNER, VIEWER
 from tests.terminal import Program, policy_editor
+
+pytestmark = pytest.mark.slow
 
 READERS = "\x1b[B" * 6 + "\x1b[F" + "\x1b[D" * 3
 """From the top of the first template to the end of its last operation."""
@@ -50,7 +54,7 @@ def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk:
         program.press("enter")
         program.wait_for("terraform")
         program.wait_for("scopes and role are not enough any")
-        program.press("y")
+        program.agree("Attach policy?")
         program.wait_for("Attached removal to night watch (group)")
         program.press("q")
         program.wait_end()
@@ -75,6 +79,8 @@ def test_the_viewer_is_refused_with_a_counterexample_where_the_owner_is_not(own_
         program.wait_for("Save a new policy")
         program.press(*"removal", "enter")
         program.wait_for("Not saved: a policy cannot grant more than its author")
+        program.wait_for(f"{DELETES} by rule")
+        program.press("escape")
         program.wait_for(f"× {DELETES}")
         program.wait_for("you do not hold this")
     assert "removal" not in {one["name"] for one in desk.items("policy", "list")}

@@ -104,7 +104,7 @@ def test_U13_to_U18_lowering_needs_yes_and_stops_at_what_is_in_use(asking: Askin
 
 def test_U14_no_question_is_asked_even_on_a_terminal(asking: Asking) -> None:
     program = asking.on_terminal("quota", "request", "vpc", "4", *WHY)
-    assert program.wait_end(20) == 2
+    assert program.wait_end() == 2
     assert "[y/N]" not in program.text
 
 

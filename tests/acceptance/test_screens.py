@@ -18,7 +18,7 @@ def head(program: Program) -> str:
     return program.text.splitlines()[0]
 
 
-def wait_head(program: Program, wanted: str, seconds: float = 15) -> str:
+def wait_head(program: Program, wanted: str, seconds: float = 60) -> str:
     until = time.monotonic() + seconds
     while wanted not in head(program):
         assert time.monotonic() < until, program.text
@@ -26,9 +26,10 @@ def wait_head(program: Program, wanted: str, seconds: float = 15) -> str:
     return head(program)
 
 
+@pytest.mark.slow
 def test_a_fresh_machine_opens_on_its_tenants_signed_in_as_the_owner(home: Home) -> None:
     with screens(home) as program:
-        program.wait_for("Data Lake", 40)
+        program.wait_for("Data Lake")
         for name in ("Web Shop", "Staging", "Sandbox", "Newsroom", "Aurora Labs", "Borealis Media"):
             program.wait_for(name)
         line = wait_head(program, "Web Shop")
@@ -38,6 +39,7 @@ def test_a_fresh_machine_opens_on_its_tenants_signed_in_as_the_owner(home: Home)
         assert program.wait_end() == 0
 
 
+@pytest.mark.slow
 def test_the_switcher_goes_to_newsroom_and_dash_goes_back(demo: Home) -> None:
     with screens(demo) as program:
         program.wait_for("Data Lake")
@@ -58,30 +60,32 @@ def in_list(program: Program, name: str) -> str:
     return next((line for line in program.text.splitlines() if name in line and "Aurora Labs" in line), "")
 
 
+@pytest.mark.slow
 def test_a_tenant_is_created_and_watched_until_it_is_active(demo: Home) -> None:
     demo.variables["FROST_PLATFORM_PROVISIONING_PACE"] = "0.6"
     with screens(demo) as program:
         program.wait_for("Data Lake")
         program.press("n")
-        program.until_quiet(0.3, 3)
+        program.wait_for("Create a tenant")
         program.write(b"Night Shift")
-        program.until_quiet(0.3, 3)
+        program.wait_for("Night Shift")
         program.press("enter")
         program.wait_for("night-shift")
         program.wait_for("billing account")
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while time.monotonic() < until:
             record = next(item for item in listed(demo, "--all") if item["displayName"] == "Night Shift")
             if record["status"] == "active":
                 break
         assert record["status"] == "active"
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         # While its row is read again a frame may lack what the platform only then says.
         while not (row := in_list(program, "Night Shift")) or "active" not in row:
             assert time.monotonic() < until, program.text
             program.pump(0.2)
 
 
+@pytest.mark.slow
 def test_the_tenant_in_use_is_the_one_of_the_commands(demo: Home) -> None:
     with screens(demo) as program:
         program.wait_for("Data Lake")
@@ -93,6 +97,7 @@ def test_the_tenant_in_use_is_the_one_of_the_commands(demo: Home) -> None:
     assert current(demo)["id"] == DATA_LAKE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (100, 30), (200, 50)])
 def test_I03_every_line_fits_whatever_the_size(demo: Home, columns: int, rows: int) -> None:
     with screens(demo, columns=columns, rows=rows) as program:
@@ -100,12 +105,12 @@ def test_I03_every_line_fits_whatever_the_size(demo: Home, columns: int, rows: i
         for name in ("Web Shop", "Staging", "Newsroom"):
             program.wait_for(name[:10])
         program.press("?")
-        program.until_quiet(0.3, 3)
-        assert "ctrl+t" in program.text.casefold().replace("^t", "ctrl+t")
+        program.wait_until(lambda: "ctrl+t" in program.text.casefold().replace("^t", "ctrl+t"), "help")
         program.press("escape")
         program.wait_for("Data Lake")
 
 
+@pytest.mark.slow
 def test_I03_a_terminal_too_small_says_so_and_recovers(demo: Home) -> None:
     with screens(demo) as program:
         program.wait_for("Data Lake")
@@ -118,6 +123,7 @@ def test_I03_a_terminal_too_small_says_so_and_recovers(demo: Home) -> None:
         assert program.wait_end() == 0
 
 
+@pytest.mark.slow
 def test_a_killed_platform_keeps_the_rows_and_comes_back(demo: Home) -> None:
     with screens(demo) as program:
         program.wait_for("Data Lake")
@@ -125,7 +131,7 @@ def test_a_killed_platform_keeps_the_rows_and_comes_back(demo: Home) -> None:
         program.press("r")
         program.until_quiet(0.5, 8)
         assert "Data Lake" in program.text
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while demo.platform_pid() is None and time.monotonic() < until:
             program.press("r")
             program.pump(0.5)
@@ -134,31 +140,33 @@ def test_a_killed_platform_keeps_the_rows_and_comes_back(demo: Home) -> None:
         program.wait_for("Switch tenant")
 
 
+@pytest.mark.slow
 def test_an_ended_session_asks_once_and_the_view_comes_back(demo: Home) -> None:
     with screens(demo) as program:
         program.wait_for("Data Lake")
         assert demo.frost("logout").code == 0
         program.press("r")
-        program.wait_for("ign in", 20)
-        program.until_quiet(0.4, 5)
+        program.wait_for("ign in")
+        program.until_quiet(1.0, 5)
         program.press("enter")
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while time.monotonic() < until and "Data Lake" not in program.text:
             program.pump(0.2)
         assert "Data Lake" in program.text
     assert demo.json("whoami")["email"] == "owner@aurora.example"
 
 
+@pytest.mark.slow
 def test_read_only_keeps_the_keys_and_says_why(demo: Home) -> None:
     with screens(demo, "--read-only") as program:
         program.wait_for("Data Lake")
         program.press("n")
-        program.until_quiet(0.4, 3)
-        assert re.search("read.only", program.text, re.IGNORECASE)
+        program.wait_until(lambda: re.search("read.only", program.text, re.IGNORECASE) is not None, "read-only")
         program.press("enter", "escape")
     assert len(listed(demo, "--all")) == 6
 
 
+@pytest.mark.slow
 def test_a_member_sees_only_what_is_theirs(demo: Home) -> None:
     demo.sign_in(MEMBER)
     with screens(demo) as program:
@@ -179,6 +187,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 def test_F01_to_F05_hostile_names_are_shown_and_never_obeyed(demo: Home) -> None:
     import sqlite3
 
@@ -211,6 +220,7 @@ def test_F01_to_F05_hostile_names_are_shown_and_never_obeyed(demo: Home) -> None
         program.until_quiet(0.3, 3)
 
 
+@pytest.mark.slow
 def test_F14_signals_restore_the_terminal(demo: Home) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         with screens(demo) as program:
@@ -222,13 +232,14 @@ def test_F14_signals_restore_the_terminal(demo: Home) -> None:
             assert b"Traceback" not in raw
 
 
+@pytest.mark.slow
 def test_F14_a_vanished_terminal_ends_the_program(demo: Home) -> None:
     program = Program(
         [sys.executable, "-m", "tui"], 100, 30, env=demo.environment({"COLORTERM": "truecolor"}), inherit=False
     )
     program.wait_for("Data Lake")
     os.close(program.fd)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         pid, _ = os.waitpid(program.pid, os.WNOHANG)
         if pid:
@@ -245,12 +256,14 @@ def test_F14_a_dumb_terminal_is_refused_with_the_way_out(demo: Home) -> None:
         assert b"\x1b[" not in program.raw()
 
 
+@pytest.mark.slow
 def test_no_color_uses_no_colour(demo: Home) -> None:
     with screens(demo, NO_COLOR="1") as program:
         program.wait_for("Data Lake")
         assert not re.search(rb"\x1b\[[0-9;]*(?:38|48);[25]", program.raw())
 
 
+@pytest.mark.slow
 def test_idle_writes_nothing(demo_slow: Home) -> None:
     with screens(demo_slow) as program:
         program.wait_for("Data Lake")
@@ -262,6 +275,7 @@ def test_idle_writes_nothing(demo_slow: Home) -> None:
         assert sum(len(data) for _, data in program.chunks[mark:]) == 0
 
 
+@pytest.mark.slow
 def test_the_memory_of_places_survives_and_holds_no_secret(demo: Home) -> None:
     token = demo.sign_in()
     with screens(demo) as program:

@@ -55,10 +55,27 @@ def test_N02_logout_ends_the_session_on_the_platform_and_is_final(demo: Home) ->
     assert listed(demo, "--all")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [[], ["--context", "local"]])
+def test_logout_from_a_platform_that_is_away_says_that_the_session_goes_on_there(demo: Home, words: list[str]) -> None:
+    demo.sign_in()
+    # One that is not started on demand.
+    text = demo.config.read_text()
+    assert text.count("  local:\n") == 1
+    demo.config.write_text(text.replace("  local:\n", "  local:\n    api_endpoint: http://127.0.0.1:9/api\n"))
+    result = demo.frost("logout", *words)
+    assert result.code == 0
+    assert "the platform could not end the session" in result.err
+    assert "there it goes on until it expires" in result.err
+
+
 def test_login_with_a_context_and_an_endpoint_makes_that_context(demo: Home) -> None:
     demo.start()
     result = demo.frost("login", "--context", "work", "--endpoint", f"unix:{demo.socket}", "--as", MEMBER)
     assert result.code == 0
+    assert "(context work, the current one now)" in result.err + result.out
+    again = demo.frost("login", "--context", "work", "--as", MEMBER)
+    assert "(context work)" in again.err + again.out
     assert demo.json("whoami")["email"] == MEMBER
     names = [item["name"] for item in demo.json("config", "get-contexts")["items"]]
     assert names == ["local", "work"]
@@ -190,6 +207,7 @@ def test_a_dead_socket_and_a_killed_platform_are_started_again(demo: Home) -> No
     assert listed(demo, "--all")
 
 
+@pytest.mark.slow
 def test_kill_9_in_mid_provisioning_loses_nothing(demo: Home) -> None:
     demo.variables["FROST_PLATFORM_PROVISIONING_PACE"] = "0.2"
     made = demo.json("tenant", "create", "--name", "Survivor", "--organization", AURORA)
@@ -197,7 +215,7 @@ def test_kill_9_in_mid_provisioning_loses_nothing(demo: Home) -> None:
         time.sleep(delay)
         demo.kill_platform()
         listed(demo, "--all")
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         record = next(item for item in listed(demo, "--all") if item["id"] == made["id"])
         if record["status"] == "active":
@@ -209,6 +227,7 @@ def test_kill_9_in_mid_provisioning_loses_nothing(demo: Home) -> None:
     assert {step["status"] for step in operation["steps"]} == {"completed"}
 
 
+@pytest.mark.slow
 def test_two_first_commands_at_once_start_one_platform(demo: Home) -> None:
     command = [sys.executable, "-m", "tui", "platform", "status", "-o", "json"]
     running = [
@@ -226,6 +245,7 @@ def test_two_first_commands_at_once_start_one_platform(demo: Home) -> None:
         assert len(json.loads(out)["items"]) == 6
 
 
+@pytest.mark.slow
 def test_platform_status_stop_and_reset(demo: Home) -> None:
     demo.start()
     status = demo.json("platform", "status")
@@ -245,7 +265,7 @@ def test_sigterm_ends_the_platform_cleanly(demo: Home) -> None:
     pid = demo.platform_pid()
     assert pid is not None
     os.kill(pid, signal.SIGTERM)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while demo.platform_pid() is not None and time.monotonic() < until:
         time.sleep(0.05)
     assert demo.platform_pid() is None
@@ -259,11 +279,11 @@ def test_ctrl_c_ends_a_command_with_130(demo: Home) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not demo.socket.exists() and time.monotonic() < until:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode in (0, 130)
     assert b"Traceback" not in err
 

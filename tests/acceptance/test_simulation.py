@@ -59,6 +59,7 @@ def test_S08_a_target_of_another_service_is_a_wrong_value_for_every_command(desk
         assert "of compute" in said
 
 
+@pytest.mark.slow
 def test_S05_trying_is_not_kept(own_desk: Desk) -> None:
     desk = own_desk
     desk.attach(desk.policy(allow("*")), "api_key", KEYS["terraform"])

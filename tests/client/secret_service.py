@@ -79,7 +79,7 @@ class SecretService:
         from jeepney.io.blocking import open_dbus_connection
 
         bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         with open_dbus_connection(self.address) as connection:
             while time.monotonic() < end:
                 asked = new_method_call(bus, "NameHasOwner", "s", ("org.freedesktop.secrets",))

@@ -53,6 +53,7 @@ account api-key revoke:
 account api-key delete:
 account api-key scopes:
 account api-key create: --description --expires --name --rate-limit --save-context --scopes
+account api-key update: --description --name --rate-limit --scopes
 account api-key rotate: --expires --overlap
 account session list:
 account session revoke-all:
@@ -71,19 +72,24 @@ tenant quota: --org --organization
 tenant quota requests: --all --cursor --limit --org --organization
 tenant quota request: --org --organization --reason --yes
 tenant quota what-if: --organization
+tenant activity: --actor --all --cursor --limit --operation --org --organization --outcome --since --target
 config init:
 config set:
 config show:
 config get-contexts:
 config use-context:
 login: --as --browser --context --device --endpoint
-logout:
+logout: --context
 whoami:
-platform status:
-platform serve: --data-dir --database --idle-minutes --issuer --listen --world
+platform status: --data-dir
+platform serve: --assume --audience --client-id --data-dir --database --idle-minutes --issuer --listen --secret-file \
+--world
 platform stop:
 platform reset: --world --yes
 platform operations:
+platform backup: --data-dir --database --secret-file
+platform restore: --data-dir --database --secret-file --yes
+platform audit verify: --data-dir
 platform account restore:
 platform review list: --status
 platform review approve: --note
@@ -145,6 +151,8 @@ def test_every_command_and_flag_says_what_it_does() -> None:
 def needs_person(command: str) -> bool:
     if command.startswith("iam "):
         return command != "iam catalog"
+    if command == "tenant activity":
+        return True
     return command.startswith("account ") and command.removeprefix("account ") not in (
         "profile",
         "api-key get",
@@ -153,7 +161,7 @@ def needs_person(command: str) -> bool:
 
 
 def test_the_help_of_what_an_api_key_is_refused_for_says_so(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """N03: access, sessions, one's keys and the account; the catalogue may be read with a key, and a key by itself."""
+    """N03: access, sessions, one's keys, the account, the audit log; a key reads the catalogue, and itself."""
     for line in TREE:
         words = line.partition(":")[0].split()
         assert run(*words, "--help") == 0
@@ -348,6 +356,7 @@ def test_a_warning_about_the_file_is_said_once(capsys: pytest.CaptureFixture[str
 # --- platform and sign-in, without a platform ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_platform_that_does_not_run_is_a_status_and_no_failure(
     capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
 ) -> None:
@@ -382,6 +391,19 @@ def test_serve_runs_the_platform_and_not_what_the_callers_folder_calls_service(h
     assert "PWNED" not in done.out
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("METRICS", "9109"), ("LOG_LEVEL", "loud"), ("DRAIN_SECONDS", "abc"), ("WORLD", "atlantis")]
+)
+def test_serve_says_what_of_its_settings_is_wrong_in_one_line(home: Home, name: str, value: str) -> None:
+    done = home.frost("platform", "serve", env={f"FROST_PLATFORM_{name}": value})
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith("frost platform: ")
+    assert repr(value) in done.err
+    backup = home.frost("platform", "backup", "monday.tar", env={f"FROST_PLATFORM_{name}": value})
+    assert backup.code == 1
+    assert "frost platform: " not in backup.err
+
+
 def test_serve_on_tcp_takes_the_short_socket_of_a_long_home_as_well(
     monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
 ) -> None:
@@ -414,6 +436,7 @@ def test_signing_in_to_a_new_context_refuses_what_it_cannot_use_and_writes_nothi
     assert not (tmp_path / ".cli" / "config.yaml").exists()
 
 
+@pytest.mark.slow
 def test_a_sign_in_that_fails_leaves_no_context_behind(
     capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
 ) -> None:
@@ -431,6 +454,7 @@ def test_a_sign_in_that_fails_leaves_no_context_behind(
     assert "config show" not in told
 
 
+@pytest.mark.slow
 def test_a_failed_sign_in_to_another_context_points_to_that_one(
     capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
 ) -> None:
@@ -444,6 +468,7 @@ def test_a_failed_sign_in_to_another_context_points_to_that_one(
     assert "FROST_CONTEXT='my work' frost config show" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_context_without_a_credential_takes_the_endpoint_and_one_with_a_session_does_not(home: Home) -> None:
     assert home.frost("platform", "status").code == 0
     assert home.frost("whoami").code == 0

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from client import config, config_yaml
 from client.config import load, select
 from client.errors import Exit, FrostError
+from tests.effort import effort
 
 HOME = {"HOME": "/home/ada"}
 
@@ -191,9 +191,10 @@ def test_no_value_of_the_file_is_repeated_in_an_error(file: Path) -> None:
 def test_an_alias_bomb_is_refused_at_once(file: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    started = time.process_time()
-    assert "values, aliases followed" in refused(write(file, "\n".join(lines) + "\n")).message
-    assert time.process_time() - started < 1
+    path = write(file, "\n".join(lines) + "\n")
+    found, taken = effort(lambda: refused(path))
+    assert "values, aliases followed" in found.message
+    assert taken < 200
 
 
 def test_every_alias_counts_with_all_it_stands_for() -> None:

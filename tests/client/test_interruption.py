@@ -1,6 +1,9 @@
 """What ends a wait, and when (checklist L21, L22)."""
 
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -77,3 +80,48 @@ def test_without_one_nothing_happens() -> None:
     with ends_waiting(), held():
         pass
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+ENDING = """
+import sys, threading, time, tui.__main__ as start
+def run(_):
+    threading.Thread(target=time.sleep, args=({busy},)).start()
+    {then}
+start._run = run
+threading.Thread(target=lambda: (time.sleep(0.5), print("told", flush=True)), daemon=True).start()
+sys.exit(start.main([]))
+"""
+"""A program that has done everything while a thread goes on, as one does that looks up a name."""
+
+
+@pytest.mark.parametrize(
+    ("busy", "then", "code"),
+    [
+        (60, "raise KeyboardInterrupt", 130),
+        pytest.param(60, "return 7", 7, marks=pytest.mark.slow),
+        (1.5, "return 0", 0),
+        (1.5, "raise ValueError", 1),
+    ],
+    ids=["interrupted", "refused", "done", "broken"],
+)
+def test_once_all_is_said_ctrl_c_changes_nothing_and_no_thread_holds_the_end_up_for_long(
+    busy: float, then: str, code: int
+) -> None:
+    script = ENDING.format(busy=busy, then=then)
+    begun = time.monotonic()
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"told\n"  # it waits for the thread now
+        if code != 1:
+            process.send_signal(signal.SIGINT)
+        _, complained = process.communicate(timeout=60)
+        assert process.returncode == code
+        assert (b"ValueError" in complained) == (code == 1), complained
+    assert time.monotonic() - begun < 30
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_a_program_begun_with_a_closed_stream_ends_as_any_other(closed: str) -> None:
+    script = "import sys, tui.__main__ as start; start._run = lambda _: 0; sys.exit(start.main([]))"
+    shell = f'exec {closed}>&-; exec "$0" -c "$1"'
+    assert subprocess.run(["sh", "-c", shell, sys.executable, script], check=False).returncode == 0

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,16 @@ from client.endpoint import Endpoint
 from client.errors import Exit, FrostError
 from client.local import socket_path, socket_path_in
 from client.oneshot import OneShot
+from tests.conftest import opened
 from tests.homes import Home
+
+
+@pytest.fixture
+def demo(demo_platform: Path) -> Iterator[Home]:
+    """A machine with the demo world on which platforms are executed: how they start is what is looked at here."""
+    home = opened(demo_platform, forked=False)
+    yield home
+    home.remove()
 
 
 def who(home: Home) -> str:
@@ -55,6 +66,7 @@ def test_the_socket_is_below_home_unless_the_path_is_too_long() -> None:
     assert socket_path("/" + "é" * 39, {}).startswith("/tmp/")
 
 
+@pytest.mark.slow
 def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
     deep = demo.path / ("long-" * 18)
     deep.mkdir()
@@ -69,6 +81,7 @@ def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
 # --- starting --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_many_first_calls_at_once_start_one_platform(demo: Home) -> None:
     environ = demo.environment()
     code = "from client.local_process import ensure_running\nensure_running()"
@@ -94,6 +107,7 @@ def test_a_dead_socket_is_replaced(demo: Home) -> None:
     assert who(demo) == "owner@aurora.example"
 
 
+@pytest.mark.slow
 def test_another_unix_socket_is_never_started_for(demo: Home, tmp_path: Path) -> None:
     demo.config.write_text(f"contexts: {{a: {{api_endpoint: 'unix:{demo.path}/else.sock', api_key: K}}}}\n")
     demo.config.chmod(0o600)
@@ -158,6 +172,9 @@ def test_a_lock_holder_that_does_not_answer_is_waited_for_and_told(home: Home, m
         assert caught.value.exit_code == Exit.UNREACHABLE
         assert local.stop(home.environment())  # what holds the lock and does not answer gets SIGTERM
         assert holder.wait(10) == -signal.SIGTERM
+    for late in pids(home):  # one that was being started for the last try may find the lock free now
+        with suppress(ProcessLookupError):
+            os.kill(late, signal.SIGKILL)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
@@ -180,6 +197,7 @@ def older(demo: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     return demo
 
 
+@pytest.mark.slow
 def test_an_older_platform_is_replaced_and_the_session_lives(older: Home) -> None:
     before = older.platform_pid()
     assert who(older) == "owner@aurora.example"
@@ -234,6 +252,7 @@ def test_a_platform_that_does_not_listen_to_reason_is_terminated(demo: Home) -> 
     assert pids(demo) == set()
 
 
+@pytest.mark.slow
 def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> None:
     environ = demo.environment()
     connection = resolve(None, environ)
@@ -246,6 +265,7 @@ def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> No
     assert (demo.platform_dir / "world-keys.json").read_bytes() != keys
 
 
+@pytest.mark.slow
 def test_what_still_runs_when_the_platform_is_reset_signs_in_again(demo: Home) -> None:
     environ = demo.environment()
     running = OneShot(resolve(None, environ))
@@ -269,6 +289,7 @@ def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
     assert credentials.load(found, found.contexts["away"]).secret == "A"
 
 
+@pytest.mark.slow
 def test_nobody_can_start_it_in_the_middle_of_a_reset(demo: Home) -> None:
     environ = demo.environment()
     who(demo)

@@ -31,6 +31,7 @@ ACTORS = re.compile(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(values)
 def test_json_and_yaml_give_the_exact_value_back_and_hold_nothing_a_terminal_acts_on(value: Any) -> None:

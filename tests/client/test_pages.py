@@ -10,10 +10,11 @@ import pytest
 from client.api.client import Client
 from client.api.policies import create, require_json, update
 from client.commands.paging import next_command
-from client.core import Call, Change, Request
+from client.core import Call, Request
 from client.errors import Exit, FrostError
 from client.oneshot import OneShot
 from client.pages import cursors, query
+from tests.client.scripted import Scripted
 from tests.client.wire import Context, Service, answer
 
 GROUP = {"id": "g", "name": "ops", "createdAt": "2026-01-02T03:04:05Z", "updatedAt": "2026-01-02T03:04:05Z"}
@@ -71,7 +72,7 @@ def test_whether_a_write_changed_anything_is_told_by_the_answer(told: str, chang
     headers = {"X_Frost_Changed": told} if told else {}
     call = Call(Request("POST", "/v1/x", body={}))
     with Service(answer(204, **headers)) as service:
-        assert OneShot(Context(service.endpoint)).change(call) == Change(None, changed)
+        assert OneShot(Context(service.endpoint)).change(call) == (None, changed)
 
         async def add() -> bool:
             async with Client(Context(service.endpoint)) as client:
@@ -135,3 +136,18 @@ def test_trials_are_answered_with_plain_documents() -> None:
             "facts": {"requestTags": {}},
             "asAuthor": True,
         }
+
+
+@pytest.mark.parametrize("number", ["٤", "４", "1_0", "+4", " 4", "4\n", "²", "0x4", "1e1", ""])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("iam", "group", "list", "--limit"),
+        ("account", "api-key", "create", "--name", "n", "--scopes", "compute:read", "--rate-limit"),
+    ],
+    ids=["items on a page", "requests a minute"],
+)
+def test_E14_a_number_is_written_in_plain_digits(platform: Scripted, words: tuple[str, ...], number: str) -> None:
+    ended = platform.run(*words, number)
+    assert (ended.code, ended.out, platform.sent()) == (2, "", [])
+    assert words[-1] in ended.err

@@ -1,13 +1,17 @@
 """Waiting for an operation (facts 2.9, 2.10): signals, reading now and then, a platform out of reach."""
 
 import asyncio
+import signal
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from client import events, waiting
+from client.endpoint import Endpoint
 from client.errors import Exit, FrostError
 from client.events import Listening, Signal
 from tests.client.wire import Answer, Context, Heard, Service, answer
@@ -54,7 +58,7 @@ async def test_each_signal_causes_a_reading_until_it_is_over() -> None:
     read, _ = reader(RUNNING, RUNNING, COMPLETED)
     begun = time.monotonic()
     assert await all_of(read, signalling(0.05, 0.05)) == ["running", "running", "completed"]
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < waiting.REREAD_SECONDS / 2
 
 
 async def test_signals_that_come_together_cause_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,3 +158,69 @@ def test_what_stays_away_is_given_up_and_what_is_refused_at_once(monkeypatch: py
         with Service(served(refusal)) as service, pytest.raises(FrostError) as caught:
             waiting.wait(Context(service.endpoint), "t", "r", lambda one: None)
         assert caught.value.exit_code == code
+
+
+def pressed_twice() -> None:
+    """Ctrl-C and once more, as a hand in a hurry does."""
+    for _ in range(2):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+def wait_beside(hurry: threading.Thread, endpoint: Endpoint) -> None:
+    """Wait while somebody presses; the second one may come when all is as it was before."""
+    hurry.start()
+    try:
+        waiting.wait(Context(endpoint), "t", "r", lambda one: None)
+    finally:
+        hurry.join()
+
+
+def test_of_two_interruptions_at_once_the_first_ends_the_wait() -> None:
+    former = signal.getsignal(signal.SIGINT)
+    with Service(served(answer(200, RUNNING))) as service:
+        for number in range(20):
+            hurry = threading.Timer(0.05 + number / 100, pressed_twice)
+            with pytest.raises(KeyboardInterrupt):
+                wait_beside(hurry, service.endpoint)
+            assert signal.getsignal(signal.SIGINT) is former
+
+
+@pytest.mark.parametrize("within", [0.0, 0.02])
+def test_an_interruption_at_the_very_end_of_a_time_limit_is_not_taken_for_the_limit(within: float) -> None:
+    """asyncio ends what takes too long by the same means as an interruption."""
+
+    async def limited() -> dict[str, Any]:
+        for _ in range(3):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    try:
+                        await asyncio.sleep(60)
+                    except asyncio.CancelledError:
+                        signal.raise_signal(signal.SIGINT)
+                        raise
+            await asyncio.sleep(0)
+        return {}
+
+    with pytest.raises(KeyboardInterrupt):
+        waiting._until_interrupted(limited())
+
+
+def test_an_interruption_does_not_wait_for_a_name_that_is_still_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network that is gone, faked: nobody answers who has the address."""
+    answered = threading.Event()
+    asked = threading.Event()
+
+    def silent(*_: object, **__: object) -> list[object]:
+        asked.set()
+        answered.wait(60)
+        return []
+
+    monkeypatch.setattr("socket.getaddrinfo", silent)
+    hurry = threading.Thread(target=lambda: (asked.wait(20), pressed_twice()))
+    begun = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            wait_beside(hurry, Endpoint.parse("https://platform.example"))
+        assert time.monotonic() - begun < 30  # the thread is still at it
+    finally:
+        answered.set()

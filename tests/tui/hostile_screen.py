@@ -195,6 +195,18 @@ class Hostile(App[None]):
             return
         turn()
 
+    def over(self, dialog: Screen[Any]) -> None:
+        """Show a dialog in the place of the one before; what would be painted behind each was seen once already."""
+        if len(self.screen_stack) == 1:
+            self.push_screen(Screen())
+            self.push_screen(dialog)
+        else:
+            self.switch_screen(dialog)
+
+    def back(self) -> None:
+        self.pop_screen()
+        self.pop_screen()
+
     def all_turns(self) -> Iterator[Callable[[], Any]]:
         for text in STRINGS:
             yield lambda text=text: self.show(text)
@@ -240,8 +252,8 @@ class Hostile(App[None]):
                 LastOwner([{"name": text, "id": text}]),
                 Difference(text, text, f"{text} ", {"target": text, "gained": [text], "lost": [text]}),
             ):
-                yield lambda dialog=dialog: self.push_screen(dialog)
-                yield self.pop_screen
+                yield lambda dialog=dialog: self.over(dialog)
+            yield self.back
 
     def show(self, text: str) -> None:
         self.query_one(Header).show(Facts(text, text, text, text, text, text, text, True, text, "bold", text))

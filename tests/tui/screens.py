@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -16,7 +17,16 @@ from tui.app import FrostApp
 from tui.launch import Launch
 from tui.widgets.record_table import RecordTable
 
-PATIENCE = 20.0
+PATIENCE = 60.0
+
+
+async def listened(pilot: Pilot[Any]) -> None:
+    """Wait until the dialog on top listens to keys."""
+    deadline = time.monotonic() + PATIENCE
+    while not getattr(pilot.app.screen, "listening", False):
+        assert time.monotonic() < deadline, "a dialog that listens never came"
+        await pilot.pause(0.02)
+    await pilot.pause()
 
 
 class Ui:
@@ -25,6 +35,19 @@ class Ui:
     def __init__(self, app: FrostApp, pilot: Pilot[None]) -> None:
         self.app = app
         self.pilot = pilot
+        self._told: list[str] = [notification.message for notification in app._notifications]
+        self._told_before_keys = 0
+        self._listen_to_toasts()
+
+    def _listen_to_toasts(self) -> None:
+        """On a machine that is busy with others a message may go before anybody here has looked."""
+        tell = self.app.notify
+
+        def told(message: str, **more: Any) -> None:
+            self._told.append(message)
+            tell(message, **more)
+
+        self.app.notify = told  # type: ignore[method-assign,assignment]
 
     @property
     def text(self) -> str:
@@ -50,6 +73,7 @@ class Ui:
         return [notification.message for notification in self.app._notifications]
 
     async def press(self, *keys: str) -> "Ui":
+        self._told_before_keys = len(self._told)
         await self.pilot.press(*keys)
         await self.pilot.pause()
         return self
@@ -74,11 +98,17 @@ class Ui:
         return await self.until(lambda: words in self.head, f"{words!r} in the header")
 
     async def expect_toast(self, words: str) -> "Ui":
-        return await self.until(lambda: any(words in toast for toast in self.toasts), f"toast {words!r}")
-
-    def absent(self, words: str) -> "Ui":
-        assert words not in self.text, self.text
+        """A message told since the last keys were pressed: what an earlier deed told alike is no answer to them."""
+        since = self._told_before_keys
+        await self.until(lambda: any(words in toast for toast in self._told[since:]), f"toast {words!r}")
+        await self.pilot.pause()  # what was done along with telling it has come to the screen, too
         return self
+
+    async def gone(self, words: str) -> "Ui":
+        return await self.until(lambda: words not in self.text, f"a screen without {words!r}")
+
+    async def expect_cursor(self, name: str) -> "Ui":
+        return await self.until(lambda: self.under_cursor == name, f"the cursor on {name!r}")
 
     async def cursor_on(self, name: str) -> "Ui":
         """Move the cursor to a record by keys."""
@@ -103,9 +133,15 @@ class Ui:
         await self.press("enter")
         return await self.expect_head(tenant.title())
 
+    async def heard(self) -> "Ui":
+        """Look at what is asked on top of the place as long as a person does at least, and until it listens to keys."""
+        await self.pilot.pause(0.3)
+        await listened(self.pilot)
+        return self
+
     async def agree(self) -> "Ui":
         """Answer the question that is open with yes, once it listens."""
-        await self.pilot.pause(0.3)
+        await self.heard()
         return await self.press("y")
 
     def row(self, name: str) -> str:
@@ -140,3 +176,11 @@ def shown(ui: Ui) -> list[str]:
     """The names of the list, in its order."""
     view = ui.app.screen.query_one(RecordTable).view
     return [str(view[place]["displayName"]) for place in range(len(view))]
+
+
+async def use_key(home: Home, name: str) -> None:
+    """Let a home's context work with one of the world's keys."""
+    home.start()
+    secret = home.world_key(name)
+    result = await asyncio.to_thread(home.frost, "config", "set", "api_key", "-", stdin=f"{secret}\n")
+    assert result.code == 0, result

@@ -7,6 +7,7 @@ import pytest
 from tui import actions, places
 from tui.screens.access import Access
 from tui.screens.account import Account
+from tui.screens.activity import Activity, ActivityOf, OrganizationActivity
 from tui.screens.api_keys import ApiKeys
 from tui.screens.apply import Apply
 from tui.screens.apply_preview import ApplyPreview
@@ -35,6 +36,7 @@ PLACES = (
     *(ApiKeys, Sessions, Account),
     *(Quotas, OrganizationQuotas, QuotaRequests),
     *(DefaultTags, TagVersions, ApplyPreview, Apply, ApplyRuns, Untouched),
+    *(Activity, ActivityOf, OrganizationActivity),
 )
 DOERS = {"app": FrameScreen, "list": Place, **{place.NAME: place for place in PLACES}}
 TENANT = {
@@ -63,7 +65,11 @@ TAG_VERSION = {"version": 2, "tags": {"env": "dev"}, "current": False}
 RUN = {"runId": "0192-run", "kind": "apply", "status": "completed", "undoable": True}
 TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
 UNTOUCHED = {"key": "failed 0", "what": "failed", "resourceType": "instance", "resourceId": "i-1", "reason": "odd"}
+ENTRY = {"id": "7", "operation": "policy.attach", "targetKind": "policy", "targetId": "p-1", "target": "policy:p-1"}
 RECORDS = {
+    "activity": ENTRY,
+    "activity-of": ENTRY,
+    "organization-activity": ENTRY,
     "tenants": TENANT,
     "policies": POLICY,
     "attachments": ATTACHMENT,

@@ -8,7 +8,7 @@ import pytest
 from client import clock
 from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
-from tests.tui.screens import opened
+from tests.tui.screens import opened, use_key
 from tui import key_table
 from tui.launch import Launch
 
@@ -69,6 +69,7 @@ def test_a_key_that_works_and_that_nobody_uses_is_marked(record: dict[str, objec
     assert clock.now() == NOW
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_K35_own_keys_of_every_tenant_with_state_bar_and_use_are_in_sight(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
@@ -88,9 +89,10 @@ async def test_K35_own_keys_of_every_tenant_with_state_bar_and_use_are_in_sight(
         await ui.type("used:never !status:expired")
         await ui.expect("3 of 16")
         await ui.press(ENTER)
-        ui.absent("status-page")
+        await ui.gone("status-page")
 
 
+@pytest.mark.slow
 async def test_the_details_say_what_each_scope_permits_and_what_the_key_belongs_to(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,9 +115,10 @@ async def test_the_details_say_what_each_scope_permits_and_what_the_key_belongs_
         await ui.expect("What deploy-pipeline may do")
         await ui.press("escape")
         await ui.expect("16 API keys")
-        assert ui.under_cursor == "deploy-pipeline"
+        await ui.expect_cursor("deploy-pipeline")
 
 
+@pytest.mark.slow
 async def test_K36_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,14 +128,14 @@ async def test_K36_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
         await ui.cursor_on("tenant-reader")
         await ui.press("v")
         await ui.expect("Revoke API key?", "a93f32a9", "Web Shop", "the next request with it is refused; it cannot")
-        await ui.pilot.pause(0.3)
+        await ui.heard()
         await ui.press(ENTER)
         await ui.until(lambda: "Revoke API key?" not in ui.text, "the question gone")
         secret = demo.world_key("tenant-reader")
         assert demo.request("GET", "/api/v1/tenants", key=secret).status == 200
         await ui.press("v")
         await ui.expect("Revoke API key?")
-        await ui.pilot.pause(0.3)
+        await ui.heard()
         await ui.press("y")
         await ui.expect_toast("Revoked tenant-reader")
         assert demo.request("GET", "/api/v1/tenants", key=secret).status == 401
@@ -145,6 +148,7 @@ async def test_K36_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
         await ui.expect_toast("nothing to take back: revoking an API key stays")
 
 
+@pytest.mark.slow
 async def test_K38_marked_keys_are_deleted_together_and_are_gone_for_good(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,11 +158,11 @@ async def test_K38_marked_keys_are_deleted_together_and_are_gone_for_good(
         await ui.cursor_on("quota-bot")
         await ui.press("space", "space", "delete")
         await ui.expect("Delete 2 API keys?", "quota-bot, tenant-writer", "In use", "2 of them")
-        await ui.pilot.pause(0.3)
+        await ui.heard()
         await ui.press("y")
         await ui.expect_toast("Deleted 2 API keys")
         await ui.expect("14 API keys")
-        ui.absent("quota-bot")
+        await ui.gone("quota-bot")
         left = {one["name"] for one in (await asyncio.to_thread(demo.json, "account", "api-key", "list"))["items"]}
         assert left.isdisjoint({"quota-bot", "tenant-writer"})
 
@@ -203,6 +207,7 @@ async def test_who_may_enter_no_tenant_is_not_told_to_make_a_key(demo: Home, mon
         await ui.expect("You have no API key. A key belongs to a tenant, and none is")
 
 
+@pytest.mark.slow
 async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +227,7 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
             await ui.until(lambda: "The API key is refused" not in ui.text, "the words gone")
         await ui.press("r")
         await ui.expect("The API key is refused")
-        await ui.pilot.pause(0.3)
+        await ui.heard()
         await ui.press(ENTER)
         await ui.until(lambda: ui.app.frame.place is not None and ui.app.frame.place.NAME == "contexts", "the contexts")
 
@@ -239,16 +244,14 @@ async def test_in_a_read_only_start_the_keys_stay_and_say_why(shared: Home, monk
 async def test_K44_with_an_api_key_the_places_say_that_a_person_is_needed(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    demo.start()
-    secret = demo.world_key("tenant-reader")
-    result = await asyncio.to_thread(demo.frost, "config", "set", "api_key", "-", stdin=f"{secret}\n")
-    assert result.code == 0, result
+    await use_key(demo, "tenant-reader")
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("API key")
         for place, press, title in (("6", "n", "New API key"), ("7", "delete", "End every session")):
             await ui.press(place)
             await ui.expect("This context works with an API key", "person who is signed in.")
-            ui.absent("0 API keys").absent("0 sessions")
+            await ui.gone("0 API keys")
+            await ui.gone("0 sessions")
             await ui.press(press)
             await ui.expect_toast(f"{title}: this context works with an API key")
         await ui.press("8")
@@ -257,6 +260,7 @@ async def test_K44_with_an_api_key_the_places_say_that_a_person_is_needed(
         await ui.expect_toast("Delete account: this context works with an API key")
 
 
+@pytest.mark.slow
 async def test_a_name_full_of_markup_stands_in_every_dialog_as_it_is(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,4 +307,4 @@ async def test_the_palette_finds_a_key_by_its_name(shared: Home, monkeypatch: py
         await ui.expect("Show API key status-page")
         await ui.press(ENTER)
         await ui.expect("1 of 16")
-        assert ui.under_cursor == "status-page"
+        await ui.expect_cursor("status-page")

@@ -93,6 +93,19 @@ async def test_runs_that_are_over_are_not_followed(monkeypatch: pytest.MonkeyPat
     assert world.applies.of("t") is None
 
 
+@pytest.mark.parametrize("now", [[], [{"runId": "s", "status": "completed"}, {"runId": "r", "status": "completed"}]])
+async def test_a_run_that_is_over_gives_way_to_one_that_came_and_went_unseen_or_to_a_backup_without_it(
+    monkeypatch: pytest.MonkeyPatch, now: list[dict[str, str]]
+) -> None:
+    world = World(monkeypatch, {"r": [{"status": "running"}, {"status": "completed"}]})
+    world.applies.follow("t", "r", {})
+    world.applies.noticed("t", now)
+    await world.settled()
+    assert world.told == [("t", "r", "completed")]  # as long as it went on, it was followed
+    world.applies.noticed("t", now)
+    assert world.applies.of("t") is None
+
+
 async def test_a_lost_connection_is_said_and_followed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, {"r": [{"status": "running"}, UNREACHABLE]})
     world.applies.follow("t", "r", {})

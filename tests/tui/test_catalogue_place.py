@@ -1,19 +1,19 @@
 """The catalogue place on the real platform: filter, who may do something, what a key sees."""
 
-import asyncio
-import time
+from functools import partial
 
 import pytest
 
 from client.records_iam import CATALOGUE
+from tests.effort import effort
 from tests.homes import Home
-from tests.tui.screens import opened
+from tests.tui.screens import opened, use_key
 from tui.record_view import RecordView
 
 ENTER = "enter"
-FRAME_MS = 16
 
 
+@pytest.mark.slow
 async def test_C01_C02_the_catalogue_is_the_platforms_and_is_filtered_while_typing(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -23,9 +23,10 @@ async def test_C01_C02_the_catalogue_is_the_platforms_and_is_filtered_while_typi
         await ui.press("slash")
         await ui.type("key-pairs")
         await ui.expect("5 of 528", "compute:key-pairs:import")
-        ui.absent("audit:events:list")
+        await ui.gone("audit:events:list")
 
 
+@pytest.mark.slow
 async def test_who_may_do_something_is_shown_with_the_path_and_leads_to_what_one_of_them_may(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,10 +56,7 @@ async def test_who_may_do_something_is_shown_with_the_path_and_leads_to_what_one
 async def test_C07_an_api_key_reads_the_catalogue_and_elsewhere_is_told_that_a_person_is_needed(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    demo.start()
-    secret = demo.world_key("tenant-reader")
-    result = await asyncio.to_thread(demo.frost, "config", "set", "api_key", "-", stdin=f"{secret}\n")
-    assert result.code == 0, result
+    await use_key(demo, "tenant-reader")
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("API key")
         await ui.press("4")
@@ -70,7 +68,8 @@ async def test_C07_an_api_key_reads_the_catalogue_and_elsewhere_is_told_that_a_p
         await ui.expect_toast("New group: this context works with an API key")
 
 
-def test_C09_twenty_thousand_operations_filter_within_a_frame() -> None:
+def test_C09_twenty_thousand_operations_are_filtered_with_little_work() -> None:
+    """How much of a frame it takes on this machine is told by the benchmarks."""
     rows = [
         {"name": f"svc{n % 97}:res{n % 1313}:act{n}", "accessLevel": "read", "description": f"Do thing {n} on a res"}
         for n in range(20_000)
@@ -83,11 +82,10 @@ def test_C09_twenty_thousand_operations_filter_within_a_frame() -> None:
     for _ in range(5):
         for end in range(1, len("res131:act13") + 1):
             line = "res131:act13"[:end]
-            began = time.process_time()
-            view.set_filter(line)
-            best[line] = min(best.get(line, 1e9), (time.process_time() - began) * 1000)
+            _, taken = effort(partial(view.set_filter, line))
+            best[line] = min(best.get(line, 1e9), taken)
         view.set_filter("")
-    assert max(best.values()) < FRAME_MS, best
+    assert max(best.values()) < 2, best
     view.set_filter("res131:act13")
     assert [view[place]["name"] for place in range(len(view))] == [
         row["name"] for row in rows if "res131:act13" in str(row["name"])

@@ -11,7 +11,7 @@ import pytest
 
 from client.errors import Exit, FrostError
 from client.records import Record
-from tui import collections
+from tui import readers
 from tui.collections import KEPT, Collections
 from tui.following import Work
 
@@ -55,7 +55,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     slow = Slow()
-    monkeypatch.setitem(collections.READ, "groups", slow.read)
+    monkeypatch.setitem(readers.READ, "groups", slow.read)
     return slow
 
 
@@ -75,12 +75,24 @@ async def test_a_first_reading_shows_its_rows_as_the_pages_come(slow: Slow) -> N
     assert (rows.known, rows.words) == (True, "")
 
 
+async def test_a_first_reading_begun_again_on_the_way_shows_no_fewer_rows_than_it_did(slow: Slow) -> None:
+    slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}], [{"id": "c"}]]
+    slow.lists.read("groups", ONE)
+    await slow.let(ONE, 2)
+    slow.lists.read("groups", ONE)
+    shown = []
+    for _ in range(3):
+        await slow.let(ONE)
+        shown.append(names(slow, ONE))
+    assert shown == [["a", "b"], ["a", "b"], ["a", "b", "c"]]
+
+
 async def test_of_a_list_that_is_cut_is_said_how_many_there_are(slow: Slow) -> None:
-    slow.pages[ONE] = [collections.First([{"id": "a"}, {"id": "b"}], 1_234)]
+    slow.pages[ONE] = [readers.First([{"id": "a"}, {"id": "b"}], 1_234)]
     rows = slow.lists.read("groups", ONE)
     await slow.let(ONE, 2)
     assert (names(slow, ONE), rows.words) == (["a", "b"], "the first of 1,234")
-    slow.pages[ONE] = [collections.First([{"id": "a"}], 1)]
+    slow.pages[ONE] = [readers.First([{"id": "a"}], 1)]
     slow.lists.read("groups", ONE)
     await slow.let(ONE, 2)
     assert rows.words == ""

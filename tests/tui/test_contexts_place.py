@@ -19,6 +19,7 @@ async def fill(ui, *values: str) -> None:  # type: ignore[no-untyped-def]
         await ui.type(value)
 
 
+@pytest.mark.slow
 async def test_a_context_is_created_edited_back_to_the_default_and_deleted(
     demo_slow: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,13 +48,13 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(
 
         await ui.press("delete")
         await ui.expect("Delete this context?", "endpoint, region, selected tenant", "for good")
-        await asyncio.sleep(0.3)
+        await ui.heard()
         await ui.press(ENTER)  # No has the focus
         await ui.until(lambda: "Delete this context?" not in ui.text, "closed dialog")
         assert "work" in demo_slow.config.read_text()
         await ui.press("delete")
         await ui.expect("Delete this context?")
-        await asyncio.sleep(0.3)
+        await ui.heard()
         await ui.press("y")
         await ui.expect_toast("Deleted context work")
         assert "work:" not in demo_slow.config.read_text()
@@ -79,6 +80,7 @@ async def test_credentials_that_go_with_a_context_are_named_before(
         await ui.expect("selected tenant, stored API", "key, stored session", "Session    goes on at the platform")
 
 
+@pytest.mark.slow
 async def test_what_is_wrong_with_an_endpoint_can_be_read_in_full(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +96,10 @@ async def test_what_is_wrong_with_an_endpoint_can_be_read_in_full(
         await ui.expect("Edit context local")
         await fill(ui, wrong)
         await ui.press(ENTER)
-        await ui.until(
-            lambda: "".join(problem.split()) in "".join(ui.text.replace("│", " ").split()), "the whole reason"
-        )
+
+        def told() -> str:
+            """What stands inside the dialog's frame."""
+            inside = (part for line in ui.text.splitlines() for part in line.split("│")[1:2])
+            return "".join("".join(inside).split())
+
+        await ui.until(lambda: "".join(problem.split()) in told(), "the whole reason")

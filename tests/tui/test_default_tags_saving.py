@@ -60,11 +60,12 @@ async def edited(ui: Ui, home: Home) -> Ui:
 async def answered(ui: Ui, question: str, key: str) -> None:
     """A question that is there, and a deliberate answer to it."""
     await ui.expect(question)
-    await ui.pilot.pause(0.3)
+    await ui.heard()
     await ui.press(key)
     await ui.until(lambda: question not in ui.text, f"{question} gone")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_D31_saving_shows_the_difference_asks_with_no_first_and_can_be_undone(
     own: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
@@ -89,6 +90,7 @@ async def test_D31_saving_shows_the_difference_asks_with_no_first_and_can_be_und
         await ui.until(lambda: "old" in ui.text and "Not saved" not in ui.text, "the former set")
 
 
+@pytest.mark.slow
 async def test_D30_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     store(own, BEGIN)
     async with opened(own, monkeypatch) as ui:
@@ -109,6 +111,7 @@ async def test_D30_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeyp
         assert stored(own) == {"env": "dev", "team": "data", "new": "1"}
 
 
+@pytest.mark.slow
 async def test_a_set_stored_meanwhile_is_overwritten_only_on_purpose(
     own: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,11 +162,12 @@ async def test_a_cleared_set_asks_with_no_first_and_leaves_nothing_to_apply(
         await ui.expect("none then: the set is cleared", "− env = prod")
         await answered(ui, "Save default tags?", "y")
         await ui.expect("New resources get no tags yet", "0/10 tags")
-        assert stored(own) == {}
+        await ui.until(lambda: stored(own) == {}, "the cleared set")
         await ui.press("a")
         await ui.expect_toast("there are no default tags to apply")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_former_set_is_compared_and_put_back_unless_another_was_stored_meanwhile(
     own: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]

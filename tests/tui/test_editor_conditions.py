@@ -79,6 +79,7 @@ def test_the_coverage_of_a_service_has_a_sign_for_each_way_it_changes_and_fits()
     assert said[-1] == "1 other services: nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_another_address_range_is_a_change_in_the_panel(
     demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
@@ -97,7 +98,7 @@ async def test_another_address_range_is_a_change_in_the_panel(
         await it.expect("? under conditions", "?12  ~12")
         if size[0] > 80:
             await it.expect("12 under conditions changed against v1")
-            it.ui.absent("the same as")
+            await it.ui.gone("the same as")
         it.editor.perform("editor.changes")
         await it.expect("~ dns:", "other conditions")
 
@@ -113,7 +114,7 @@ async def test_a_request_that_no_condition_meets_hides_nothing_of_what_the_draft
         await it.write(f"{it.text[:at]},\n    {more}{it.text[at:]}")
         await it.answered()
         await it.expect("under conditions changed against v3")
-        it.ui.absent("the same as v3")
+        await it.ui.gone("the same as v3")
         it.editor.go("coverage")
         await it.expect("On any target, for any request", "~")
 
@@ -123,7 +124,7 @@ async def test_what_could_turn_the_verdict_is_named_as_the_field_it_is_given_in(
 ) -> None:
     async with editing(shared, monkeypatch, policy=None, text=document(rule("dns:*", more=OFFICE))) as it:
         await it.expect("Knowing these could turn it:", "frn:sourceIp  (Address)")
-        it.ui.absent("--source-ip")
+        await it.ui.gone("--source-ip")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ async def test_ctrl_w_deletes_a_word_of_the_text_and_another_key_leaves(
         it.editor.pane.show_line(4, len('      "name": "roll'))
         await it.press("ctrl+w")
         assert it.at == '      "name": "-out",'
-        assert it.ui.app.screen is it.editor
+        await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
         await it.press("ctrl+z")
         await it.press("ctrl+g")
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
@@ -38,7 +38,7 @@ async def test_the_key_of_the_tenant_switch_says_why_it_does_nothing_here(
     async with editing(shared, monkeypatch) as it:
         await it.press("ctrl+t")
         await it.ui.expect_toast("This policy belongs to Web Shop: leave the editor first (^g)")
-        assert it.ui.app.screen is it.editor
+        await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
 
 
 async def test_a_palette_that_finds_nothing_says_so(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,6 +47,7 @@ async def test_a_palette_that_finds_nothing_says_so(shared: Home, monkeypatch: p
         await it.expect("Nothing here is called that")
 
 
+@pytest.mark.slow
 async def test_tab_goes_through_the_fields_of_the_form_and_then_leaves_it(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +77,7 @@ async def test_the_down_key_goes_on_to_the_next_field_where_the_choices_end(
         assert it.editor.form.values["principalType"] == "w"
 
 
+@pytest.mark.slow
 async def test_empty_fields_say_what_they_take_and_space_turns_the_author_on_and_off(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +91,7 @@ async def test_empty_fields_say_what_they_take_and_space_turns_the_author_on_and
         await it.until(lambda: "as author" not in it.ui.text, "the draft alone")
 
 
+@pytest.mark.slow
 async def test_at_80_by_24_the_views_go_round_and_letters_stay_keys_until_one_is_entered(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,9 +173,10 @@ async def test_that_nothing_can_stand_there_is_said_until_the_next_key(
         await it.expect("nothing is known that could stand here")
         assert not it.ui.toasts
         await it.press("down")
-        it.ui.absent("nothing is known")
+        await it.ui.gone("nothing is known")
 
 
+@pytest.mark.slow
 async def test_a_request_that_a_counterexample_replaced_comes_back_with_the_same_key(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,13 +13,14 @@ READ = "compute:instances:read"
 DEV = ', "constraints": {"equals": {"frn:resourceTag/env": "dev"}}'
 
 
-async def test_the_verdict_turns_while_it_is_typed_and_the_deciding_rule_is_lit(
+@pytest.mark.slow
+async def test_I05_the_verdict_turns_while_it_is_typed_and_the_deciding_rule_is_lit(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = document(rule(READ, name="reads"))
     async with editing(shared, monkeypatch, policy=None, text=text) as it:
         await it.expect("✓ ALLOWED", "allowed by rule 1 reads")
-        assert it.marked == {3: "allow"}
+        await it.until(lambda: it.marked == {3: "allow"}, "the marks")
         it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow") + 5)
         await it.press(*["backspace"] * 5, *"deny")
         await it.expect("× DENIED", "denied by rule 1 reads")
@@ -69,10 +70,10 @@ async def test_a_text_that_cannot_be_read_keeps_the_last_verdict_visibly_old_and
         await it.expect("✓ ALLOWED  as of the last readable text", "! line 4", "did you mean")
         await it.expect("Author check: not of this text")
         for words in ("within what you hold", "Author ✓", "gives "):
-            it.ui.absent(words)
+            await it.ui.gone(words)
         await it.press("ctrl+s")
         await it.ui.expect_toast("Save: it is no valid policy yet: f8 goes to the problem")
-        assert it.marked == {3: "problem"}
+        await it.until(lambda: it.marked == {3: "problem"}, "the marks")
         it.editor.pane.show_line(0)
         await it.press("f8")
         assert it.editor.pane.cursor_location[0] == 3
@@ -80,7 +81,37 @@ async def test_a_text_that_cannot_be_read_keeps_the_last_verdict_visibly_old_and
         await it.expect("Problems 1", "line 4, column")
         await it.write(document(rule(READ, name="reads again")))
         await it.expect("allowed by rule 1 reads again")
-        it.ui.absent("last readable")
+        await it.ui.gone("last readable")
+
+
+async def test_a_request_changed_while_the_text_cannot_be_read_is_never_said_to_be_allowed(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
+        await it.write("{x")
+        await it.expect("✓ ALLOWED  as of the last readable text")
+        await it.ask(operation="compute:instances:delete")
+        await it.expect("✓ ALLOWED  of an earlier text and request", "Of an earlier text and request:")
+        await it.ask(operation=READ)
+        await it.expect("✓ ALLOWED  as of the last readable text")
+        await it.ask(operation="compute:instances:delete")
+        await it.write(document(rule(READ)))
+        await it.expect("× DENIED")
+        await it.ui.gone("earlier")
+
+
+async def test_a_mended_text_loses_its_mark_also_while_the_request_cannot_be_tried(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
+        await it.ask(operation="compute:instances:rad")
+        await it.expect("the catalogue has no such operation")
+        await it.write(document(rule("compute:instnces:read")))
+        await it.expect("Problems 1")
+        await it.until(lambda: it.marked == {3: "problem"}, "the marks")
+        await it.write(document(rule(READ)))
+        await it.expect("Problems 0")
+        await it.until(lambda: "problem" not in it.marked.values(), "no mark")
 
 
 async def test_a_field_that_cannot_be_tried_says_why_in_place_and_the_document_is_still_judged(
@@ -93,11 +124,12 @@ async def test_a_field_that_cannot_be_tried_says_why_in_place_and_the_document_i
         await it.answered()
         await it.ask(sourceIp="203.0.113.7")
         await it.expect("✓ ALLOWED")
-        it.ui.absent("of an earlier request")
+        await it.ui.gone("of an earlier request")
         await it.ask(operation="compute:instances:rad")
         await it.expect("the catalogue has no such operation")
 
 
+@pytest.mark.slow
 async def test_coverage_shows_what_changes_against_the_stored_version(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +210,33 @@ async def test_a_lost_connection_keeps_the_text_says_so_and_goes_on_by_itself(
         await it.expect("allowed by rule 1 typed meanwhile")
 
 
+async def test_a_platform_that_was_stopped_is_started_by_saving_and_no_key_is_named_that_does_not_work_here(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ))) as it:
+        assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
+        await it.write(document(rule(READ, name="typed meanwhile")))
+        await it.expect("the platform was stopped; your text stays", "○ stopped")
+        await it.ui.gone("r starts it")
+        await it.press("ctrl+s")
+        await it.expect("Save a new policy")
+        await it.ui.type("started")
+        await it.press("enter")
+        await it.expect("version 1", "saved")
+        await it.expect("allowed by rule 1 typed meanwhile")
+
+
+async def test_a_draft_names_its_tenant_where_the_header_names_another(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch) as it:
+        await it.ui.gone("in Web Shop")
+        workspace = it.ui.app.workspace
+        await workspace.use_tenant(str(next(one["id"] for one in workspace.tenants if one["slug"] == "data-lake")))
+        await it.write(it.text + " ")
+        await it.expect("version 3  in Web Shop")
+
+
 async def test_hostile_names_are_shown_and_never_obeyed(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     name = "[red]x[/] [@click=app.quit]y[/] [/z]"
     raw = document(rule(READ, name=name)).replace('"schemaVersion"', '"\\u001b]0;owned\\u0007", "schemaVersion"')
@@ -189,7 +248,7 @@ async def test_hostile_names_are_shown_and_never_obeyed(shared: Home, monkeypatc
         await it.write('{"rules": "\x1b]0;owned\x07"}')
         await it.answered()
         assert "\x1b" not in it.ui.text
-        assert "␛" in it.ui.text
+        await it.expect("␛")
 
 
 async def test_a_text_that_was_never_tried_and_cannot_be_read_shows_nothing_of_the_former_one(
@@ -203,7 +262,7 @@ async def test_a_text_that_was_never_tried_and_cannot_be_read_shows_nothing_of_t
         await it.expect("○ NOT TRIED  author ✓ within what you hold")
         await it.write("{")
         await it.expect("! line 1, column 2")
-        it.ui.absent("within what you hold")
+        await it.ui.gone("within what you hold")
 
 
 async def test_everything_is_reached_at_80_by_24_one_view_at_a_time(
@@ -213,14 +272,14 @@ async def test_everything_is_reached_at_80_by_24_one_view_at_a_time(
         await it.expect("✓ ALLOWED", '"roll-out"')
         await it.press("f6")
         await it.expect("Request tags", "✓ ALLOWED")
-        it.ui.absent('"schemaVersion"')
+        await it.ui.gone('"schemaVersion"')
         await it.press("f6")
         await it.expect("decides", "true    operation")
         await it.press("f6")
         await it.expect("━")
         await it.press("f6")
         await it.expect("gives nothing beyond what you hold")
-        it.ui.absent("can be saved")
+        await it.ui.gone("can be saved")
         await it.press("f6")
         await it.expect("Nothing is wrong with the text")
         await it.press("f6")
@@ -242,7 +301,7 @@ async def test_the_problem_the_cursor_stands_on_is_the_one_that_is_told(
         await it.expect("! line 4")
         await it.press("f8")
         await it.expect("! line 5")
-        it.ui.absent("! line 4")
+        await it.ui.gone("! line 4")
         await it.press("f9")
         await it.ui.expect_toast("Narrow the draft: first mend line 4")
 

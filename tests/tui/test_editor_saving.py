@@ -11,6 +11,8 @@ from tests.conftest import opened as home_of
 from tests.homes import Home
 from tests.tui.editing import document, editing, policies, push, rule, stored
 
+pytestmark = pytest.mark.slow
+
 READ = "compute:instances:read"
 
 
@@ -80,7 +82,7 @@ async def test_saving_shows_the_difference_in_text_and_effect_and_stores_a_versi
 ) -> None:
     async with editing(demo, monkeypatch) as it:
         await it.press("ctrl+s")
-        assert it.ui.app.screen is it.editor  # nothing was changed
+        await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")  # nothing was changed
         await it.write(it.text.replace('"storage:objects:*",', '"storage:objects:read",'))
         await it.answered()
         await it.press("ctrl+s")
@@ -88,7 +90,7 @@ async def test_saving_shows_the_difference_in_text_and_effect_and_stores_a_versi
             "Save deployments on version 3", "lost", "− storage:objects:", '+         "storage:objects:read"'
         )
         await it.press("escape")
-        assert it.ui.app.screen is it.editor
+        await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
         assert (await stored(it.ui, "deployments"))["version"] == 3
         await it.press("ctrl+s")
         await it.expect("In effect")
@@ -113,7 +115,7 @@ async def test_a_save_that_only_changes_conditions_says_so(
     async with editing(demo, monkeypatch, policy=None, text=document(rule("dns:*", more=OFFICE)), size=size) as it:
         await it.press("ctrl+s")
         await it.expect("~12 new under conditions", "~ dns:", "new, under conditions")
-        it.ui.absent("nothing is gained")
+        await it.ui.gone("nothing is gained")
         await it.ui.type("zones")
         await it.press("enter")
         await it.expect("version 1")
@@ -121,7 +123,7 @@ async def test_a_save_that_only_changes_conditions_says_so(
         await it.answered()
         await it.press("ctrl+s")
         await it.expect("Save zones on version 1", "~12 under conditions changed", "other conditions")
-        it.ui.absent("the same operations as before")
+        await it.ui.gone("the same operations as before")
         await it.press("escape")
         await it.write(document(rule("dns:zones:read")))
         await it.answered()
@@ -159,6 +161,7 @@ async def test_a_version_stored_meanwhile_is_shown_and_saved_over_only_on_purpos
         await it.expect("In effect")
         await it.press("enter")
         await it.expect("Version 4 was stored meanwhile", "by ", "document")
+        await it.ui.heard()
         await it.press("d")
         await it.expect("What version 4 changed", '"name": "theirs"')
         await it.press("escape")
@@ -166,8 +169,11 @@ async def test_a_version_stored_meanwhile_is_shown_and_saved_over_only_on_purpos
         await it.press("escape")
         assert it.text == mine
         assert (await stored(it.ui, "deployments"))["version"] == 4
-        await it.press("ctrl+s", "enter")
+        await it.press("ctrl+s")
+        await it.expect("In effect")
+        await it.press("enter")
         await it.expect("Version 4 was stored meanwhile")
+        await it.ui.heard()
         await it.press("o")
         await it.expect("Save deployments on version 4", "For keys and identities", "deploy-pipeline", "In effect")
         await it.press(*["pagedown"] * 3)
@@ -235,7 +241,7 @@ async def test_a_save_that_reaches_beyond_its_author_names_whom_and_stays_in_the
             await it.expect("✓ within what you hold")
             it.editor.go("author")
             await it.expect("✓ The draft gives nothing beyond what you hold.")
-            it.ui.absent("can be saved")
+            await it.ui.gone("can be saved")
             await it.press("ctrl+s")
             await it.expect("Save deployments on version 3", "For keys and identities")
             await it.press("enter")
@@ -249,7 +255,7 @@ async def test_a_save_that_reaches_beyond_its_author_names_whom_and_stays_in_the
             )
             assert (await stored(it.ui, "deployments"))["version"] == 3
             await it.press("escape")
-            assert it.ui.app.screen is it.editor
+            await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
     finally:
         home.remove()
 
@@ -302,7 +308,7 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
         await it.press("escape", "escape")
         await it.expect("Not saved", "Leave and keep the draft")
         await it.press("escape")
-        assert it.ui.app.screen is it.editor
+        await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
         await it.press("escape", "q")
         await it.expect("Not saved")
         await it.press("k")
@@ -393,4 +399,4 @@ async def test_a_context_that_is_read_only_tries_and_does_not_save(
         await it.expect("allowed by rule 1 changed")
         await it.press("ctrl+s")
         await it.ui.expect_toast("Save: the context local is read-only")
-        assert it.ui.app.screen is it.editor
+        await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")

@@ -12,6 +12,8 @@ from tests.homes import Home
 from tests.tui.editing import Editing, document, editing, policies, rule, stored
 from tui.editor import saving
 
+pytestmark = pytest.mark.slow
+
 READ = "compute:instances:read"
 
 
@@ -82,7 +84,7 @@ async def test_saving_a_touched_name_on_top_of_theirs_names_what_it_overwrites(
         await it.expect("Version 4 was stored meanwhile")
         await it.press("o")
         await it.expect("Save their name on version 4", "In name", "− their name", "+ mine")
-        it.ui.absent("In description")
+        await it.ui.gone("In description")
         await it.press("enter")
         await it.expect("Policy  mine  version 5")
         assert (await stored(it.ui, "mine"))["description"] == "their words"
@@ -113,7 +115,7 @@ async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_b
         await it.expect("In effect")
         await it.press("enter")
         await it.expect("Policy  kept name  version 1")
-        it.ui.absent("could not be saved")
+        await it.ui.gone("could not be saved")
 
 
 async def test_a_save_that_arrived_unanswered_is_not_stored_twice(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ import pytest
 from tests.homes import Home
 from tests.terminal import policy_editor
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """#!{python}
 import os, pathlib, sys
 path = pathlib.Path(sys.argv[-1])
@@ -72,16 +74,21 @@ def test_without_an_editor_one_line_says_what_to_set(demo: Home, tmp_path: Path)
         program.wait_for("No editor: set EDITOR to the one you use")
 
 
+def text_of(draft: Path) -> str:
+    return str(json.loads(draft.read_text())["text"])
+
+
 def test_a_draft_outlives_a_kill_and_is_offered_the_next_time(demo: Home) -> None:
+    drafts, typed = demo.path / ".cli" / "drafts", '"1",  \n'
     with policy_editor(demo, "enter") as program:
         program.press("down", "end", *"  ")
         program.wait_for("not saved")
-        program.until_quiet(1.6, 4)
+        program.wait_until(lambda: any(typed in text_of(kept) for kept in drafts.glob("*.json")), "the draft")
         os.kill(program.pid, signal.SIGKILL)
         assert program.wait_end() == -signal.SIGKILL
-    kept = next((demo.path / ".cli" / "drafts").glob("*.json"))
+    kept = next(drafts.glob("*.json"))
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert '"1",  \n' in json.loads(kept.read_text())["text"]
+    assert typed in text_of(kept)
     with policy_editor(demo, "enter") as program:
         program.wait_for("An unsaved draft of")
         program.press("g")

@@ -3,6 +3,7 @@
 import pytest
 from textual.app import App
 
+from tests.tui.screens import listened
 from tui.effects import Effect
 from tui.widgets.effect import EffectConfirm, _operations
 
@@ -37,7 +38,7 @@ async def shown(effect: Effect) -> str:
     app: App[None] = App()
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(EffectConfirm("Attach policy?", [("Policy", "zones"), ("Tenant", "Staging")], effect, yes="y"))
-        await pilot.pause(0.3)
+        await listened(pilot)
         strips = app.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
 

@@ -21,6 +21,7 @@ async def asked(work: object, *words: str) -> object:
     return await asyncio.to_thread(work, *words)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 async def test_a_group_is_made_gets_two_keys_and_a_policy_and_each_effect_is_seen_before(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -32,7 +33,7 @@ async def test_a_group_is_made_gets_two_keys_and_a_policy_and_each_effect_is_see
         await ui.type("night watch")
         await ui.press(ENTER)
         await ui.expect("4 groups")
-        assert ui.under_cursor == "night watch"
+        await ui.expect_cursor("night watch")
         await ui.press("m")
         await ui.expect("Add members to night watch", "mixed-forms", "media/image-resizer")
         await ui.type("api tenant-")
@@ -46,9 +47,10 @@ async def test_a_group_is_made_gets_two_keys_and_a_policy_and_each_effect_is_see
         await ui.expect("Attach a policy to night watch", "from the office")
         await ui.type("look at")
         await ui.press(ENTER)
-        await ui.expect("Attach policy?", "look at compute", "night watch (group)", "2 keys and identities")
+        await ui.expect("Attach policy?", "look at compute", "night watch (group)", "2 keys and identities: −21 lost")
+        await ui.heard()
         assert ui.app.focused is not None
-        assert ui.app.focused.id == "no" if "lost" in ui.text else "yes"
+        assert ui.app.focused.id == "no"  # the first policy takes away: No is where Enter falls
         await ui.agree()
         await ui.expect_toast("Attached look at compute to night watch (group)")
         await ui.expect("Policies  1")
@@ -59,6 +61,7 @@ async def test_a_group_is_made_gets_two_keys_and_a_policy_and_each_effect_is_see
     assert (group["memberCount"], group["policyCount"]) == (2, 0)
 
 
+@pytest.mark.slow
 async def test_members_are_removed_by_marks_and_what_they_lose_stands_in_the_question(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,12 +79,13 @@ async def test_members_are_removed_by_marks_and_what_they_lose_stands_in_the_que
         await ui.cursor_on("old-deploy")
         await ui.press("delete")
         await ui.expect("Remove 1 member?", "State", "expired")
-        ui.absent("Then")
+        await ui.gone("Then")
         await ui.press("escape")
         await ui.until(lambda: "Remove 1 member?" not in ui.text, "the question gone")
         await ui.cursor_on("shop/checkout")
         await ui.press("delete")
         await ui.expect("Remove 1 member?", "−", "lost", "− compute:instances:create")
+        await ui.heard()
         assert ui.app.focused is not None
         assert ui.app.focused.id == "no"
         await ui.agree()
@@ -90,6 +94,7 @@ async def test_members_are_removed_by_marks_and_what_they_lose_stands_in_the_que
         await ui.expect("3 members")
 
 
+@pytest.mark.slow
 async def test_what_a_member_may_do_is_shown_with_group_policy_and_rule(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,11 +114,12 @@ async def test_what_a_member_may_do_is_shown_with_group_policy_and_rule(
         await ui.expect("keep-production", "via group deployers", "frn:resourceTag/env")
         await ui.press(ENTER, "o")
         await ui.expect("7 policies", "3 rules")
-        assert ui.under_cursor == "deployments"
+        await ui.expect_cursor("deployments")
         await ui.press("left_square_bracket")
         await ui.expect("What deploy-pipeline may do")
 
 
+@pytest.mark.slow
 async def test_deleting_a_group_names_it_its_tenant_and_what_is_lost_and_no_is_the_default(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,10 +129,10 @@ async def test_deleting_a_group_names_it_its_tenant_and_what_is_lost_and_no_is_t
         await ui.cursor_on("on call")
         await ui.press("delete")
         await ui.expect("Delete group?", ON_CALL, "2 memberships, 1 attachment; for good", "Web Shop")
-        await ui.pilot.pause(0.3)
+        await ui.heard()
         await ui.press(ENTER)
         await ui.until(lambda: "Delete group?" not in ui.text, "the question gone")
-        assert "on call" in ui.text
+        await ui.expect("on call")
         await ui.press("delete")
         await ui.expect("Delete group?")
         await ui.agree()
@@ -135,6 +141,7 @@ async def test_deleting_a_group_names_it_its_tenant_and_what_is_lost_and_no_is_t
     assert ON_CALL not in {one["id"] for one in Desk(demo).items("group", "list")}
 
 
+@pytest.mark.slow
 async def test_a_group_changed_meanwhile_is_said_and_what_was_typed_stays(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +162,7 @@ async def test_a_group_changed_meanwhile_is_said_and_what_was_typed_stays(
     assert (group["name"], group["description"]) == ("on duty", "changed elsewhere")
 
 
+@pytest.mark.slow
 async def test_R05_a_name_that_is_taken_is_said_in_the_form(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(demo, monkeypatch) as ui:
         await ui.press("3")
@@ -163,10 +171,11 @@ async def test_R05_a_name_that_is_taken_is_said_in_the_form(demo: Home, monkeypa
         await ui.expect("New group")
         await ui.type("on call")
         await ui.press(ENTER)
-        await ui.expect("New group", "on call", "taken" if "taken" in ui.text else "group")
+        await ui.expect("New group", "another group of this tenant has this name")
         assert ui.app.screen.query_one("#field-name").value == "on call"  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 async def test_after_a_switch_nothing_of_the_former_tenant_is_left(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,13 +185,14 @@ async def test_after_a_switch_nothing_of_the_former_tenant_is_left(
         await ui.press("o")
         await ui.expect("Members of deployers")
         await ui.switch("newsroom")
-        assert "deployers" not in ui.text
+        await ui.gone("deployers")
         await ui.expect("editors", "1 group")
         await ui.press("minus")
         await ui.expect("deployers", "3 groups")
-        assert "editors" not in ui.text
+        await ui.gone("editors")
 
 
+@pytest.mark.slow
 async def test_a_failure_keeps_the_rows_and_says_how_to_go_on(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(demo_slow.path / "line.sock", demo_slow.socket)
     demo_slow.start()
@@ -201,6 +211,7 @@ async def test_a_failure_keeps_the_rows_and_says_how_to_go_on(demo_slow: Home, m
     await line.cut()
 
 
+@pytest.mark.slow
 async def test_names_full_of_markup_and_escapes_stand_in_every_part_as_they_are(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,13 +233,14 @@ async def test_names_full_of_markup_and_escapes_stand_in_every_part_as_they_are(
         await ui.press("2")
         await ui.cursor_on(evil)
         await ui.press("v")
-        await ui.expect("Versions of [/x]")
+        await ui.expect("Versions of [/x]", "1 version", "create")
         await ui.press(ENTER)
         await ui.expect_toast("There is only this version")
         assert ui.app.is_running
     assert group
 
 
+@pytest.mark.slow
 async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
         await ui.press("3")
@@ -242,6 +254,7 @@ async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: 
         await ui.expect_toast("Remove from the group: frost was started with --read-only")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_I03_groups_members_and_the_question_fit(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
@@ -267,4 +280,4 @@ async def test_I06_every_action_of_a_group_shows_its_command(shared: Home, monke
         await ui.expect("frost iam group member list 142c8364")
         await ui.press("escape", "y")
         await ui.expect("Copy", "command: delete group")
-        assert WEB_SHOP not in ui.text
+        await ui.gone(WEB_SHOP)

@@ -78,6 +78,7 @@ def run(tmp_path: Path, *words: str) -> Program:
     return program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("bare",)], ids=["our widgets", "the net behind them"])
 def test_no_widget_passes_on_what_a_terminal_would_obey(tmp_path: Path, words: tuple[str, ...]) -> None:
     program = run(tmp_path, *words)

@@ -3,9 +3,13 @@
 import base64
 import sys
 
+import pytest
+
 from tests.homes import Home
 from tests.leaks import secrets_in
 from tests.terminal import Program
+
+pytestmark = pytest.mark.slow
 
 
 def test_I08_the_secret_goes_to_the_clipboard_and_is_left_neither_on_the_screen_nor_in_its_scroll_back(
@@ -14,7 +18,7 @@ def test_I08_the_secret_goes_to_the_clipboard_and_is_left_neither_on_the_screen_
     env = demo.environment({"COLORTERM": "truecolor"})
     program = Program([sys.executable, "-m", "tui"], 80, 24, env=env, inherit=False)
     try:
-        program.wait_for("Web Shop", 40)
+        program.wait_for("Web Shop")
         program.wait_for("connected")
         program.press("6")
         program.wait_for("compute-all")
@@ -24,7 +28,7 @@ def test_I08_the_secret_goes_to_the_clipboard_and_is_left_neither_on_the_screen_
         program.wait_for("1 chosen")
         program.press("ctrl+s")
         program.wait_for("shown only now")
-        program.until_quiet(0.3, 3)
+        program.until_quiet(1.0, 3)
         (secret,) = secrets_in(program.text.encode())
         program.press("y")
         program.wait_for("Copied to the clipboard")

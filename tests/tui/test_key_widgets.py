@@ -50,6 +50,7 @@ async def test_a_choice_is_made_by_keys_and_by_clicks_and_ends_at_the_ends() -> 
         assert line.chosen == 1
 
 
+@pytest.mark.slow
 async def test_an_instant_is_shown_exactly_and_an_own_expiry_that_comes_first_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

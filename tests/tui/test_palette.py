@@ -1,12 +1,15 @@
 """The palette: what it offers beyond the place one is in, and what it says when nothing is called that."""
 
 import pytest
+from textual.widgets import OptionList
 
 from tests.homes import Home
 from tests.tui.screens import opened
 from tui import actions, places
 from tui.launch import Launch
-from tui.palette import entries
+from tui.palette import Palette, entries
+
+pytestmark = pytest.mark.slow
 
 ENTER = "enter"
 
@@ -40,6 +43,21 @@ async def test_an_action_of_another_place_that_writes_says_why_it_cannot(
         await ui.expect("Palette")
         await ui.type("new group")
         await ui.expect("New group", "frost was started with --read-only")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_a_long_title_takes_from_its_words_and_stays_one_line(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    async with opened(shared, monkeypatch, size=size) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("ctrl+p")
+        await ui.expect("Palette")
+        await ui.type("limit of the organization")
+        await ui.expect("Request another limit of the organization  In quotas")
+        palette = ui.app.screen
+        assert isinstance(palette, Palette)
+        assert palette.query_one(OptionList).virtual_size.height == len(palette.found)
 
 
 async def test_where_nothing_is_found_the_palette_says_so_and_enter_does_nothing(

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from client.records import Record
+from client.waiting import REREAD_SECONDS
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui import collections, watching
+from tui import readers, watching
 from tui.link import BACKOFF
-from tui.watching import LOOK_SECONDS
 
 
 async def somebody_else(ui: Ui, home: Home) -> None:
@@ -31,7 +31,7 @@ async def test_a_sign_in_elsewhere_shows_by_itself_and_says_who_it_is_now(
         assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
         begun = time.monotonic()
         await ui.expect_head("member@aurora.example · session")
-        assert time.monotonic() - begun < 3 * LOOK_SECONDS  # less than the reading that comes anyway
+        assert time.monotonic() - begun < REREAD_SECONDS - 5  # less than the reading that comes anyway
         await ui.expect_toast("member@aurora.example calls now in local, no longer ")
 
 
@@ -54,13 +54,14 @@ async def test_the_file_is_noticed_when_it_is_written_replaced_made_and_taken_aw
     for deed in deeds:
         seen.clear()
         deed()
-        await asyncio.wait_for(seen.wait(), 10)
+        await asyncio.wait_for(seen.wait(), 60)
     seen.clear()
     await asyncio.sleep(0.1)
     assert not seen.is_set()
     task.cancel()
 
 
+@pytest.mark.slow
 async def test_a_platform_stopped_on_purpose_stays_so_until_a_person_wants_it(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +78,7 @@ async def test_a_platform_stopped_on_purpose_stays_so_until_a_person_wants_it(
         assert demo.platform_pid() is not None
 
 
+@pytest.mark.slow
 async def test_a_command_that_needs_the_platform_starts_it_for_the_screens_as_well(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +106,7 @@ async def test_the_cursor_stays_on_its_record(
 async def test_a_record_of_a_later_page_gets_the_cursor_when_it_has_come(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = collections.READ["groups"]
+    whole = readers.READ["groups"]
 
     async def one_by_one(*about: Any) -> AsyncIterator[Sequence[Record]]:
         async for page in whole(*about):
@@ -112,7 +114,7 @@ async def test_a_record_of_a_later_page_gets_the_cursor_when_it_has_come(
                 yield [record]
                 await asyncio.sleep(0.1)
 
-    monkeypatch.setitem(collections.READ, "groups", one_by_one)  # type: ignore[arg-type]
+    monkeypatch.setitem(readers.READ, "groups", one_by_one)  # type: ignore[arg-type]
     async with opened(demo, monkeypatch) as ui:
         await ui.press("3")
         await ui.expect("3 groups")

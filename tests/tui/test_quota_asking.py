@@ -10,6 +10,8 @@ from tests.acceptance.people import AURORA
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
 
+pytestmark = pytest.mark.slow
+
 ENTER, ESC = "enter", "escape"
 SHOP = "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5"
 REQUESTS = f"/api/v1/tenants/{SHOP}/quota-requests"
@@ -72,14 +74,14 @@ async def test_U01_U03_U10_U13_raised_to_the_bound_at_once_and_lowered_only_afte
         await ui.expect("▼ 53: lower, at once; you are asked before", "Lower …")
         await ui.press(ENTER)
         await ui.expect("Lower the limit?", "Web Shop", "110 → 53")
-        await ui.pilot.pause(0.3)
+        await ui.heard()
         await ui.press(ENTER)  # No has the focus
         await until_gone(ui, "Lower the limit?")
         await ui.expect("New limit")
         assert (await limits(demo))["instance"] == 110
         await ui.press(ENTER)
         await ui.expect("Lower the limit?")
-        await ui.pilot.pause(0.3)
+        await ui.heard()
         await ui.press("y")
         await ui.expect_toast("Instances: 110 → 53 approved")
         await ui.expect("51 of 53")

@@ -13,6 +13,7 @@ from tui.widgets.menu import Entry, Menu
 WIDE_NAMES = ("local", "Aurora Labs", "Web Shop", "漢字" * 20, "👨‍👩‍👧‍👦 family" * 6, "e\u0301" * 90)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])
 async def test_a_menu_scrolls_to_every_entry_and_keeps_its_note_and_its_hint(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
@@ -54,6 +55,7 @@ async def test_both_lines_of_the_header_end_in_the_same_cell_in_a_terminal_and_i
         header = ui.app.screen.query_one(Header)
         for width in range(60, 132, 7):
             await ui.pilot.resize_terminal(width, 24)
+            await ui.until(lambda width=width: header.content_size.width == width - 2, f"a header of {width} cells")  # type: ignore[misc]
             for name in WIDE_NAMES:
                 for running in ("", "◐ 1 running"):
                     link = "● connected 100 ms"

@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from client.models.tags import Problem
+from tests.tui.screens import listened
 from tui.tag_draft import TagDraft
 from tui.widgets.listing_confirm import ListingConfirm
 from tui.widgets.tag_conflict import TagConflict
@@ -138,7 +139,7 @@ async def test_I04_a_conflict_shows_theirs_and_ours_and_enter_leaves_everything(
     app = Alone()
     async with app.run_test(size=size) as pilot:
         app.ask(TagConflict("Version 4 was stored by [/x] Jonas.", theirs, ours))
-        await pilot.pause(0.3)
+        await listened(pilot)
         for words in (
             "[/x] Jonas",
             "What they changed",
@@ -156,7 +157,7 @@ async def test_I04_a_conflict_shows_theirs_and_ours_and_enter_leaves_everything(
         assert app.answer is None
         for key, way in (("m", "merge"), ("o", "overwrite")):
             app.ask(TagConflict("Version 4", [], []))
-            await pilot.pause(0.3)
+            await listened(pilot)
             await pilot.press(key)
             await pilot.pause()
             assert app.answer == way
@@ -168,7 +169,7 @@ async def test_a_question_with_many_lines_keeps_its_buttons_and_scrolls_to_the_l
     app = Alone()
     async with app.run_test(size=size) as pilot:
         app.ask(ListingConfirm("Apply?", facts, [Content(f"line {n} end") for n in range(60)], yes="Apply"))
-        await pilot.pause(0.3)
+        await listened(pilot)
         assert "line 0 end" in app.text
         assert "n or Esc No" in app.text, app.text
         await pilot.press(*["pagedown"] * 8)

@@ -1,7 +1,11 @@
 """Keys that come in one burst do what they would do one by one."""
 
+import pytest
+
 from tests.homes import Home
 from tests.terminal import screens
+
+pytestmark = pytest.mark.slow
 
 BURSTS = [
     (b"/newsroom", "Tenants  / newsroom"),
@@ -15,7 +19,7 @@ BURSTS = [
 
 def test_letters_do_not_overtake_the_key_before_them(demo: Home) -> None:
     with screens(demo) as program:
-        program.wait_for("Data Lake", 40)
+        program.wait_for("Data Lake")
         for burst, shown in BURSTS:
             program.write(burst)
             program.wait_for(shown)

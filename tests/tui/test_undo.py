@@ -9,6 +9,8 @@ from tests.homes import Home
 from tests.tui.screens import Ui, opened
 from tui.messages import Lasting
 
+pytestmark = pytest.mark.slow
+
 ENTER = "enter"
 
 
@@ -56,7 +58,7 @@ async def test_a_question_answered_with_no_leaves_the_offer_and_taking_back_says
         await ui.until(lambda: "Delete policy?" not in ui.text, "the question gone")
         await ui.press("z")
         await ui.expect_toast("Taken back: detached deployments from contractors (group)")
-        assert not [toast for toast in ui.toasts if "takes it back" in toast]
+        await ui.until(lambda: not any("takes it back" in toast for toast in ui.toasts), "no offer that is over")
 
 
 async def test_the_offer_to_take_back_goes_with_the_next_change(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,13 +77,13 @@ async def test_what_was_refused_goes_with_the_next_action_and_nothing_stands_on_
         await ui.expect_toast("Undo: there is nothing to take back")
         ui.app.frame.toast("Staging is ready")
         await ui.press("s")
-        assert ui.toasts == ["Staging is ready"]
+        await ui.until(lambda: ui.toasts == ["Staging is ready"], "the newest alone")
         ui.app.frame.toast("The platform said no", "error")
         await ui.press("ctrl+p")
         await ui.until(lambda: ui.toasts == ["The platform said no"], "only what failed over a dialog")
         await ui.press("escape", "?")
         await ui.expect("Help")
-        assert not ui.toasts
+        await ui.until(lambda: not ui.toasts, "no message")
 
 
 async def test_what_is_made_in_a_form_stays(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,332 @@
+"""Commands, screens and the Python client can do the same: `parity.txt` read line by line. checklist I01, I06"""
+
+import inspect
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+
+from client import config, contexts
+from client.api.client import Client
+from client.commands.frame import Group
+from client.commands.invocation import Invocation
+from client.commands.root import root
+from tests.homes import Home
+from tests.tui.screens import Ui, opened
+from tui import actions, places
+from tui.editor import actions as editor
+from tui.editor import deeds
+from tui.editor.screen import PolicyEditor
+from tui.screens.frame import FrameScreen
+from tui.tag_draft import TagDraft
+
+TABLE = (Path(__file__).parent / "parity.txt").read_text().splitlines()
+ID = "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
+ANYWHERE, NOWHERE = "anywhere", "-"
+ALL_ACTIONS = (*actions.ACTIONS, *editor.ACTIONS)
+BY_ID = {**actions.BY_ID, **editor.BY_ID}
+NOT_CALLS = {"events", "latency_ms", "aclose"}  # of the client itself: the stream, the line, the end
+
+
+class Row(NamedTuple):
+    """A command and where else it is."""
+
+    whose: str
+    command: str
+    place: str
+    action: str
+    client: str
+
+
+ROWS = tuple(
+    Row(line[0], *(cell.strip() for cell in line[2:].split("|"))) for line in TABLE if line[:2] in ("c ", "o ")
+)
+OTHERWISE = {kind: dict(line[2:].split(maxsplit=1) for line in TABLE if line.startswith(f"{kind} ")) for kind in "mn"}
+
+
+def leaves(group: Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, by its words."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        words = f"{path} {name}".strip()
+        assert command is not None
+        if not isinstance(command, Group) or command.does_something:
+            yield words, command
+        if isinstance(command, Group):
+            yield from leaves(command, words)
+
+
+COMMANDS = dict(leaves(root))
+WEB = "web"
+"""Dispatched before the command line is read: it needs the screens."""
+
+
+def ours(words: str) -> bool:
+    """Whether a command, or a group that leads to it, is an addition of frost."""
+    group: click.Command | None = root
+    for word in words.split():
+        assert isinstance(group, Group)
+        entry = group.lazy.get(word)
+        group = group.get_command(click.Context(group), word)
+        if (entry is not None and entry.ours) or getattr(group, "ours", False):
+            return True
+    return False
+
+
+def methods() -> set[str]:
+    """Every public method of the Python client, as `area.method`."""
+    found = set()
+    client = Client.__new__(Client)
+    client._http = None  # type: ignore[assignment]
+    for area, made in vars(Client).items():
+        if isinstance(made, cached_property):
+            kind = type(getattr(client, area))
+            names = [name for name, value in vars(kind).items() if inspect.isfunction(value) and name[0] != "_"]
+            found |= {f"{area}.{name}" for name in names}
+        else:
+            assert area.startswith("_") or area in NOT_CALLS, f"{area} of the client is in no table"
+    return found
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+def test_I01_every_command_has_its_line_and_every_line_a_command() -> None:
+    assert sorted(row.command for row in ROWS) == sorted((*COMMANDS, WEB))
+
+
+def test_I01_a_line_says_whose_the_command_is() -> None:
+    assert {row.command: row.whose for row in ROWS} == {words: "o" if ours(words) else "c" for words in COMMANDS} | {
+        WEB: "o"
+    }
+
+
+def test_I01_every_command_of_the_contract_has_a_screen_path_and_a_client_method() -> None:
+    for row in ROWS:
+        if row.whose == "c":
+            assert NOWHERE not in (row.place, row.client), row
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.place != NOWHERE], ids=lambda row: row.command)
+def test_I01_a_screen_path_is_a_place_and_an_action_that_is_done_there(row: Row) -> None:
+    action = BY_ID[row.action]
+    if row.place == ANYWHERE:
+        assert action.scope == actions.ANYWHERE
+    else:
+        assert row.place in places.BY_NAME
+        assert action.scope in (row.place, actions.LIST) or action.scope == editor.EDITOR
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.client != NOWHERE], ids=lambda row: row.command)
+def test_I01_a_client_method_is_there_under_that_name(row: Row) -> None:
+    module, _, function = row.client.partition(":")
+    if function:
+        assert callable(getattr(import_module(module), function))
+    else:
+        assert row.client in methods()
+
+
+def test_I01_every_method_of_the_client_is_named() -> None:
+    named = {row.client for row in ROWS if "." in row.client and ":" not in row.client}
+    assert named.isdisjoint(OTHERWISE["m"])
+    assert named | set(OTHERWISE["m"]) == methods()
+
+
+# --- actions and their commands --------------------------------------------------------------------------------------
+
+RECORD = {
+    **{
+        "id": ID,
+        "key": "env",
+        "value": "prod",
+        "name": "ops",
+        "displayName": "Web Shop",
+        "description": "",
+        "version": 2,
+    },
+    **{"type": "api_key", "memberType": "api_key", "memberId": ID, "attacheeType": "group", "attacheeId": ID},
+    **{"policyId": ID, "policyCount": 1, "operation": "compute:instances:read", "resourceType": "vcpu", "limit": 40},
+    **{"reason": "launch", "runId": ID, "organizationId": ID, "api_endpoint": "https://api.example.com/api"},
+    **{
+        "targetKind": "policy",
+        "targetId": ID,
+        "by": [{"policyId": ID}],
+        "tried": ["--operation", "a:b:c", "--target", "*"],
+    },
+}
+# What a person puts in, in the command that is shown before anything was.
+PUT_IN = {"ID": ID, "POLICY": ID, "FILE": "x", "LIMIT": "40", "NAME": "ops", "URL": "https://api.example.com/api"}
+
+
+def command_of(action: actions.Action) -> str:
+    draft = TagDraft({"env": "prod", "team": "core"}, 1)
+    place = "activity" if action.id == "app.activity" else action.scope
+    record = {name: value for name, value in RECORD.items() if name != "key"} if "tag" not in place else RECORD
+    situation = actions.Situation(
+        place=place,
+        subject=ID,
+        record=record,
+        context="local",
+        tenant=ID,
+        tenant_before=ID,
+        creatable=(ID,),
+        draft=draft,
+    )
+    return action.command(situation)
+
+
+def parsed(line: str) -> click.Command:
+    """The command that the real command line reads in a line, with its words all understood; nothing is run."""
+    words = shlex.split(line)
+    assert words[0] == "frost", line
+    words = [PUT_IN.get(word, word) for word in words[1:]]
+    command: click.Command = root
+    context = root.make_context("frost", list(words), obj=Invocation(words))
+    while isinstance(command, Group):
+        rest = [*context._protected_args, *context.args]
+        if not rest:
+            assert command.does_something, line
+            return command
+        name, found, rest = command.resolve_command(context, rest)
+        assert found is not None, line
+        command, context = found, found.make_context(name, rest, parent=context)
+    return command
+
+
+@pytest.mark.parametrize("action", ALL_ACTIONS, ids=lambda action: action.id)
+def test_I06_an_action_shows_a_command_that_the_command_line_reads_or_says_why_not(action: actions.Action) -> None:
+    line = command_of(action)
+    if line:
+        assert action.id not in OTHERWISE["n"], f"{action.id} has a command: {line}"
+        assert parsed(line) in COMMANDS.values() or parsed(line).name in {"quota"}
+    else:
+        assert OTHERWISE["n"].get(action.id), f"{action.id} equals no command, and the table does not say why"
+
+
+def test_I06_the_table_excuses_no_action_that_is_gone() -> None:
+    assert set(OTHERWISE["n"]) <= set(BY_ID)
+
+
+def test_I06_what_changes_something_shows_its_command() -> None:
+    assert {action.id for action in ALL_ACTIONS if action.writes and not command_of(action)} == {"contexts.delete"}
+
+
+def test_I06_a_mistyped_command_would_be_found() -> None:
+    for line in (
+        "frost iam policy fold X",
+        f"frost iam policy get {ID} --nmae x",
+        "frost tenant default-tags",
+        "frost iam",
+    ):
+        with pytest.raises((click.UsageError, AssertionError)):
+            parsed(line)
+
+
+@pytest.mark.slow
+async def test_I06_with_several_marked_the_copy_menu_has_a_command_for_each(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("6")
+        await ui.expect("16 API keys")
+        await ui.press("space", "space")
+        await ui.expect("2 marked")
+        await ui.press("y")
+        await ui.expect("command: revoke API key")
+        place = ui.app.frame.place
+        assert place is not None
+        marked = [str(record["id"]) for record in place.table.meant]
+        number = next(line for line in ui.text.splitlines() if "command: revoke API key" in line)
+        digit = re.search(r"(\d)  command", number)
+        assert digit is not None
+        await ui.press(digit[1])
+        await ui.until(lambda: bool(ui.app.clipboard), "what was copied")
+        assert ui.app.clipboard == "\n".join(f"frost account api-key revoke {one}" for one in marked)
+        assert len(marked) == 2
+
+
+# --- the paths, as a person goes them --------------------------------------------------------------------------------
+
+WAYS = {
+    "members": ("3", "…contractors", "o", "…expired"),
+    "attachments": ("2", "…contractor", "t", "…deployers"),
+    "versions": ("2", "…contractor", "v", "…create", "G"),
+    "tag-versions": ("v", "…Version"),
+}
+"""How a place that shows the inside of a record is entered."""
+BEFORE = {
+    "contexts.use": ("G",),
+    "contexts.sign_out": ("g",),
+    "default-tags.save": ("delete", "…removed"),
+    "tag-versions.put_back": ("G",),
+}
+"""What is done before, so that there is something to do."""
+
+
+async def keys(ui: Ui, *pressed: str) -> None:
+    for key in pressed:
+        await (ui.expect(key[1:]) if key.startswith("…") else ui.press(key))
+
+
+async def goes_to(ui: Ui, row: Row) -> None:
+    """Stand in the place of a line, on a record."""
+    frame = ui.app.frame
+
+    def stands_in(name: str) -> bool:
+        return frame.place is not None and name == frame.place.NAME and frame.place.record is not None
+
+    outer = places.BY_NAME[row.place].within or row.place
+    await frame.travel(outer, "")
+    await ui.until(lambda: stands_in(outer), f"rows of {outer}")
+    await keys(ui, *WAYS.get(row.place, ()))
+    await ui.until(lambda: stands_in(row.place), f"rows of {row.place}")
+
+
+async def can_be_done(ui: Ui, action: actions.Action) -> None:
+    """The action is enabled here, and there is somebody who does it."""
+    screen = ui.app.screen
+    assert isinstance(screen, FrameScreen | PolicyEditor)
+    await ui.until(lambda: not action.reason(screen.situation()), f"{action.id} enabled")
+    of_place = isinstance(screen, FrameScreen) and action.scope != actions.ANYWHERE
+    doer: object = ui.app.frame.place if of_place else screen
+    doer = deeds if isinstance(screen, PolicyEditor) else doer
+    assert callable(getattr(doer, action.method))
+
+
+async def in_the_editor(ui: Ui, action: actions.Action) -> None:
+    await ui.press("enter")
+    await ui.until(lambda: isinstance(ui.app.screen, PolicyEditor), "the editor")
+    await can_be_done(ui, action)
+    await ui.press("ctrl+g")
+    await ui.until(lambda: ui.app.screen is ui.app.frame, "the editor left")
+
+
+@pytest.mark.slow
+async def test_I01_every_screen_path_can_be_gone_by_a_person_who_may(
+    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = demo_slow.frost("tenant", "default-tags", "set", "--merge", "--tag", "stage=blue")
+    assert again.code == 0, again
+    contexts.add(config.load(str(demo_slow.config)), "other", "https://other.example/api")
+    paths = dict.fromkeys((row.place, row.action) for row in ROWS if row.place != NOWHERE)
+    async with opened(demo_slow, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await ui.until(lambda: ui.app.workspace.me is not None, "who calls")
+        await ui.switch("Data Lake")
+        await ui.switch("Web Shop")
+        for path in paths:
+            row = next(row for row in ROWS if (row.place, row.action) == path)
+            action = BY_ID[row.action]
+            if row.place != ANYWHERE:
+                await goes_to(ui, row)
+            await keys(ui, *BEFORE.get(row.action, ()))
+            await (in_the_editor if action.scope == editor.EDITOR else can_be_done)(ui, action)
+            if row.action == "default-tags.save":
+                ui.app.frame.perform("default-tags.discard")
+    assert len(paths) > 40

@@ -1,0 +1,90 @@
+"""What holds in every place: where one works is said, a switch drops the former tenant's rows, a question says of what.
+
+checklist I02, I04
+"""
+
+import pytest
+
+from tests.homes import Home
+from tests.tui.screens import Ui, opened
+from tui import places
+from tui.widgets.dialog import Dialog
+
+
+async def place(ui: Ui, name: str) -> None:
+    await ui.app.frame.travel(name, "")
+    await ui.until(lambda: ui.app.frame.place is not None and ui.app.frame.place.record is not None, f"rows of {name}")
+
+
+async def test_I02_every_place_says_context_organization_tenant_and_kind_of_credential(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect_head("session")
+        for name in places.NAMES:
+            await ui.app.frame.travel(name, "")
+            for words in ("local", "Aurora Labs", "Web Shop", "owner@aurora.example", "session"):
+                assert words in ui.head, name
+
+
+@pytest.mark.slow
+async def test_I02_a_switch_drops_the_former_tenants_rows_in_every_open_place(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_a_tenant = ("policies", "groups", "quotas", "default-tags", "activity")
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        before = {}
+        for name in of_a_tenant:
+            await place(ui, name)
+            rows = ui.app.frame.place.records()  # type: ignore[union-attr]
+            before[name] = [dict(row) for row in rows]
+        await ui.switch("Data Lake")
+        for name in of_a_tenant:
+            await ui.app.frame.travel(name, "")
+            shown = ui.app.frame.place
+            assert shown is not None
+            assert shown.tenant_id == ui.app.workspace.tenant_id  # type: ignore[attr-defined]
+            assert [dict(row) for row in shown.records()] != before[name], name
+            if name in ("policies", "groups", "activity"):
+                assert not {row["id"] for row in before[name]} & {row["id"] for row in shown.records()}, name
+        await ui.switch("Web Shop")
+
+
+# place, way there, key; and what the question must name: the thing, the tenant, the effect
+QUESTIONS = {
+    "policies.delete": ("policies", "delete", ("Web Shop",)),
+    "groups.delete": ("groups", "delete", ("Web Shop",)),
+    "api-keys.revoke": ("api-keys", "v", ("Web Shop",)),
+    "api-keys.delete": ("api-keys", "delete", ("Web Shop",)),
+    "sessions.end_all": ("sessions", "delete", ("owner@aurora.example", "ends at once")),
+    "contexts.sign_out": ("contexts", "o", ("local", "the session ends")),
+    "account.delete": ("account", "delete", ("owner@aurora.example",)),
+}
+
+
+@pytest.mark.parametrize("action", QUESTIONS)
+async def test_I04_a_question_names_thing_tenant_and_effect_and_enter_does_nothing(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    name, key, named = QUESTIONS[action]
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect_head("session")
+        await place(ui, name)
+        shown = ui.app.frame.place
+        assert shown is not None
+        assert shown.record is not None
+        called = str(shown.record.get(shown.KIND.name_key, ""))
+        before = len(shown.records())
+        await ui.press(key)
+        await ui.until(lambda: isinstance(ui.app.screen, Dialog), "the question")
+        question = ui.app.screen
+        await ui.expect("Effect", *named)
+        if name in ("policies", "groups", "api-keys"):
+            await ui.expect(called[:20])
+        await ui.heard()
+        await ui.press("enter")
+        await ui.pilot.pause(0.2)
+        assert len(shown.records()) == before
+        if ui.app.screen is question:  # one that wants a name typed stays
+            await ui.press("escape")

@@ -1,0 +1,99 @@
+"""Watching what is provisioned, without a screen and without a platform: told once, taken up again, left behind."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from client.errors import Exit, FrostError
+from tui import provisioning as module
+from tui.following import Work
+from tui.provisioning import Provisioning
+
+UNREACHABLE = FrostError("nobody listens there", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
+NEW = {"id": "t", "status": "provisioning", "runId": "r"}
+READY = {"id": "t", "status": "active", "runId": "r"}
+
+
+class World:
+    """A platform that answers as it was told (a fake for time only), and what was told to the workspace."""
+
+    def __init__(self) -> None:
+        self.answers: list[dict[str, Any] | FrostError] = []
+        self.gate = asyncio.Semaphore(0)
+        self.ended: list[Any] = []
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self.provisioning = Provisioning(
+            self.client, self.ask, self.spawn, lambda: None, lambda *about: self.ended.append(about)
+        )
+
+    async def client(self) -> Any:
+        return self
+
+    async def ask(self, question: Any) -> Any:
+        raise AssertionError("the reading itself is in tests/client/test_waiting.py")
+
+    def spawn(self, name: str, work: Work | None) -> None:
+        if name in self.tasks:
+            self.tasks.pop(name).cancel()
+        if work is not None:
+            self.tasks[name] = asyncio.ensure_future(work())
+
+    async def watched(self, *_: object) -> AsyncIterator[dict[str, Any]]:
+        while self.answers:
+            await self.gate.acquire()
+            answer = self.answers.pop(0)
+            if isinstance(answer, FrostError):
+                raise answer
+            yield answer
+
+    async def let(self, answers: int = 1) -> None:
+        for _ in range(answers):
+            self.gate.release()
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World()
+    monkeypatch.setattr(module, "watched", world.watched)
+    return world
+
+
+async def test_what_is_provisioned_is_watched_and_its_end_is_told_once(world: World) -> None:
+    world.answers = [{"status": "running", "progress": 20}, {"status": "completed"}]
+    for _ in range(3):
+        world.provisioning.noticed([NEW, {"id": "other", "status": "active"}])
+    assert len(world.provisioning.running) == 1
+    await world.let()
+    assert (world.provisioning.of("t") or {}).get("progress") == 20
+    assert world.provisioning.of("other") is None
+    await world.let()
+    world.provisioning.noticed([READY])
+    await world.let()
+    assert world.ended == [("t", {"status": "completed"})]
+    assert world.provisioning.running == []
+
+
+async def test_what_could_not_be_read_is_watched_again_when_the_tenants_are_read(world: World) -> None:
+    world.answers = [UNREACHABLE, {"status": "completed"}]
+    world.provisioning.noticed([NEW])
+    await world.let()
+    assert world.provisioning.of("t") is None
+    assert world.ended == []
+    world.provisioning.noticed([NEW])
+    await world.let()
+    assert world.ended == [("t", {"status": "completed"})]
+
+
+@pytest.mark.parametrize("answered", [0, 1], ids=["before the first answer", "on the way"])
+async def test_what_is_left_is_heard_of_no_more(world: World, answered: int) -> None:
+    world.answers = [{"status": "running"}, {"status": "failed"}]
+    world.provisioning.noticed([NEW])
+    await world.let(answered)
+    world.provisioning.stop()
+    await world.let(2)
+    assert world.provisioning.of("t") is None
+    assert world.ended == []

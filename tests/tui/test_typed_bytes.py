@@ -1,0 +1,21 @@
+"""What is typed comes as bytes, in whatever pieces the line to the terminal makes of them."""
+
+import pytest
+
+from tests.homes import Home
+from tests.terminal import screens
+
+
+@pytest.mark.slow
+def test_a_letter_that_comes_in_two_pieces_is_heard_and_every_key_behind_it(demo: Home) -> None:
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        program.press("/")
+        program.wait_for("words, !word")
+        first, second = "é".encode()[:1], "é".encode()[1:]
+        program.write(first)
+        program.until_quiet(0.5, 2)
+        program.write(second)
+        program.wait_for("/ é")
+        program.press("x")
+        program.wait_for("/ éx")

@@ -1,0 +1,184 @@
+"""What `frost web` serves to whom: every route without the token, from another page, under another name."""
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+
+import aiohttp
+import pytest
+from aiohttp import web
+from yarl import URL
+
+from tui.web import server as serving
+from tui.web.gate import COOKIE, HOST, Gate
+from tui.web.server import FILES, Server
+
+WORDS = ("/nonexistent/screens",)
+
+
+class Visit:
+    """A server at a port of its own, and a client that sends just what it is told to."""
+
+    def __init__(self, server: Server, client: aiohttp.ClientSession) -> None:
+        self.server = server
+        self.gate = server.gate
+        self._client = client
+
+    async def ask(
+        self, path: str, *, method: str = "GET", cookie: str | None = None, **headers: str
+    ) -> tuple[int, str, "dict[str, str]"]:
+        sent = {"Host": self.gate.host, **headers}
+        if cookie is not None:
+            sent["Cookie"] = f"{COOKIE}={cookie}"
+        url = URL(self.gate.origin + path, encoded=True)
+        async with self._client.request(method, url, headers=sent, allow_redirects=False) as answer:
+            return answer.status, (await answer.read()).decode("utf-8", "replace"), dict(answer.headers)
+
+    async def let_in(self) -> str:
+        """Use the token; the cookie."""
+        path = self.gate.address.removeprefix(self.gate.origin)
+        status, _, headers = await self.ask(path)
+        assert status == 200
+        return headers["Set-Cookie"].partition("=")[2].partition(";")[0]
+
+    def paths(self) -> list[str]:
+        """Every path that is routed."""
+        return [str(resource.canonical) for resource in self.server.app.router.resources()]
+
+
+@pytest.fixture
+async def visit() -> AsyncIterator[Visit]:
+    listening = socket.create_server((HOST, 0))
+    server = Server(Gate(listening.getsockname()[1]), WORDS, warn=lambda words: None)
+    runner = web.AppRunner(server.app, access_log=None)
+    await runner.setup()
+    await web.SockSite(runner, listening).start()
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as client:
+        yield Visit(server, client)
+    await runner.cleanup()
+
+
+OTHERS = ("/", "/static/", "/static/js/textual.js", "/download/key", "/ws", "/socket", "/%2e%2e/")
+ENTRANCES = ("/enter/", "/enter/x")
+
+
+async def test_nothing_is_served_without_the_cookie(visit: Visit) -> None:
+    assert len(visit.paths()) == len(FILES) + 1
+    for used in (False, True):
+        if used:
+            await visit.let_in()
+        for path in (*visit.paths(), *OTHERS, *ENTRANCES):
+            for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):
+                for cookie in (None, "", "guessed", visit.gate.folder):
+                    status, text, headers = await visit.ask(path, method=method, cookie=cookie)
+                    assert status == 403, (path, method, cookie)
+                    assert method == "HEAD" or (text.startswith("frost web: ") and text.count("\n") == 1)
+                    assert visit.gate.folder not in text + str(headers)
+
+
+async def test_with_the_cookie_there_is_what_is_listed_and_nothing_else(visit: Visit) -> None:
+    cookie = await visit.let_in()
+    for name in FILES:
+        status, _, headers = await visit.ask(visit.gate.folder + name, cookie=cookie)
+        assert status == 200
+        assert headers["Cache-Control"] == "no-store"
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert headers["X-Frame-Options"] == "DENY"
+    for path in (*OTHERS, f"{visit.gate.folder}x", f"{visit.gate.folder}..%2fgate.py", f"{visit.gate.folder}../"):
+        status, text, _ = await visit.ask(path, cookie=cookie)
+        assert status == 404, path
+        assert text == "frost web: not found\n"
+    status, _, _ = await visit.ask(visit.gate.folder, method="POST", cookie=cookie)
+    assert status == 405
+
+
+async def test_the_token_works_once(visit: Visit) -> None:
+    path = visit.gate.address.removeprefix(visit.gate.origin)
+    for wrong in (path[:-1], path + "x", path + "/", path[:7] + path[7:].swapcase(), "/enter/%C3%A9%ff"):
+        status, text, _ = await visit.ask(wrong)
+        assert (status, "not the address that was printed" in text) == (403, True)
+    for method in ("HEAD", "POST"):
+        assert (await visit.ask(path, method=method))[0] == 403
+    status, text, headers = await visit.ask(path)
+    assert (status, visit.gate.folder in text) == (200, True)
+    assert headers["Set-Cookie"].endswith(f"Path={visit.gate.folder}; HttpOnly; SameSite=Strict")
+    status, text, headers = await visit.ask(path)
+    assert (status, "used already" in text) == (403, True)
+    assert "Set-Cookie" not in headers
+    assert "not the address that was printed" in (await visit.ask(path + "x"))[1]
+    # As in a second tab of the browser that is in: the cookie is for the folder alone.
+    assert "copy the address of the first one" in (await visit.ask("/"))[1]
+
+
+async def test_the_token_is_neither_the_cookie_nor_the_folder(visit: Visit) -> None:
+    token = visit.gate.address.rpartition("/")[2]
+    cookie = await visit.let_in()
+    assert len({token, cookie, visit.gate.folder}) == 3
+    assert (await visit.ask(visit.gate.folder, cookie=token))[0] == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost:{port}", "evil.example", "evil.example:{port}", "127.0.0.1", "[::1]:{port}"]
+)
+async def test_another_name_is_refused_also_with_token_and_cookie(visit: Visit, host: str) -> None:
+    name = host.format(port=visit.gate.host.partition(":")[2])
+    token = visit.gate.address.removeprefix(visit.gate.origin)
+    assert (await visit.ask(token, Host=name))[0] == 403
+    cookie = await visit.let_in()
+    for path in visit.paths():
+        assert (await visit.ask(path, cookie=cookie, Host=name))[0] == 403
+
+
+SOCKET = {
+    "Upgrade": "websocket",
+    "Connection": "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "file://"]
+)
+async def test_another_page_is_refused_also_with_the_cookie(visit: Visit, origin: str) -> None:
+    token = visit.gate.address.removeprefix(visit.gate.origin)
+    assert (await visit.ask(token, Origin=origin))[0] == 403
+    cookie = await visit.let_in()
+    for path in visit.paths():
+        assert (await visit.ask(path, cookie=cookie, Origin=origin))[0] == 403
+    socket_path = visit.gate.folder + "socket"
+    assert (await visit.ask(socket_path, cookie=cookie, Origin=origin, **SOCKET))[0] == 403
+
+
+async def test_a_websocket_that_names_no_page_is_refused(visit: Visit) -> None:
+    cookie = await visit.let_in()
+    status, text, _ = await visit.ask(visit.gate.folder + "socket", cookie=cookie, **SOCKET)
+    assert (status, text) == (403, "frost web: a page of frost web opens this\n")
+
+
+@pytest.fixture
+def few_tabs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(serving, "MOST_TABS", 0)
+    return
+
+
+@pytest.mark.usefixtures("few_tabs")
+async def test_more_tabs_than_there_may_be_are_closed_with_the_reason(visit: Visit) -> None:
+    cookie = await visit.let_in()
+    headers = {"Cookie": f"{COOKIE}={cookie}", "Origin": visit.gate.origin}
+    async with (
+        aiohttp.ClientSession() as client,
+        client.ws_connect(f"{visit.gate.origin}{visit.gate.folder}socket", headers=headers) as tab,
+    ):
+        message = await tab.receive()
+        assert (message.data, message.extra) == (1013, "0 tabs are open: close one")
+
+
+async def test_it_listens_on_loopback_only_and_says_when_a_port_is_taken() -> None:
+    from client.errors import FrostError
+    from tui.web.command import _listen
+
+    with _listen(None) as listening:
+        host, port = listening.getsockname()
+        assert host == "127.0.0.1"
+        with pytest.raises(FrostError, match=f"--port {port}"):
+            _listen(port)
