@@ -1,6 +1,5 @@
 """Completing, narrowing, saving, leaving and coming back, on the real platform."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -352,11 +351,7 @@ async def test_what_was_typed_outlives_the_end_of_the_program(demo: Home, monkey
         typed = it.text.replace("roll-out", "outlives")
         await it.write(typed)
         drafts = demo.path / ".cli" / "drafts"
-        for _ in range(60):
-            if list(drafts.glob("*.json")):
-                break
-            await asyncio.sleep(0.05)
-        assert "outlives" in next(drafts.glob("*.json")).read_text()
+        await it.until(lambda: any("outlives" in one.read_text() for one in drafts.glob("*.json")), "the kept draft")
 
 
 async def test_formatting_keeps_the_meaning_and_refuses_what_cannot_be_read_without_doubt(
