@@ -1,4 +1,4 @@
-"""Signing in and out: by device code, by browser (client/loopback.py), and, on this machine's platform, unasked.
+"""Signing in and out: by device code (client/device.py), by browser (client/loopback.py), and on this machine unasked.
 
 Everything here blocks; the screens call it in a thread and end it with `cancelled`. Source: design: Identity,
 contexts, credentials; checklist N02, N08; hostile C06, H06; RFC 8628, RFC 8252.
@@ -8,30 +8,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from client import credentials, oidc
 from client.credentials import Credential
+from client.device import DeviceCode, device_codes, polled
 from client.errors import Exit, FrostError, usage
 from client.text import safe
 
 if TYPE_CHECKING:
     from client.connection import Connection
 
-DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 BROWSER_SECONDS = 300.0
-_INTERVAL = 5.0
-_LONGEST_CODE = 3600.0
-
-
-class DeviceCode(NamedTuple):
-    """What a person confirms a sign-in with, on any device; `expires_in` and `interval` are seconds."""
-
-    user_code: str
-    verification_uri: str
-    verification_uri_complete: str
-    expires_in: float
-    interval: float
 
 
 def sign_in_device(
@@ -77,13 +65,13 @@ def _by_device(
             # oidc-provider reads that as `prompt=login`, which it then drops.
             form["max_age"] = "1"
         answer = oidc.post(connection, provider.device_authorization, form)
-        device_code, code = _codes(answer, connection)
+        device_code, code = device_codes(answer, connection)
         if own:
             approval = {"user_code": code.user_code, **({"email": email} if email else {})}
             oidc.post(connection, provider.device_authorization.rpartition("/")[0] + "/device/approve", approval)
         else:
             on_code(code)
-        tokens = _polled(connection, provider, device_code, code, stop, at_once=own)
+        tokens = polled(connection, provider, device_code, code, stop, at_once=own)
     except oidc.Refused as error:
         raise _refused(error, email) from None
     return oidc.session_from(tokens)
@@ -271,60 +259,6 @@ def device_name() -> str:
     return "".join(one for one in socket.gethostname() if one.isprintable())[:200] or "unknown"
 
 
-def _codes(answer: dict[str, Any], connection: Connection) -> tuple[str, DeviceCode]:
-    """The device code and what the person is shown; the page must be one that a browser may be sent to."""
-    from client.endpoint import issuer_route
-
-    device_code, user_code, page = (answer.get(name) for name in ("device_code", "user_code", "verification_uri"))
-    complete = answer.get("verification_uri_complete") or page
-    if not all(isinstance(one, str) and one for one in (device_code, user_code, page, complete)):
-        raise FrostError("the identity provider's device code is incomplete", code="SIGN_IN_REFUSED")
-    for url in (page, complete):
-        issuer_route(str(url), connection.endpoint)
-    expires = min(_seconds(answer.get("expires_in"), 600.0), _LONGEST_CODE)
-    interval = _seconds(answer.get("interval"), _INTERVAL)
-    return str(device_code), DeviceCode(safe(user_code, 60), str(page), str(complete), expires, interval)
-
-
-def _polled(
-    connection: Connection,
-    provider: oidc.Provider,
-    device_code: str,
-    code: DeviceCode,
-    stop: threading.Event,
-    *,
-    at_once: bool,
-) -> dict[str, Any]:
-    import time
-
-    form = {"grant_type": DEVICE_GRANT, "device_code": device_code, **provider.asked}
-    away: FrostError | None = None
-    interval = code.interval
-    end = time.monotonic() + code.expires_in
-    pause = 0.0 if at_once else interval
-    while time.monotonic() < end:
-        if stop.wait(pause):
-            raise FrostError("the sign-in was cancelled", code="CANCELLED", exit_code=Exit.INTERRUPTED)
-        pause = interval
-        try:
-            return oidc.post(connection, provider.token, form)
-        except oidc.Refused as error:
-            away = None
-            if error.code == "slow_down":
-                interval += 5.0
-                pause = interval
-            elif time.monotonic() >= end:
-                break  # it may know nothing of the code any more, and say so in other words
-            elif error.code != "authorization_pending":
-                raise
-        except FrostError as error:
-            if error.exit_code != Exit.UNREACHABLE:
-                raise
-            away = error
-            interval *= 2  # RFC 8628, 3.5: back off when the provider cannot be reached
-    raise away or oidc.Refused("expired_token", 400)
-
-
 def _revoke(connection: Connection, session: Credential) -> None:
     """Tells an outside provider that the refresh token is done with; the platform's own issuer already knows."""
     try:
@@ -350,8 +284,3 @@ def _refused(error: oidc.Refused, email: str | None) -> FrostError:
             exit_code=Exit.NOT_SIGNED_IN,
         )
     return oidc.explained(error)
-
-
-def _seconds(value: object, default: float) -> float:
-    known = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 86400
-    return float(value) if known else default  # type: ignore[arg-type]

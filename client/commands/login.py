@@ -15,7 +15,7 @@ from client.records import time_text
 
 if TYPE_CHECKING:
     from client.connection import Connection
-    from client.login import DeviceCode
+    from client.device import DeviceCode
 
 _SOURCES = {"flag": "--context", "variable": "FROST_CONTEXT", "file": "current_context", "default": "default"}
 

@@ -12,8 +12,8 @@ from client import config, contexts, credentials, login
 from client.api import account
 from client.connection import Connection, resolve
 from client.credentials import Credential
+from client.device import DeviceCode
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.login import DeviceCode
 from client.oneshot import OneShot
 from tests.client.provider import Provider, tokens
 from tests.homes import Home

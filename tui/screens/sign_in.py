@@ -14,7 +14,7 @@ from tui.widgets.device_code import DeviceCode
 from tui.workspace import Workspace
 
 if TYPE_CHECKING:
-    from client.login import DeviceCode as Code
+    from client.device import DeviceCode as Code
 
 
 async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
