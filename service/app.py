@@ -19,6 +19,7 @@ from service.activity import routes as audit_log
 from service.decision_point import routes as decision_point
 from service.edge import HANDLERS, Activity, Edge
 from service.head import HeadAsGet
+from service.iam import attachment_routes as attachments
 from service.iam import binding_routes as bindings
 from service.iam import cluster_routes as clusters
 from service.iam import group_routes as groups
@@ -54,6 +55,7 @@ AREAS = (
     iam,
     groups,
     policies,
+    attachments,
     trials,
     who,
     bindings,

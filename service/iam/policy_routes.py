@@ -1,4 +1,4 @@
-"""Policies, their history and their attachments over HTTP. contract: Access policies; checklist O, H"""
+"""Policies and their history over HTTP. contract: Access policies; checklist O, H"""
 
 from typing import Annotated, Any
 from uuid import uuid4
@@ -12,8 +12,8 @@ from service import errors, names
 from service.access.authority import Access, authorize
 from service.access.guard import area
 from service.db.engine import Record
-from service.iam import authorship, grants, permits, policy_store, principal_store, rules, wire
-from service.iam.answering import found, nothing, record, require_principal, versioned
+from service.iam import authorship, permits, policy_store, principal_store, rules, wire
+from service.iam.answering import found, nothing, record, versioned
 from service.iam.bodies import PolicyBody, policy_body
 from service.iam.documents import read_document, required
 from service.iam.idempotency import made_under
@@ -54,15 +54,6 @@ class Rollback(BaseModel):
     version: int = Field(ge=1, le=2**31 - 1)
 
 
-class NewAttachment(BaseModel):
-    """The body that attaches a policy."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    attachee_type: str = Field(alias="attacheeType", description="api_key, workload_identity or group")
-    attachee_id: str = Field(alias="attacheeId")
-
-
 @router.post(POLICIES, status_code=201, openapi_extra=_body("name", "document"))
 def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: IdempotencyKey = None) -> JSONResponse:
     """A new policy, within what its author holds. The same body under the same `Idempotency-Key` answers with the
@@ -100,7 +91,7 @@ def list_policies(
     """The tenant's policies in the order they were made; with the pair only those attached to it, with a name only
     those that have it: names need not be unique."""
     tenant_id = str(access.tenant_id)
-    attachee = _attachee(attachee_type, attachee_id)
+    attachee = attachee_of(attachee_type, attachee_id)
     name = None if name is None else names.display_name(name, "name")
     page = page_of(
         platform, paging, "policies", tenant_id, *(attachee or ()), *(() if name is None else ("name", name))
@@ -190,89 +181,6 @@ def roll_back_policy(
         return versioned(wire.policy(the_policy(connection, access, policy_id)), changed=changed)
 
 
-@router.post(POLICY + "/attachments", status_code=204)
-def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAttachment) -> Response:
-    """Attach a policy to a key, an identity or a group. It counts from their next request on."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
-    kind, attachee_id = rules.one_of("attacheeType", body.attachee_type, rules.ATTACHEE_TYPES), body.attachee_id
-
-    def require_authority(connection: Connection) -> None:
-        policy = the_policy(connection, access, policy_id)
-        require_principal(connection, tenant_id, kind, attachee_id)
-        permits.attach(connection, authorship.author_of(connection, platform, access), policy, kind, attachee_id)
-
-    # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
-    with platform.database.read() as connection:
-        require_authority(connection)
-    with platform.database.write() as connection:
-        locked(connection, access, policy_id)
-        require_authority(connection)
-        if policy_store.attached(connection, tenant_id, policy_id, kind, attachee_id):
-            return nothing(changed=False)
-        policy_store.attach(
-            connection,
-            {
-                "policy_id": policy_id,
-                "attachee_type": kind,
-                "attachee_id": attachee_id,
-                "tenant_id": tenant_id,
-                "attached_by": access.caller.user_id,
-                "attached_at": now,
-            },
-        )
-        details = {"attacheeType": kind, "attacheeId": attachee_id}
-        record(connection, access, "policy.attach", f"policy:{policy_id}", now, details)
-    return nothing()
-
-
-@router.get(POLICY + "/attachments")
-def list_policy_attachments(
-    access: Granted,
-    platform: Here,
-    paging: Paging,
-    policy_id: str,
-    attachee_type: AttacheeType = None,
-    attachee_id: AttacheeId = None,
-) -> JSONResponse:
-    """What a policy is attached to, in the order it was attached; with the pair, that one or nothing."""
-    tenant_id = str(access.tenant_id)
-    attachee = _attachee(attachee_type, attachee_id)
-    page = page_of(platform, paging, "attachments", tenant_id, policy_id, *(attachee or ()))
-    with platform.database.read() as connection:
-        the_policy(connection, access, policy_id)
-        rows = policy_store.attachment_page(connection, tenant_id, policy_id, attachee, page.after, page.limit)
-    rows, cursor = page.cut(rows, "attached_at", "attachee_type", "attachee_id")
-    return JSONResponse({"attachments": [wire.attachment(row) for row in rows], "nextCursor": cursor})
-
-
-@router.delete(POLICY + "/attachments", status_code=204)
-def detach_policy(
-    access: Granted,
-    platform: Here,
-    policy_id: str,
-    attachee_type: Annotated[str, Query(alias="attacheeType")],
-    attachee_id: Annotated[str, Query(alias="attacheeId")],
-) -> Response:
-    """Detach a policy. Refused where it is the last grant of a workload identity."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
-    kind = rules.one_of("attacheeType", attachee_type, rules.ATTACHEE_TYPES)
-    with platform.database.write() as connection:
-        locked(connection, access, policy_id)
-        if not rules.is_id(attachee_id) or not policy_store.attached(
-            connection, tenant_id, policy_id, kind, attachee_id
-        ):
-            raise errors.not_found()
-        principals = permits.concerned(connection, kind, attachee_id)
-        authorship.require_over(connection, authorship.author_of(connection, platform, access), principals)
-        bindings = [identifier for kind, identifier in principals if kind == "workload_identity"]
-        granted = grants.granted(connection, tenant_id, bindings)
-        policy_store.detach(connection, tenant_id, policy_id, kind, attachee_id)
-        grants.require_kept(connection, tenant_id, granted)
-        details = {"attacheeType": kind, "attacheeId": attachee_id}
-        record(connection, access, "policy.detach", f"policy:{policy_id}", now, details)
-    return nothing()
-
-
 def read_draft(platform: Platform, access: Access, text: str) -> str:
     """A document as it will be stored; read and examined before the writer's turn, so that others need not wait."""
     with platform.database.read() as connection:
@@ -351,5 +259,6 @@ def the_version(connection: Connection, access: Access, policy_id: str, version:
     return found(policy_store.version(connection, str(access.tenant_id), policy_id, number))
 
 
-def _attachee(kind: str | None, identifier: str | None) -> tuple[str, str] | None:
+def attachee_of(kind: str | None, identifier: str | None) -> tuple[str, str] | None:
+    """What a listing is narrowed to; both of the pair, or none."""
     return rules.together(("attacheeType", kind), ("attacheeId", identifier), rules.ATTACHEE_TYPES)
