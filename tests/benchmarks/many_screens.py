@@ -18,7 +18,7 @@ AT_ONCE = 4  # started together: more would only wait for the cores
 SCREEN_MIB = 110
 IDLE_SECONDS = 5.0
 RENAMES = 5
-ASKED = 200
+ASKED = 2000  # some seconds of them: a burst of the screens' own reading is then a part and not the whole
 
 
 def run() -> Iterator[Line]:
