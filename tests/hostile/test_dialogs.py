@@ -59,7 +59,7 @@ async def test_the_answers_stand_inside_the_box_that_asks() -> None:
         app.ask()
         await listened(pilot)
         box = app.screen.query_one(".dialog").region
-        assert all(box.contains_region(button.region) for button in app.screen.query("Button"))
+        assert [box.contains_region(button.region) for button in app.screen.query("Button")] == [True, True]
 
 
 async def test_a_wide_question_takes_the_name_and_nothing_less() -> None:

@@ -69,6 +69,7 @@ def test_a02_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(
     draft = read(json.dumps(document(allow("dns:*"))), Catalogue(names)).document
     found = check(draft, grants(author), tenant="t", catalogue=names)
     assert found.answer is Answer.BEYOND
+    assert found.examples
     assert all(example.future for example in found.examples)
     # On the wire: a viewer holds five finer compute operations by name, and compute:*:read as a pattern.
     answer = iam.as_(VIEWER).create("p", allow("compute:instances:*"))

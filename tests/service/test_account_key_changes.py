@@ -68,7 +68,7 @@ def test_the_secret_is_in_the_answer_of_create_and_in_no_other(platform: Running
 def test_a_key_without_scopes_is_refused(platform: Running, members: dict[str, Any]) -> None:
     answer = create(platform, **members)
     assert code(answer) == (400, "INVALID_INPUT")
-    assert "scopes" in answer.json()["error"]["message"] or details(answer)["member"] == "scopes"
+    assert details(answer)["member"] == "scopes"
 
 
 @pytest.mark.parametrize("scope", ["*", "*:*", "*:read", " * ", "*:instances:read"])

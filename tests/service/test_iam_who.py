@@ -211,6 +211,7 @@ def test_a_preview_of_more_is_within_the_author(own: Running) -> None:
     text = json.dumps(document(allow("compute:*:read", equals={"frn:region": "fi-hel-1"}), allow("dns:*")))
     (changed,) = preview(iam, "updatePolicy", policyId=policy, documentText=text)
     assert changed["lostCount"] == 60 - changed["narrowedCount"]
+    assert changed["narrowed"]
     assert all(name.endswith(":read") for name in changed["narrowed"])
     # By a viewer the same text gives only what a viewer holds.
     (weaker,) = preview(iam.as_(VIEWER), "updatePolicy", policyId=policy, documentText=text)
