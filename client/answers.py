@@ -60,6 +60,7 @@ HINTS: Mapping[str, str] = {
     "INSUFFICIENT_PERMISSIONS": "ask an owner or admin of the organization",
     "insufficient_permission": "ask an owner or admin of the organization",
     "PERMISSION_DENIED": "ask an owner or admin of the organization",
+    "FORBIDDEN": "ask an owner or admin of the organization",
     "PATH_NOT_ROUTED": "check api_endpoint (it usually ends in /api) and the platform's version: frost platform status",
     "ROUTE_NOT_FOUND": "check api_endpoint (it usually ends in /api) and the platform's version: frost platform status",
     "RATE_LIMITED": "wait a minute and try again",
@@ -69,6 +70,9 @@ HINTS: Mapping[str, str] = {
 _PERMISSION_CODES = frozenset({"INSUFFICIENT_PERMISSIONS", "insufficient_permission"})
 _PERMISSION = r"[a-z][a-z0-9_-]{0,31}(:[a-z][a-z0-9_-]{0,31}){1,2}"
 _LONGEST_WAIT = 30.0
+_MAX_SECONDS = 10 * 365 * 86400
+MAX_RETRY_AFTER_SECONDS = 120.0
+"""A request that is refused for longer than this is not waited for: its error says when to try again."""
 
 
 def refusal(reply: Reply, path: str) -> FrostError:
@@ -93,10 +97,13 @@ def refusal(reply: Reply, path: str) -> FrostError:
     if code in _PERMISSION_CODES and _well_formed(permission):
         message = f"{message} (required permission: {permission})"
     details = envelope.get("details")
+    hint = safe(_text(envelope.get("hint")), 300) or _hint(code, reply.status)
+    if reply.status in (429, 503) and (seconds := retry_after(reply)) > MAX_RETRY_AFTER_SECONDS:
+        hint = f"try again in {_duration(seconds)}"
     return FrostError(
         message or f"HTTP {reply.status}",
         code=safe(code, 80),
-        hint=safe(_text(envelope.get("hint")), 300) or _hint(code, reply.status),
+        hint=hint,
         exit_code=_exit(reply.status, code, path, gone=flat and bool(_text(body.get("code")))),
         request_id=reply.request_id,
         details=details if isinstance(details, dict) else None,
@@ -175,9 +182,19 @@ def document(call: Call, reply: Reply) -> Any:
     if call.member is not None and not isinstance(value.get(call.member), list):
         raise _disbelieved(reply, f"the answer has no list {call.member!r}")
     for name in call.needs:
-        if value.get(name, "") == "":
+        if not _is_usable(name, value.get(name)):
+            raise _disbelieved(reply, f"the answer has no usable {name!r}")
+    for name in call.nullable:
+        if name not in value:
             raise _disbelieved(reply, f"the answer has no {name!r}")
     return value
+
+
+def _is_usable(name: str, value: object) -> bool:
+    """Whether a member that an answer must have can be used: an id is text, and no text is blank."""
+    if isinstance(value, str):
+        return bool(value.strip())
+    return value is not None and name != "id" and not name.endswith("Id")
 
 
 def _no_constant(name: str) -> Any:
@@ -195,32 +212,55 @@ def _disbelieved(reply: Reply, reason: str) -> FrostError:
 
 
 def limited(reply: Reply, attempt: int) -> float | None:
-    """Seconds to wait after a 429 before trying again; None for a cap that waiting does not lift (facts 1.10).
+    """Return the seconds to wait after a 429 before the next try.
 
     Args:
+        reply: The answer.
         attempt: How many 429 came before this one, from 0.
+
+    Returns:
+        None for a cap that waiting does not lift, and for more than `MAX_RETRY_AFTER_SECONDS`.
     """
+    _, details = _limit(reply)
+    seconds = retry_after(reply)
+    if "cap" in details or seconds > MAX_RETRY_AFTER_SECONDS:
+        return None
+    return min(max(seconds, 2.0 ** (attempt + 1)), _LONGEST_WAIT)
+
+
+def retry_after(reply: Reply) -> float:
+    """Return the seconds after which a refused request may be sent again; 0.0 if the answer does not say."""
+    envelope, details = _limit(reply)
+    hints = (_seconds(envelope.get("retry_after")), _seconds(details.get("retryAfterSeconds")), _header(reply))
+    return next((value for value in hints if value is not None), 0.0)
+
+
+def _limit(reply: Reply) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the envelope of a refusal, nested or flat, and its details."""
     body = _object(reply.body)
     nested = body.get("error")
     envelope = nested if isinstance(nested, dict) else body
-    found = envelope.get("details")
-    details = found if isinstance(found, dict) else {}
-    if "cap" in details:
-        return None
-    hints = (_seconds(envelope.get("retry_after")), _seconds(details.get("retryAfterSeconds")), _header(reply))
-    hint: float = next((value for value in hints if value is not None), 0.0)
-    return min(max(hint, 2.0 ** (attempt + 1)), _LONGEST_WAIT)
+    details = envelope.get("details")
+    return envelope, details if isinstance(details, dict) else {}
 
 
 def _seconds(value: object) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e9:
-        return float(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+        return float(min(value, _MAX_SECONDS))
     return None
 
 
 def _header(reply: Reply) -> float | None:
     text = reply.headers.get("retry-after", "")
-    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    return _seconds(int(text[:20])) if text.isascii() and text.isdigit() else None
+
+
+def _duration(seconds: float) -> str:
+    """Return a waiting time of more than two minutes in words, rounded up: `6 minutes`, `3 hours`, `2 days`."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds > 2 * size:
+            return f"{-int(-seconds // size)} {unit}"
+    return f"{seconds:.0f} seconds"
 
 
 def _exit(status: int, code: str, path: str, *, gone: bool) -> Exit:

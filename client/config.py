@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from client import config_file
 from client.config_yaml import Map, damaged, read
 from client.errors import Exit, FrostError, usage
-from client.local import default_endpoint, home
+from client.local import data_dir, default_endpoint, home
 from client.text import safe
 
 LOCAL = "local"
@@ -75,7 +75,7 @@ class Config(NamedTuple):
     """The file as read. `current_context` may name a context that is not there: `select` says so, not the reading.
 
     `output_format_source` is `file` or `default`; `keys` maps an action's name to its key; `notices` are warnings for
-    the person (readable by others, an unknown output format).
+    the person (a repaired folder, a file that others can read, an unknown output format).
     """
 
     path: str
@@ -88,6 +88,8 @@ class Config(NamedTuple):
     output_format_source: str
     keys: Mapping[str, str]
     notices: tuple[str, ...]
+    repairs: tuple[str, ...] = ()
+    """Those of the notices that report a repaired folder: a second reading does not report them again."""
 
 
 class Selected(NamedTuple):
@@ -103,7 +105,7 @@ def default_path(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def load(path: str, explicit: bool = False, environ: Mapping[str, str] = os.environ) -> Config:
-    """Reads the file.
+    """Read the file, after the folders of frost itself were repaired where others could write to them.
 
     Args:
         path: The file; need not exist.
@@ -113,6 +115,8 @@ def load(path: str, explicit: bool = False, environ: Mapping[str, str] = os.envi
     Raises:
         FrostError: Missing though named, damaged, or not this user's own (exit 2).
     """
+    own = (os.path.dirname(default_path(environ)), data_dir(environ))  # noqa: PTH120
+    repaired = tuple(line for folder in own if (line := config_file.repaired(folder)))
     real = config_file.real_path(path)
     content = config_file.read(real)
     if content is None:
@@ -122,10 +126,15 @@ def load(path: str, explicit: bool = False, environ: Mapping[str, str] = os.envi
                 "create it with: frost config init --config FILE",
                 code="CONFIG_MISSING",
             )
-        return _Reader(path, Map(), default_endpoint(environ)).config(path, exists=False, warning="")
+        return _Reader(path, Map(), default_endpoint(environ)).config(
+            path, exists=False, warnings=repaired, repairs=repaired
+        )
     document = read(content.data, path)
     warning = config_file.exposure(real, content.mode)
-    return _Reader(path, document, default_endpoint(environ)).config(path, exists=True, warning=warning)
+    warnings = (*repaired, warning) if warning else repaired
+    return _Reader(path, document, default_endpoint(environ)).config(
+        path, exists=True, warnings=warnings, repairs=repaired
+    )
 
 
 def select(config: Config, environ: Mapping[str, str] = os.environ, name: str = "") -> Selected:
@@ -160,7 +169,7 @@ class _Reader:
         self._document = document
         self._endpoint = endpoint
 
-    def config(self, path: str, *, exists: bool, warning: str) -> Config:
+    def config(self, path: str, *, exists: bool, warnings: tuple[str, ...], repairs: tuple[str, ...]) -> Config:
         document = self._document
         contexts, flat = self._contexts()
         current = (
@@ -168,7 +177,7 @@ class _Reader:
             if flat
             else self._text(document, "current_context") or (next(iter(contexts)) if len(contexts) == 1 else "")
         )
-        notices = [warning] if warning else []
+        notices = list(warnings)
         defaults = self._map(document, "defaults")
         chosen = self._text(defaults, "output_format") or (self._text(document, "output_format") if flat else "")
         if chosen and chosen not in OUTPUT_FORMATS:
@@ -189,6 +198,7 @@ class _Reader:
             output_format_source="file" if chosen else "default",
             keys={action: self._text(keys, action) for action in keys},
             notices=tuple(notices),
+            repairs=repairs,
         )
 
     def _contexts(self) -> tuple[dict[str, Context], bool]:

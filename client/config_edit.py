@@ -106,6 +106,7 @@ def edit(path: str) -> Iterator[Document]:
         if content and _text(document.data) == unchanged:
             return
         document.entry(LOCAL)
+        _empty_commented(document.data.get("contexts"))
         after = _text(document.data)
         read(after, path)
         config_file.replace(real, after)
@@ -146,6 +147,13 @@ def quoted(value: str) -> Any:
     except yaml.YAMLError:
         plain = False
     return value if plain else DoubleQuotedScalarString(value)
+
+
+def _empty_commented(maps: Any) -> None:
+    """Write an empty map behind a commented key as no value: ruamel puts its braces where they are not YAML."""
+    for name in list(maps or ()):
+        if maps[name] == {} and name in maps.ca.items:
+            maps[name] = None
 
 
 def _new_map() -> Any:

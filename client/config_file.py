@@ -4,12 +4,14 @@ Links are followed by hand, only those that this user (or root) owns, and the fi
 following any. A write goes to a temporary file in the same folder, is flushed to the disk, and takes the name in one
 step, so a crash at any point leaves the old or the new file (hostile G01, G02, G05; checklist F02, F15, F17).
 
-The lock is `flock` on a sibling `<file>.lock`: the kernel releases it when its holder dies, so there is no stale lock
-to break and none to be broken too early. The lock file itself stays.
+The lock is `flock` on a file in the folder `.<file>.locks`: the kernel releases it when its holder dies. Other programs
+take the existence of `<file>.lock` as the lock, the public Terraform provider for one: they create it, remove it, and
+ignore one older than 120 seconds. So a writer also makes `<file>.lock` a hard link to its own lock file, by which it
+recognises its lock, and removes the link at the end. A session's refresh keeps the link until it has the answer.
 """
 
 # pathlib is not on a command's path: importing it costs more than reading the configuration does.
-# ruff: noqa: PTH103, PTH105, PTH108, PTH109, PTH115, PTH116, PTH118, PTH120, PTH123, PTH208
+# ruff: noqa: PTH105, PTH108, PTH109, PTH114, PTH115, PTH116, PTH118, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -24,10 +26,17 @@ from typing import NamedTuple
 
 from client.config_yaml import MAX_BYTES, damaged
 from client.errors import Exit, FrostError, usage
+from client.folders import is_writable_by_others, make_private, repair
 from client.text import safe
 
 LOCK_SECONDS = 5.0
 LOCK_PAUSE = 0.05
+STALE_SECONDS = 120.0
+WRITE, REFRESH = "write", "refresh"
+LINK = ".lock"
+FORMER_REFRESH = ".refresh.lock"
+# A file system without hard links answers with one of these.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
 _MAX_LINKS = 16
 
 
@@ -107,12 +116,19 @@ def read(path: str) -> Content | None:
 
 
 def make_folder(folder: str) -> None:
-    """Creates the folder (0700) with its parents when it is missing, and refuses one that others may write."""
+    """Create the folder and its missing parents (0700), and refuse a folder that others may write."""
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         raise _unusable(folder, error) from None
     _check_folder(folder)
+
+
+def repaired(folder: str) -> str:
+    """Repair a folder of frost's own that others may write; the line that reports it, empty if nothing was changed."""
+    if not repair(folder if not os.path.islink(folder) else real_path(folder)):
+        return ""
+    return f"the folder {safe(folder)} could be written by others; its mode is 0700 now"
 
 
 def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
@@ -167,14 +183,53 @@ def clean_temporaries(path: str) -> None:
 
 
 @contextmanager
-def locked(path: str, *, seconds: float = LOCK_SECONDS, suffix: str = ".lock") -> Iterator[None]:
-    """Holds the lock of the file for the length of the block, against threads and processes alike.
+def locked(path: str, *, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    """Hold the lock for writing the file, against threads and processes.
 
     Raises:
         FrostError: Another process held it for `seconds` (exit 6).
     """
-    name = path + suffix
+    with _held(path, WRITE, seconds) as descriptor:
+        link = path + LINK
+        _claim(link, descriptor, seconds)
+        try:
+            _remove_former(path + FORMER_REFRESH, 0)
+            yield
+        finally:
+            if not _refresh_runs(path):
+                _release(link, descriptor)
+
+
+@contextmanager
+def refreshing(path: str, *, seconds: float) -> Iterator[None]:
+    """Hold the lock for refreshing the session in the file. Other processes of this program can still write the file.
+
+    Raises:
+        FrostError: Another process held it for `seconds` (exit 6).
+    """
+    with _held(path, REFRESH, seconds):
+        _remove_former(path + FORMER_REFRESH, seconds)
+        with _held(path, WRITE, seconds) as descriptor:
+            _claim(path + LINK, descriptor, seconds)
+        try:
+            yield
+        finally:
+            # A link that cannot be removed now is removed by the next write.
+            with suppress(FrostError), _held(path, WRITE, LOCK_SECONDS) as descriptor:
+                _release(path + LINK, descriptor)
+
+
+def _lock_file(path: str, purpose: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.locks", purpose)
+
+
+@contextmanager
+def _held(path: str, purpose: str, seconds: float) -> Iterator[int]:
+    """Hold the `flock` of a purpose; yields its descriptor."""
+    name = _lock_file(path, purpose)
     try:
+        make_private(os.path.dirname(name))
         descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     except OSError as error:
         raise _unusable(name, error) from None
@@ -182,41 +237,137 @@ def locked(path: str, *, seconds: float = LOCK_SECONDS, suffix: str = ".lock") -
         if os.fstat(descriptor).st_uid != os.geteuid():
             raise _refused(f"{safe(name)} is owned by another user")
         _wait_for(descriptor, name, seconds)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _wait_for(descriptor: int, name: str, seconds: float) -> None:
+def _refresh_runs(path: str) -> bool:
+    try:
+        descriptor = os.open(_lock_file(path, REFRESH), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not _try_lock(descriptor, REFRESH)
+    finally:
+        os.close(descriptor)
+
+
+def _claim(link: str, descriptor: int, seconds: float) -> None:
+    """Make `link` a link to the lock file of `descriptor`, once no other program holds it."""
     end = time.monotonic() + seconds
+    own = _lock_file(link.removesuffix(LINK), WRITE)
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.utime(descriptor)  # Its age tells other programs whether its holder may have died.
+            os.link(own, link)
+        except FileExistsError:
+            if _is_own(link, descriptor):
+                return
+            if _is_stale(link) and _remove_unlocked(link):
+                continue
         except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES):
-                raise _unusable(name, error) from None
+            if error.errno not in _NO_LINKS:
+                raise _unusable(link, error) from None
+            if not os.path.lexists(link):
+                return
         else:
             return
-        if time.monotonic() >= end:
-            raise FrostError(
-                f"another process has held {safe(name)} for {seconds:g} s",
-                code="CONFIG_LOCKED",
-                hint="nothing was changed; try again when it has ended",
-                exit_code=Exit.CONFLICT,
-            )
-        time.sleep(LOCK_PAUSE)
+        _pause(link, end, seconds, "a Terraform run may be refreshing the session; try again when it has ended")
+
+
+def _release(link: str, descriptor: int) -> None:
+    if _is_own(link, descriptor):
+        with suppress(FileNotFoundError):
+            os.unlink(link)
+
+
+def _is_own(link: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(link), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _is_stale(link: str) -> bool:
+    try:
+        found = os.lstat(link)
+    except FileNotFoundError:
+        return True
+    if found.st_uid != os.geteuid():
+        raise _refused(f"{safe(link)} is owned by another user")
+    return abs(time.time() - found.st_mtime) > STALE_SECONDS
+
+
+def _remove_unlocked(name: str) -> bool:
+    """Remove a lock file, unless a process of an earlier release holds a `flock` on it. True if it is gone."""
+    try:
+        descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise _unusable(name, error) from None
+    try:
+        if not _try_lock(descriptor, name):
+            return False
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def _remove_former(name: str, seconds: float) -> None:
+    """Remove the lock file of an earlier release; wait up to `seconds` for a process that holds it."""
+    end = time.monotonic() + seconds
+    while not _remove_unlocked(name) and seconds:
+        _pause(name, end, seconds)
+
+
+def _wait_for(descriptor: int, name: str, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not _try_lock(descriptor, name):
+        _pause(name, end, seconds)
+
+
+def _try_lock(descriptor: int, name: str) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
+            raise _unusable(name, error) from None
+        return False
+    return True
+
+
+def _pause(name: str, end: float, seconds: float, hint: str = "try again when it has ended") -> None:
+    """Wait before the next try to take a lock.
+
+    Raises:
+        FrostError: It is past `end` (exit 6).
+    """
+    if time.monotonic() >= end:
+        raise FrostError(
+            f"another process has held {safe(name)} for {seconds:g} s",
+            code="CONFIG_LOCKED",
+            hint=f"nothing was changed; {hint}",
+            exit_code=Exit.CONFLICT,
+        )
+    time.sleep(LOCK_PAUSE)
 
 
 def _check_folder(folder: str) -> None:
-    """A folder that others may write lets them exchange the file; with the sticky bit (`/tmp`) they cannot."""
+    """Refuse a folder in which others can replace the file."""
     try:
         found = os.stat(folder)
     except OSError as error:
         raise _unusable(folder, error) from None
     if found.st_uid not in (os.geteuid(), 0):
         raise _refused(f"the folder {safe(folder)} is owned by another user")
-    if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
-        raise _refused(f"the folder {safe(folder)} can be written by others", f"chmod go-w {_quoted(folder)}")
+    if is_writable_by_others(found.st_mode):
+        raise _refused(
+            f"the folder {safe(folder)} can be written by others", f"repair it: chmod go-w {_quoted(folder)}"
+        )
 
 
 def _sync_folder(folder: str) -> None:

@@ -16,6 +16,7 @@ from client.text import safe
 
 LONGEST_NAME = 64
 LONGEST_REGION = 128
+_CREDENTIALS = {"api_key": "API key", "session": "session"}
 _DEFAULTS = dict.fromkeys(("api_endpoint", "region", "tenant", "read_only"), "default")
 
 
@@ -116,33 +117,52 @@ def _exists(name: str) -> FrostError:
     )
 
 
-def set_endpoint(config: Config, name: str, endpoint: str) -> None:
-    """Sets the endpoint of a context.
+def set_endpoint(config: Config, name: str, endpoint: str) -> list[str]:
+    """Set the endpoint of a context and remove the credentials of its former one.
 
-    A session belongs to the platform that began it: it is forgotten, never sent to another one. An API key stays.
+    A credential belongs to the platform that issued it and is never sent to another one.
+
+    Returns:
+        Notices for the person: which credentials were removed.
     """
     wanted = str(_endpoint(endpoint))
-    _forget_session_of_another(config, name, wanted)
+    notices = _remove_credentials_of_another(config, name, wanted)
     with edit(config.path) as document:
         document.context(name)["api_endpoint"] = quoted(wanted)
+    return notices
 
 
-def drop_endpoint(config: Config, name: str, default: str) -> None:
-    """Takes the endpoint of a context away: the `default` one, the platform of this machine, counts again.
+def drop_endpoint(config: Config, name: str, default: str) -> list[str]:
+    """Remove the endpoint of a context, so that the `default` one is used: the platform of this machine.
 
-    What `set_endpoint` says of sessions holds here as well.
+    Credentials are treated, and notices returned, as by `set_endpoint`.
     """
-    _forget_session_of_another(config, name, default)
+    notices = _remove_credentials_of_another(config, name, default)
     with edit(config.path) as document:
         document.context(name).pop("api_endpoint", None)
+    return notices
 
 
-def _forget_session_of_another(config: Config, name: str, endpoint: str) -> None:
+def _remove_credentials_of_another(config: Config, name: str, endpoint: str) -> list[str]:
     known = config.contexts.get(name)
-    if known is not None and known.api_endpoint != endpoint and "session" in known.credentials.kinds:
-        from client import credentials
+    if known is None or _is_same(known.api_endpoint, endpoint) or not known.credentials.kinds:
+        return []
+    from client import credentials
 
-        credentials.forget(config, name, ended=False)
+    kinds = " and ".join(_CREDENTIALS[kind] for kind in known.credentials.kinds)
+    removed = f"the {kinds} of context {safe(name)} for {safe(known.api_endpoint, 200)} {{}} removed"
+    return [
+        removed.format("are" if len(known.credentials.kinds) > 1 else "is"),
+        *credentials.forget(config, name, ended=False),
+        *(credentials.forget_api_key(config, name) if "api_key" in known.credentials.kinds else ()),
+    ]
+
+
+def _is_same(endpoint: str, other: str) -> bool:
+    try:
+        return str(Endpoint.parse(endpoint)) == str(Endpoint.parse(other))
+    except FrostError:  # what the file holds need not be an endpoint
+        return endpoint == other
 
 
 def remove(config: Config, name: str) -> list[str]:
@@ -192,12 +212,12 @@ def set_output_format(config: Config, name: str, output_format: str) -> None:
             document.map("defaults")["output_format"] = output_format
 
 
-SETTERS: Mapping[str, Callable[[Config, str, str], None]] = {
+SETTERS: Mapping[str, Callable[[Config, str, str], list[str] | None]] = {
     "api_endpoint": set_endpoint,
     "region": set_region,
     "output_format": set_output_format,
 }
-"""The keys of `config set` that are no secret -> what sets them for a context."""
+"""Keys of `config set`, without `api_key` -> the function that sets it for a context; it may return notices."""
 
 
 def create(path: str, endpoint: str) -> str | None:

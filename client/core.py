@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
 from client import __version__
-from client.answers import limited, redirected, refusal, unreachable
+from client.answers import limited, redirected, refusal, retry_after, unreachable
 from client.endpoint import Endpoint
 from client.errors import SESSION_ENDED, Exit, FrostError, usage
 from client.text import safe
@@ -28,7 +28,7 @@ REFRESH_MARGIN = 60
 
 THROTTLE_RETRIES = 5
 BACKOFF = (0.1, 0.3, 1.0, 2.0)
-"""Seconds to wait before each further try after a broken connection, 502, 503 or 504."""
+"""Seconds to wait before each further try after a broken connection, 502, 503 or 504; longer if `Retry-After` asks."""
 RETRY_SECONDS = 10.0
 """No such retry begins later than this after the first try: what is unreachable is told soon (checklist G43)."""
 
@@ -96,7 +96,8 @@ class Call(NamedTuple):
 
     `member` is the member of the answer that holds the records (None: the answer itself is the record), `model` the
     record's model as `module.Class` below client.models (empty: no content), `needs` the members without which an
-    answer is not believed (hostile H09), `status` the only status that is believed (0: any success).
+    answer is not believed (hostile H09), `nullable` those of them that may be null, `status` the only status that is
+    believed (0: any success). `reads` is for a request that changes nothing although its method is not GET.
     """
 
     request: Request
@@ -104,6 +105,13 @@ class Call(NamedTuple):
     model: str = ""
     needs: tuple[str, ...] = ()
     status: int = 0
+    reads: bool = False
+    nullable: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether the request may change something on the platform."""
+        return self.request.method not in ("GET", "HEAD") and not self.reads
 
 
 class Reply(NamedTuple):
@@ -298,6 +306,8 @@ def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> 
         answer: Reply | Broken = yield _signed(request, endpoint, credential, attempt)
         spent += answer.seconds
         pause = BACKOFF[min(broken, len(BACKOFF) - 1)]
+        if isinstance(answer, Reply) and answer.status in (502, 503, 504):
+            pause = max(pause, retry_after(answer))
         retry = again and broken < len(BACKOFF) and spent + pause <= RETRY_SECONDS
         if isinstance(answer, Broken):
             if not (retry and answer.again):

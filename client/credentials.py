@@ -117,19 +117,35 @@ def forget(config: Config, name: str, *, ended: bool) -> list[str]:
     """
     from client.config_edit import edit
 
-    notices: list[str] = []
     with edit(config.path) as document:
-        credentials = document.credentials(name)
-        for member in _SESSION:
-            credentials.pop(member, None)
-        if credentials.get("store") == "keyring":
-            notices = _forget_in_keyring(document.entry(name), credentials)
-        if not credentials:
-            document.context(name).pop("credentials")
+        notices = _remove(document, name, "session")
         if ended:
             document.context(name)["session"] = "ended"
         else:
             document.context(name).pop("session", None)
+    return notices
+
+
+def forget_api_key(config: Config, name: str) -> list[str]:
+    """Remove the API key of a context; its session stays. Returns notices for the person."""
+    from client.config_edit import edit
+
+    with edit(config.path) as document:
+        document.context(name).pop("api_key", None)
+        return _remove(document, name, "api_key")
+
+
+def _remove(document: Document, name: str, kind: str) -> list[str]:
+    """Remove the credential of one kind from the file, and from the keyring if it is there."""
+    credentials = document.credentials(name)
+    members = _SESSION if kind == "session" else ("api_key",)
+    for member in members:
+        credentials.pop(member, None)
+    notices: list[str] = []
+    if credentials.get("store") == "keyring":
+        notices = _remove_from_keyring(document.entry(name), credentials, kind, members)
+    if not credentials:
+        document.context(name).pop("credentials")
     return notices
 
 
@@ -241,15 +257,16 @@ def _leave_keyring(place: str, credentials: Any, members: Mapping[str, Any]) -> 
     return []
 
 
-def _forget_in_keyring(place: str, credentials: Any) -> list[str]:
+def _remove_from_keyring(place: str, credentials: Any, kind: str, members: tuple[str, ...]) -> list[str]:
     from client import keyring_store
 
     notices: list[str] = []
     try:
-        kinds = keyring_store.update(place, dict.fromkeys(_SESSION))
+        kinds = keyring_store.update(place, dict.fromkeys(members))
     except keyring_store.Unavailable as error:
-        kinds = tuple(kind for kind in credentials.get("holds") or () if kind != "session")
-        notices.append(f"the session could not be removed from the keyring: {error}")
+        kinds = tuple(held for held in credentials.get("holds") or () if held != kind)
+        what = "session" if kind == "session" else "API key"
+        notices.append(f"the {what} could not be removed from the keyring: {error}")
     credentials["holds"] = list(kinds)
     if not kinds:
         credentials.pop("store", None)

@@ -4,17 +4,19 @@ Starting it is in `client/local_process.py`. Source: design: The local platform.
 """
 
 # pathlib is not on a command's path: importing it costs more than reading the configuration does.
-# ruff: noqa: PTH103, PTH108, PTH123
+# ruff: noqa: PTH108
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from client.errors import Exit, FrostError, usage
+from client.folders import make_private
 from client.text import safe
 
 if TYPE_CHECKING:
@@ -72,6 +74,38 @@ def endpoint_in(folder: str, environ: Mapping[str, str] = os.environ) -> str:
 def log_path(environ: Mapping[str, str] = os.environ) -> str:
     """Where the platform writes what it has to say."""
     return f"{data_dir(environ)}/platform.log"
+
+
+def lock_path(environ: Mapping[str, str] = os.environ, folder: str = "") -> str:
+    """The file that a platform locks while it runs, in `folder` or in the local platform's."""
+    return f"{folder or data_dir(environ)}/platform.lock"
+
+
+def open_own(path: str, flags: int) -> int:
+    """Open a file that the platform keeps for itself, mode 0600 if it is created; its descriptor.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        FrostError: It is a link, which is never followed, or no plain file, or cannot be opened (exit 2).
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if os.path.islink(path):  # noqa: PTH114
+            raise _refused_file(path, "a link, which frost does not follow") from None
+        raise usage(f"{safe(path)} cannot be used: {error.strerror}", code="FOLDER_UNUSABLE") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _refused_file(path, "not a plain file")
+    return descriptor
+
+
+def _refused_file(path: str, what: str) -> FrostError:
+    import shlex
+
+    return usage(f"{safe(path)} is {what}", f"remove it: rm {safe(shlex.quote(path))}", code="FILE_REFUSED")
 
 
 def answers(socket: str) -> bool:
@@ -232,22 +266,14 @@ def _drop_restore(environ: Mapping[str, str]) -> None:
             rmtree(f"{data_dir(environ)}/{name}")
 
 
-def _lock_path(environ: Mapping[str, str], folder: str = "") -> str:
-    return f"{folder or data_dir(environ)}/platform.lock"
-
-
 def _held(environ: Mapping[str, str], folder: str = "") -> bool:
     """Whether a platform process lives: it holds its lock until it ends, however it ends."""
     import fcntl
 
     try:
-        descriptor = os.open(_lock_path(environ, folder), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = open_own(lock_path(environ, folder), os.O_RDWR)
     except FileNotFoundError:
         return False
-    except OSError as error:
-        raise usage(
-            f"{safe(_lock_path(environ, folder))} cannot be used: {error.strerror}", code="FOLDER_UNUSABLE"
-        ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -262,8 +288,8 @@ def _lock(environ: Mapping[str, str]) -> Iterator[None]:
     """Keeps every platform from starting: who tries finds the lock taken and is asked to try again."""
     import fcntl
 
-    os.makedirs(data_dir(environ), mode=0o700, exist_ok=True)
-    descriptor = os.open(_lock_path(environ), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    make_private(data_dir(environ))
+    descriptor = open_own(lock_path(environ), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
@@ -284,9 +310,9 @@ def _busy() -> FrostError:
 
 def _pid(environ: Mapping[str, str], folder: str = "") -> int:
     try:
-        with open(_lock_path(environ, folder), encoding="ascii") as file:
+        with open(open_own(lock_path(environ, folder), os.O_RDONLY), encoding="ascii") as file:
             return int(file.read(20).split()[0])
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError, FrostError):
         return 0
 
 

@@ -5,7 +5,7 @@ started for. Source: design: The local platform.
 """
 
 # pathlib is not on a command's path: importing it costs more than reading the configuration does.
-# ruff: noqa: PTH101, PTH103, PTH112, PTH114, PTH120, PTH123
+# ruff: noqa: PTH101, PTH112, PTH114, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING
 
 from client import __version__
 from client.errors import Exit, FrostError, usage
+from client.folders import make_private
 from client.local import (
     answers,
     data_dir,
     default_endpoint,
     forget_stop,
     home,
+    lock_path,
     log_path,
+    open_own,
     socket_path,
     socket_path_in,
     stop,
@@ -38,7 +41,6 @@ POLL_SECONDS = 0.01
 TAKEN = 75
 """The service's exit code when another one holds the data folder's lock."""
 _TAKEN_PAUSE = 0.2
-_LONG_LOG = 8 * 1024 * 1024  # bytes
 _LOG_LINES = 5
 
 _children: dict[str, subprocess.Popen[bytes]] = {}
@@ -132,7 +134,8 @@ def _running_version(environ: Mapping[str, str]) -> str:
 
 
 def _note_version(environ: Mapping[str, str]) -> None:
-    with contextlib.suppress(OSError), open(f"{data_dir(environ)}/platform.version", "w", encoding="ascii") as file:
+    note, flags = f"{data_dir(environ)}/platform.version", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with contextlib.suppress(OSError), open(os.open(note, flags, 0o600), "w", encoding="ascii") as file:
         file.write(f"{__version__}\n")
 
 
@@ -167,8 +170,9 @@ def _spawn(socket: str, environ: Mapping[str, str], arguments: tuple[str, ...]) 
 
     for folder in (data_dir(environ), os.path.dirname(socket)):
         _make_private(folder)
-    _keep_short(log_path(environ))
-    log = os.open(log_path(environ), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(FileNotFoundError):
+        os.close(open_own(lock_path(environ), os.O_RDWR))  # refused here, not by a platform that ends at once
+    log = open_own(log_path(environ), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         return subprocess.Popen(  # noqa: S603  (our own interpreter and module)
             service_command(environ, *arguments),
@@ -183,17 +187,10 @@ def _spawn(socket: str, environ: Mapping[str, str], arguments: tuple[str, ...]) 
         os.close(log)
 
 
-def _keep_short(log: str) -> None:
-    """Begin a new log when the last one has grown long; the one before it goes."""
-    with contextlib.suppress(OSError):
-        if os.lstat(log).st_size > _LONG_LOG:
-            os.replace(log, f"{log}.1")  # noqa: PTH105  (pathlib is not paid for at a start)
-
-
 def _make_private(folder: str) -> None:
-    """A folder of this user alone (0700): whoever could write there could put another socket in our place."""
+    """Create a folder with mode 0700, or set that mode: anyone with write access could replace the socket."""
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private(folder)
         found = os.lstat(folder)
         if found.st_uid == os.getuid() and found.st_mode & 0o077:
             os.chmod(folder, 0o700)

@@ -117,8 +117,10 @@ def age(value: object, now: datetime) -> str:
 
 
 def quantity(value: int | None, unit: object) -> str:
-    """A quota figure in its wire unit: counts plain, `gb` with the unit, `mb` (memory) in GB with one decimal when not
-    whole, rounded half up (contract: Quota; checklist Q06, Q07).
+    """A quota figure in its wire unit.
+
+    Counts are plain numbers. `gb` is shown with its unit, `mb` (memory) in GB with one decimal when not whole, rounded
+    half up. A unit that this version does not know is shown as sent.
     """
     if value is None:
         return UNKNOWN
@@ -127,7 +129,9 @@ def quantity(value: int | None, unit: object) -> str:
         return f"{tenths // 10}.{tenths % 10} GB"
     if unit == "mb":
         return f"{value // 1024} GB"
-    return f"{value} GB" if unit == "gb" else str(value)
+    if unit == "gb":
+        return f"{value} GB"
+    return str(value) if unit in ("count", "", None) else f"{value} {unit}"
 
 
 def time_column(key: str, title: str, wide: bool = False) -> Column:

@@ -1,8 +1,8 @@
 """Renewing a session: one request to the identity provider, however many threads and processes ask at once.
 
-A refresh token works once; using it twice ends the session. So the whole exchange is held under a lock of its own
-beside the configuration file, and who waited adopts the pair that the other one wrote. The configuration's own lock is
-only taken for the write, so a slow provider does not hold up `config set`.
+A refresh token works once; using it twice ends the session. So a process holds a lock for the whole exchange, and one
+that waited adopts the pair that the other one wrote. The lock for writing is taken for the write only, so a slow
+provider does not delay `config set`.
 
 Source: platform facts 1.5 (the table of client refresh rules); checklist N08, N09; hostile C08, G06.
 """
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from client.connection import Connection
     from client.core import Credential as Signing
 
-LOCK_SUFFIX = ".refresh.lock"
 GRANT_SECONDS = 90.0
 RETRY_PAUSE = 0.25
 
@@ -46,17 +45,17 @@ def refreshed(connection: Connection, used: Signing) -> Credential:
 
 @contextmanager
 def alone(connection: Connection) -> Iterator[None]:
-    """Keeps every other thread and process from refreshing or signing in with this file meanwhile.
+    """Keep other threads and processes from refreshing or signing in with this file.
 
-    The connection's own lock is taken first, by everybody: in the other order a sign-in and a refresh of one
-    connection would wait for each other.
+    Every caller takes the connection's own lock first: in the other order a sign-in and a refresh of one connection
+    would wait for each other.
     """
     import os
 
     with connection.lock:
         real = config_file.real_path(connection.config.path)
         config_file.make_folder(os.path.dirname(real))  # noqa: PTH120  (paths are text, see client/config_file.py)
-        with config_file.locked(real, seconds=GRANT_SECONDS + 5, suffix=LOCK_SUFFIX):
+        with config_file.refreshing(real, seconds=GRANT_SECONDS + 5):
             yield
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 VARIABLE = "FROST_TENANT"
 AMBIGUOUS = "AMBIGUOUS_NAME"
 ID_NEEDED = "TENANT_ID_NEEDED"
+STORED_INVALID = "STORED_TENANT_INVALID"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _LISTED = 10
 LONGEST_NAME = 128
@@ -32,7 +33,9 @@ class Selection(NamedTuple):
     source: Literal["flag", "variable", "context", "default"]
 
 
-def resolve(flag: str | None, environ: Mapping[str, str], context: Context, default: Callable[[], str]) -> Selection:
+def resolve(
+    flag: str | None, environ: Mapping[str, str], context: Context, default: Callable[[], str], path: str = ""
+) -> Selection:
     """The order of the contract: `--tenant`, `FROST_TENANT`, the context's selection, the caller's default tenant.
 
     Args:
@@ -40,16 +43,17 @@ def resolve(flag: str | None, environ: Mapping[str, str], context: Context, defa
         environ: Where the variable is read; an empty one counts as not set (checklist G26).
         context: The context in use.
         default: Asks the platform for the caller's default tenant; called only when nothing else names one.
+        path: The config file, for the error about a stored tenant.
 
     Raises:
-        FrostError: A name where an id is needed (exit 2), or no tenant at all (exit 1).
+        FrostError: A value that is not an id (exit 2; of a context: STORED_INVALID), or no tenant at all (exit 1).
     """
     if flag is not None:
         return Selection(check_id(flag, "--tenant"), "flag")
     if variable := environ.get(VARIABLE):
         return Selection(check_id(variable, f"the variable {VARIABLE}"), "variable")
     if context.tenant:
-        return Selection(context.tenant, "context")
+        return Selection(_check_stored(context.tenant, context.name, path), "context")
     if found := default():
         return Selection(found, "default")
     raise FrostError(
@@ -57,6 +61,17 @@ def resolve(flag: str | None, environ: Mapping[str, str], context: Context, defa
         code="NO_TENANT",
         hint="choose one with: frost tenant use NAME (frost tenant list --all shows them)",
     )
+
+
+def _check_stored(value: str, context: str, path: str) -> str:
+    if not _UUID.fullmatch(value):
+        place = f"tenant of context {safe(context)}{f' in {safe(path)}' if path else ''}"
+        raise usage(
+            f"{place}: {safe(value, 60)!r} is not a tenant's id",
+            "choose a tenant: frost tenant use NAME (frost tenant list --all shows them)",
+            code=STORED_INVALID,
+        )
+    return value.lower()
 
 
 def check_id(value: str, name: str) -> str:
@@ -95,18 +110,20 @@ def check_organization_id(value: str) -> str:
 
 
 def check_display_name(value: str) -> str:
-    """`value` unless no platform takes it as a display name; the platform stays the judge of the rest.
+    """Return the value of `--name` unless the platform would refuse it.
 
     Raises:
-        FrostError: Not 1 to 128 characters, or control characters among them (exit 2; contract: Tenant).
+        FrostError: Not 1 to 128 characters, or control or formatting characters among them (exit 2).
     """
+    from client.models.names import has_control  # not on the path of a read
+
     name = unicodedata.normalize("NFC", value).strip()
     if not name:
         raise usage(f"--name takes 1 to {LONGEST_NAME} characters, an empty one was given")
     if len(name) > LONGEST_NAME:
         raise usage(f"--name takes 1 to {LONGEST_NAME} characters, {len(name)} were given: {safe(name, 40)!r}")
-    if any(unicodedata.category(one) == "Cc" for one in name):
-        raise usage(f"--name must not hold control characters: {safe(name, 60)!r}")
+    if has_control(name):
+        raise usage(f"--name must not hold control or formatting characters: {safe(name, 60)!r}")
     return value
 
 

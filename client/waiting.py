@@ -37,12 +37,24 @@ Told = Callable[[dict[str, Any]], None]
 Lost = Callable[[FrostError], None]
 
 
-async def readings(read: Read, signals: Signals) -> AsyncGenerator[dict[str, Any], None]:
-    """An operation each time it was read, as it travels; the last time it is over.
+def is_final(operation: dict[str, Any]) -> bool:
+    """Whether an operation has ended."""
+    return operation.get("status") in FINAL
+
+
+async def readings(
+    read: Read,
+    signals: Signals,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    is_over: Callable[[dict[str, Any]], bool] = is_final,
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Yield an operation each time it was read, as it travels, until it is over.
 
     Args:
         read: Reads the operation.
-        signals: The signals of its tenant, given what wants to know whether a stream is open.
+        signals: The signals of its tenant, given a function that is called when a stream opens or ends.
+        pause: Waits so many seconds between a signal and the reading, so that signals close together cause only one.
+        is_over: Whether a reading is the last one.
 
     Raises:
         FrostError: It could not be read.
@@ -65,12 +77,12 @@ async def readings(read: Read, signals: Signals) -> AsyncGenerator[dict[str, Any
         while True:
             operation = await read()
             yield operation
-            if operation.get("status") in FINAL:
+            if is_over(operation):
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(REREAD_SECONDS if open_stream else POLL_SECONDS):
                     await came.wait()
-            await asyncio.sleep(COALESCE_SECONDS)
+            await pause(COALESCE_SECONDS)
             came.clear()
     finally:
         listener.cancel()
@@ -85,6 +97,7 @@ def wait(
     *,
     lost: Lost = lambda _: None,
     on_reply: OnReply | None = None,
+    is_over: Callable[[dict[str, Any]], bool] = is_final,
 ) -> dict[str, Any]:
     """Block until an operation is over; the operation as it travels.
 
@@ -95,13 +108,14 @@ def wait(
         told: Called with every reading.
         lost: Called when the platform is out of reach. Waiting goes on for five minutes: it may be starting again.
         on_reply: Called after every exchange (`-d`).
+        is_over: Whether a reading ends the wait.
 
     Raises:
         FrostError: It cannot be read.
         KeyboardInterrupt: Somebody does not want to wait any longer; the operation goes on.
     """
     gc.enable()  # what lasts for hours must clean up after itself, where a command's entry point has switched it off
-    return _until_interrupted(_waited(link, tenant_id, run_id, told, lost, on_reply))
+    return _until_interrupted(_waited(link, tenant_id, run_id, told, lost, on_reply, is_over))
 
 
 def _until_interrupted(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
@@ -150,7 +164,13 @@ def unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
 
 
 async def _waited(
-    link: Link, tenant_id: str, run_id: str, told: Told, lost: Lost, on_reply: OnReply | None
+    link: Link,
+    tenant_id: str,
+    run_id: str,
+    told: Told,
+    lost: Lost,
+    on_reply: OnReply | None,
+    is_over: Callable[[dict[str, Any]], bool],
 ) -> dict[str, Any]:
     from client.events import signals
     from client.http import Http
@@ -164,7 +184,7 @@ async def _waited(
 
     operation: dict[str, Any] = {}
     try:
-        found = readings(patient(read, lost), lambda listening: signals(http, tenant_id, listening))
+        found = readings(patient(read, lost), lambda listening: signals(http, tenant_id, listening), is_over=is_over)
         async with aclosing(found):
             async for operation in found:
                 told(operation)

@@ -16,12 +16,14 @@ def main() -> int:
     # another error; nothing is lost, a folder left like this is taken as after a kill.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     from service import listening
+    from service.log_file import NAME
     from service.settings import from_arguments
 
     settings = from_arguments(sys.argv[1:], os.environ)
     os.umask(0o077)
     try:
         listening.own_folder(settings.data_dir)
+        listening.refuse_link(settings.data_dir / NAME)
         listening.take_lock(settings.data_dir)
         if any((settings.data_dir / name).exists() for name in ("restore.staged", "restore.ready")):
             from service.restore import settle

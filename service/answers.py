@@ -81,6 +81,7 @@ ANSWERS: dict[str, str | dict[str, str]] = {
     "simulate": {
         "decision": "string",
         "reason": "string",
+        "because": "string?",
         "decidingRule": "object?",
         "nearestRule": "object?",
         "rules": "object[]",

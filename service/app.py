@@ -11,11 +11,12 @@ from service import health, metrics, openapi, staff
 from service.access import audit_routes as audit
 from service.access import routes as sessions
 from service.access.guard import GuardedRoute
-from service.access.table import RULES
+from service.access.table import HOME_PATHS, RULES
 from service.account import deletion_routes as deletion
 from service.account import key_routes as keys
 from service.account import routes as account
 from service.activity import routes as audit_log
+from service.admission import Admission
 from service.decision_point import routes as decision_point
 from service.edge import HANDLERS, Activity, Edge
 from service.head import HeadAsGet
@@ -91,6 +92,7 @@ def create_app(settings: Settings) -> FastAPI:
         RuntimeError: a route has no rule.
     """
     activity = Activity()
+    admission = Admission(settings.limits, settings.proxies)
     app = FastAPI(
         title="frost",
         version=VERSION,
@@ -100,15 +102,41 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
         telemetry=SILENT,
         exception_handlers=HANDLERS,
-        middleware=[Middleware(Edge, activity=activity), Middleware(HeadAsGet)],
+        middleware=[Middleware(Edge, activity=activity, admission=admission), Middleware(HeadAsGet)],
     )
     for area in AREAS:
         # Their paths are whole already: including a router would analyse every route a second time.
         app.router.routes.extend(area.router.routes)
+    app.router.routes.extend(home_routes(app.routes))
     check_rules(app.routes)
     app.state.activity = activity
-    app.state.platform = open_platform(settings)
+    app.state.admission = admission
+    platform = app.state.platform = open_platform(settings)
+    admission.refused = platform.traffic.refused
     return app
+
+
+def home_routes(routes: Sequence[BaseRoute]) -> list[GuardedRoute]:
+    """The routes of `HOME_PATHS`: the endpoints of their tenanted paths, under a path without a tenant."""
+    by_path: dict[str, list[GuardedRoute]] = {}
+    for route in routes:
+        if isinstance(route, GuardedRoute):
+            by_path.setdefault(route.path_format, []).append(route)
+    return [
+        GuardedRoute(
+            home,
+            route.endpoint,
+            methods=route.methods,
+            status_code=route.status_code,
+            tags=route.tags,
+            dependencies=route.dependencies,
+            responses=route.responses,
+            openapi_extra=route.openapi_extra,
+            name=route.name,
+        )
+        for home, path in HOME_PATHS.items()
+        for route in by_path[path]
+    ]
 
 
 def check_rules(routes: Sequence[BaseRoute]) -> None:

@@ -4,12 +4,16 @@
     platform.db      SQLite's database; or tables/<name>, a PostgreSQL table each as COPY writes it
     secret.key  issuer.jwk  world-keys.json    as far as they are there
     manifest.sha256
+    manifest.seal    a MAC of the manifest under the installation's secret; backups of earlier releases have none
+
+The manifest has the digest of each file, so its seal covers all of the content.
 
 What a tar can do beyond that (folders, links, names that lead elsewhere, records that say how large others are) is not
 read here: each member is a header block of a plain file with one of these names, in this order, of the announced size.
 """
 
 import hashlib
+import hmac
 import io
 import json
 import os
@@ -18,18 +22,19 @@ import stat
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from service.settings import Settings
 
 FORMAT = 1
-MANIFEST, DIGEST = "manifest.json", "manifest.sha256"
+MANIFEST, DIGEST, SEAL = "manifest.json", "manifest.sha256", "manifest.seal"
 DATABASE = "platform.db"
 SECRET = "secret.key"  # noqa: S105 - the name of a file
 FILES = (SECRET, "issuer.jwk", "world-keys.json")
 """Beside the database."""
 _NAME = re.compile(r"platform\.db|secret\.key|issuer\.jwk|world-keys\.json|tables/[a-z_]{1,63}")
 _BLOCK = tarfile.BLOCKSIZE
+_SEAL_PURPOSE = b"frost: the seal of a backup"
 _PIECE = 1024 * 1024
 LARGEST_MANIFEST = 1024 * 1024
 # Beside what the files themselves need.
@@ -62,12 +67,39 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def pack(out: IO[bytes], folder: Path, names: list[str], told: Mapping[str, Any]) -> None:
-    """Write the files `names` of a folder, and what is told of them, as one backup."""
+class Backup(NamedTuple):
+    """A complete backup. `require_seal` checks its seal."""
+
+    manifest: dict[str, Any]
+    content: bytes
+    """The manifest as it was written, which the seal is of."""
+    seal: str | None
+
+
+def seal_of(content: bytes, secret: bytes) -> str:
+    """The seal of a manifest under an installation's secret, 64 hex digits."""
+    key = hmac.digest(secret, _SEAL_PURPOSE, "sha256")
+    return hmac.digest(key, content, "sha256").hex()
+
+
+def require_seal(backup: Backup, secret: bytes, where: object) -> None:
+    """Refuse a backup whose seal was not made with this secret. `where` names the secret in the message.
+
+    Raises:
+        Unfit: the seal is wrong.
+    """
+    if backup.seal is None or not hmac.compare_digest(backup.seal, seal_of(backup.content, secret)):
+        raise Unfit(
+            f"its seal does not match {where}: it was changed after it was made, or another installation made it"
+        )
+
+
+def pack(out: IO[bytes], folder: Path, names: list[str], about: Mapping[str, Any]) -> None:
+    """Write the files `names` of a folder and the facts `about` them as one backup, sealed with the secret in it."""
     files: dict[str, dict[str, Any]] = {
         name: {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)} for name in names
     }
-    manifest = json.dumps({"format": FORMAT, **told, "files": files}, indent=1).encode()
+    manifest = json.dumps({"format": FORMAT, **about, "files": files}, indent=1).encode()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
         _add(tar, MANIFEST, len(manifest), io.BytesIO(manifest))
         for name in names:
@@ -75,6 +107,8 @@ def pack(out: IO[bytes], folder: Path, names: list[str], told: Mapping[str, Any]
                 _add(tar, name, files[name]["bytes"], file)
         digest = hashlib.sha256(manifest).hexdigest().encode()
         _add(tar, DIGEST, len(digest), io.BytesIO(digest))
+        seal = seal_of(manifest, (folder / SECRET).read_bytes()).encode()
+        _add(tar, SEAL, len(seal), io.BytesIO(seal))
 
 
 def _add(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> None:
@@ -83,8 +117,8 @@ def _add(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> None:
     tar.addfile(member, file)
 
 
-def unpack(path: Path, folder: Path) -> dict[str, Any]:
-    """Read a backup into an empty folder, everything checked; its manifest.
+def unpack(path: Path, folder: Path) -> Backup:
+    """Read a backup into an empty folder, with everything checked but the seal.
 
     Raises:
         Unfit: it is no backup, or not a whole one.
@@ -107,7 +141,17 @@ def unpack(path: Path, folder: Path) -> dict[str, Any]:
         end = _content(file, _header(file, DIGEST, 64))
         if end.decode("ascii", "replace") != hashlib.sha256(manifest_bytes).hexdigest():
             raise Unfit("it is damaged: its manifest is not what was written")
-    return manifest
+        seal = _read_seal(file)
+    return Backup(manifest, manifest_bytes, seal)
+
+
+def _read_seal(file: IO[bytes]) -> str | None:
+    """The seal, which is the last member; None where the archive ends before it."""
+    start = file.tell()
+    if not file.read(_BLOCK).strip(b"\0"):
+        return None
+    file.seek(start)
+    return _content(file, _header(file, SEAL, 64)).decode("ascii", "replace")
 
 
 def _opened(path: Path) -> IO[bytes]:

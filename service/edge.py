@@ -1,11 +1,14 @@
-"""The outermost layer of every request: its id, its path, the size of its body, its log line, and the last net.
+"""The outermost layer of every request: its id, path, body, admission, log line, and the last exception handler.
 
-Whatever happens inside, the answer that leaves here has `X-Request-Id`, `X-Frost-Version` and a documented envelope.
+Every answer that leaves here has `X-Request-Id`, `X-Frost-Version` and a documented envelope. A body is read here,
+before the request takes one of the places for running requests and before its credential is checked: a slow sender
+holds neither, and cannot use a credential that was revoked while the body was on its way.
 """
 
 import logging
 import re
 import time
+from collections.abc import Callable, Hashable
 from typing import Any
 from urllib.parse import unquote_to_bytes
 from uuid import uuid4
@@ -15,22 +18,23 @@ from sqlalchemy.exc import DBAPIError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors
 from service.access import keys
 from service.access.table import RULES
+from service.admission import Admission, IncomingBody, on_behalf_of
 from service.db.engine import passes, takes_no_changes
 from service.errors import Refusal
-from service.peer import peer_uid
+from service.peer import HEALTH, READY, peer_uid
 from service.traffic import route_of
 from service.version import VERSION
 
 logger = logging.getLogger("service.requests")
 
 MAX_BODY = 1024 * 1024
-READY = "/readyz"
+MAX_LOGGED_PATH = 512
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9-]{8,64}")
 _UNCLEAN_BYTES = re.compile(rb"[\x00-\x1f\x7f/\\]")
 
@@ -47,12 +51,17 @@ class Activity:
         return 0.0 if self.open else time.monotonic() - self.last
 
 
+def nothing() -> None:
+    """Give back no place: none was taken yet."""
+
+
 class Edge:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, activity: Activity) -> None:
+    def __init__(self, app: ASGIApp, activity: Activity, admission: Admission) -> None:
         self.app = app
         self.activity = activity
+        self.admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -62,6 +71,7 @@ class Edge:
         request_id = scope["frost.request_id"] = request_id_of(scope)
         returned = returned_id(scope) or request_id
         status = 0
+        leave: Callable[[], None] = nothing
 
         async def labelled(message: Message) -> None:
             nonlocal status
@@ -72,14 +82,25 @@ class Edge:
                 headers["X-Frost-Version"] = VERSION
                 headers.setdefault("Cache-Control", "no-store")
                 headers.setdefault("X-Content-Type-Options", "nosniff")
+                # From here on it needs no thread: an event stream does not count as a running request.
+                leave()
+                if (caller := scope.get("frost.caller")) is not None and caller.credential_id:
+                    self.admission.note_accepted(scope)
             await send(message)
 
         self.activity.open += 1
         try:
-            if clean(scope["raw_path"]):
+            if not clean(scope["raw_path"]):
+                raise errors.not_routed(scope["path"])
+            require_plain_body(scope)
+            receive = await received(receive, scope)
+            if scope["path"] not in HEALTH:
+                leave = self.enter(scope)
+            with on_behalf_of(self.client_of(scope), changes=may_change(scope)):
                 await self.app(scope, limited(receive, scope), labelled)
-            else:
-                await errors.not_routed(scope["path"]).response()(scope, receive, labelled)
+        except Refusal as refused:
+            # Only what is refused here: the application answers its own refusals.
+            await self.refuse(refused, scope, receive, labelled)
         except ClientDisconnect:
             pass  # It left in the middle of its own body: nobody is there to answer, and nothing of ours has failed.
         except Exception as error:
@@ -102,11 +123,40 @@ class Edge:
             answer = refusal.plain() if decides(scope) else refusal.response()
             await answer(scope, receive, labelled)
         finally:
+            leave()
             self.activity.open -= 1
             self.activity.last = time.monotonic()
             seconds = time.monotonic() - began
             scope["app"].state.platform.traffic.note(scope["method"], route_of(scope), status, seconds)
             log_request(scope, status, seconds)
+
+    def enter(self, scope: Scope) -> Callable[[], None]:
+        """Take a place among the running requests; the result gives it back.
+
+        Raises:
+            Refusal: 503, too many are under way.
+        """
+        try:
+            return self.admission.requests.enter(self.admission.address_of(scope))
+        except Refusal:
+            self.admission.note_refusal("requests")
+            scope["frost.shed"] = True
+            raise
+
+    def client_of(self, scope: Scope) -> Hashable:
+        """Return who shares the threads fairly with others: an address, or a process at the unix socket."""
+        return self.admission.address_of(scope) or tuple(scope.get("client") or ())
+
+    async def refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+        incoming: IncomingBody | None = scope.get("frost.body")
+        if incoming is not None and refusal is incoming.refusal:
+            self.admission.note_refusal("late_bodies" if refusal.status_code == 408 else "bodies")
+        if decides(scope):
+            # The Authorization API knows no 415: another coding is a bad request.
+            answer: Response = refusal.plain(400 if refusal.status_code == 415 else None)
+        else:
+            answer = refusal.response()
+        await answer(scope, receive, send)
 
 
 def request_id_of(scope: Scope) -> str:
@@ -120,6 +170,11 @@ def request_id_of(scope: Scope) -> str:
 def decides(scope: Scope) -> bool:
     """Whether a request is for the decision point, which speaks as AuthZEN has it."""
     return str(scope["path"]).startswith("/access/")
+
+
+def may_change(scope: Scope) -> bool:
+    """Return whether a request may change something; the decision point answers questions only."""
+    return scope["method"] not in ("GET", "HEAD", "OPTIONS") and not decides(scope)
 
 
 def returned_id(scope: Scope) -> str | None:
@@ -144,11 +199,66 @@ def clean(raw_path: bytes) -> bool:
     return True
 
 
-def limited(receive: Receive, scope: Scope) -> Receive:
-    """Refuses a body past the limit, by its announced length or as it arrives."""
-    seen = 0
+def has_body(scope: Scope) -> bool:
+    """Return whether the head of a request announces a body."""
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0") != b"")
+        for name, value in scope["headers"]
+    )
+
+
+def require_plain_body(scope: Scope) -> None:
+    """Refuse a body with a content coding, which nothing here decodes.
+
+    Raises:
+        Refusal: 415.
+    """
+    codings = [value.strip().lower() for name, value in scope["headers"] if name == b"content-encoding"]
+    if has_body(scope) and any(coding not in (b"", b"identity") for coding in codings):
+        raise errors.body_encoded()
+
+
+async def received(receive: Receive, scope: Scope) -> Receive:
+    """Read the body of a request that changes something, up to the limit of its size; return what replays it.
+
+    Raises:
+        Refusal: 408 or 503, the body came too slowly or there is no memory for it.
+        ClientDisconnect: the connection was lost.
+    """
+    if scope["method"] in ("GET", "HEAD") or not has_body(scope) or is_announced_too_large(scope):
+        return receive
+    incoming: IncomingBody | None = scope.get("frost.body")
+    body, more = bytearray(), True
+    while more and len(body) <= MAX_BODY:
+        message = await receive()
+        if incoming is not None and incoming.refusal is not None:
+            scope["frost.shed"] = True
+            raise incoming.refusal
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": more}
+
+    async def replay() -> Message:
+        nonlocal whole
+        if whole is None:
+            return await receive()
+        message, whole = whole, None
+        return message
+
+    return replay
+
+
+def is_announced_too_large(scope: Scope) -> bool:
     announced = [value for name, value in scope["headers"] if name == b"content-length"]
-    too_large = any(int(value) > MAX_BODY for value in announced if value.isdigit())
+    return any(int(value) > MAX_BODY for value in announced if value.isdigit())
+
+
+def limited(receive: Receive, scope: Scope) -> Receive:
+    """Refuse a body beyond the limit of its size, by its announced length or as it arrives."""
+    seen = 0
+    too_large = is_announced_too_large(scope)
 
     async def bounded() -> Message:
         nonlocal seen
@@ -164,21 +274,18 @@ def limited(receive: Receive, scope: Scope) -> Receive:
 
 
 def log_request(scope: Scope, status: int, seconds: float) -> None:
-    """One line a request. The query is left out: it can hold what nobody should read."""
+    """Write one line for a request. Its path is there once and cut; its query is left out, which may hold secrets."""
     caller, access = scope.get("frost.caller"), scope.get("frost.access")
-    path = keys.masked(scope["path"])
-    # Told to stop, it is not ready by intention.
-    planned = status == 503 and route_of(scope) == READY and scope["app"].state.platform.draining.is_set()
     logger.log(
-        logging.ERROR if status >= 500 and not planned else logging.INFO,
+        log_level(scope, status),
         "%s %s %s",
         scope["method"],
-        path,
+        route_of(scope),
         status,
         extra={
             "request_id": scope["frost.request_id"],
             "method": scope["method"],
-            "path": path,
+            "path": keys.masked(scope["path"])[:MAX_LOGGED_PATH],
             "route": route_of(scope),
             "status": status,
             "milliseconds": round(seconds * 1000, 1),
@@ -188,6 +295,14 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
             "tenant": (access and access.tenant_id) or (caller and caller.tenant_id),
         },
     )
+
+
+def log_level(scope: Scope, status: int) -> int:
+    """Return the level of a request's line: an error if the platform failed, not if it is stopping or overloaded."""
+    if status < 500:
+        return logging.INFO
+    stopping = status == 503 and route_of(scope) == READY and scope["app"].state.platform.draining.is_set()
+    return logging.INFO if stopping or scope.get("frost.shed") else logging.ERROR
 
 
 async def answer_refusal(request: Request, error: Exception) -> JSONResponse:

@@ -92,6 +92,16 @@ def session_required() -> Refusal:
     )
 
 
+def session_or_api_key_required() -> Refusal:
+    """403 for a workload token where a person or an API key has to act."""
+    return Refusal(
+        403,
+        "SESSION_REQUIRED",
+        "this needs an interactive session or an API key",
+        hint="sign in as a person: frost login",
+    )
+
+
 def api_key_required() -> Refusal:
     """403 for a person or a workload where a service asks with its key."""
     return Refusal(403, "API_KEY_REQUIRED", "this needs an API key", hint="make one: frost account api-key create")
@@ -100,6 +110,16 @@ def api_key_required() -> Refusal:
 def tenant_access_denied() -> Refusal:
     """403 for a tenant that is another's or nobody's: the same words for both."""
     return Refusal(403, "TENANT_ACCESS_DENIED", "tenant access denied")
+
+
+def no_home_tenant() -> Refusal:
+    """403 for a path without a tenant, called by a person who has no default tenant."""
+    return Refusal(
+        403,
+        "TENANT_ACCESS_DENIED",
+        "this account has no default tenant",
+        hint="name the tenant in the path: /api/v1/tenants/{tenant_id}/...",
+    )
 
 
 def permission_denied(on: str) -> Refusal:
@@ -150,6 +170,30 @@ def method_not_allowed(method: str, allowed: Sequence[str]) -> Refusal:
 
 def body_too_large(limit: int) -> Refusal:
     return Refusal(413, "BODY_TOO_LARGE", f"the request body is larger than {limit} bytes", details={"max": limit})
+
+
+def body_too_late(seconds: float, rate: int) -> Refusal:
+    """408 for a body that arrives too slowly; the connection is closed."""
+    message = f"the request body did not arrive within {seconds:g} seconds and its size at {rate} bytes a second"
+    return Refusal(408, "REQUEST_TIMEOUT", message, headers={"Connection": "close"})
+
+
+def body_encoded() -> Refusal:
+    """415 for a compressed body. RFC 9110, 15.5.16"""
+    return Refusal(
+        415,
+        "UNSUPPORTED_MEDIA_TYPE",
+        "the request body must not have a Content-Encoding",
+        hint="send it uncompressed",
+        headers={"Accept-Encoding": "identity"},
+    )
+
+
+def overloaded(message: str) -> Refusal:
+    """503 before anything was done, because of too many connections, requests or bodies."""
+    return Refusal(
+        503, "SERVICE_UNAVAILABLE", message, hint="try again; nothing was changed", headers={"Retry-After": "1"}
+    )
 
 
 def internal_error(request_id: str) -> Refusal:

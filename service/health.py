@@ -8,25 +8,27 @@ from datetime import timedelta
 from fastapi import Depends
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
 from service.access import audit_chain
 from service.access.guard import area
 from service.clock import SystemClock
 from service.db import migrate
+from service.db.engine import Busy
 from service.platform import Platform, platform_of
 
 logger = logging.getLogger(__name__)
 router = area("health")
 
+NO_ANSWER = {"database": "no_answer"}
+"""The checks while the database has not answered them for a while."""
 WENT_BACK = timedelta(seconds=5)
 LEAST_FREE = 16 * 1024 * 1024
 """Bytes that must be free where the data folder is: the log, and SQLite's database, grow there."""
 
 
 @router.get("/healthz")
-def alive() -> JSONResponse:
+async def alive() -> JSONResponse:
     """200 while the process answers at all."""
     return JSONResponse({"status": "ok"})
 
@@ -35,19 +37,30 @@ def alive() -> JSONResponse:
 async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
     """200 when requests can be served, else 503: `stopping` once the process was asked to end, or `degraded`.
 
-    Each check is `ok` or one word for what is wrong. Reads may well go on while it is degraded.
+    Each check is `ok` or one word. It does not wait for a busy database: then the checks are up to ten seconds old.
     """
-    # However many ask while a look takes its time, they wait in one thread and leave the others to requests.
-    async with platform.looks.line:
-        found = await run_in_threadpool(checks, platform)
-    good = all(state == "ok" for state in found.values())
+    found = with_draining(platform, await platform.looks.soon(lambda: _look(platform)) or NO_ANSWER)
+    good = all(is_good(state) for state in found.values())
     status = "stopping" if platform.draining.is_set() else "ok" if good else "degraded"
     return JSONResponse({"status": status, "checks": found}, 200 if status == "ok" else 503)
 
 
 def checks(platform: Platform) -> Mapping[str, str]:
-    """What readiness looks at, each `ok` or one word; a second old at most."""
-    found = platform.looks.newest(lambda: _look(platform))
+    """Return the checks of readiness, each `ok` or one word; a second old at most."""
+    return with_draining(platform, platform.looks.newest(lambda: _look(platform)))
+
+
+def start_checks(platform: Platform) -> None:
+    """Start the checks of readiness, so that the first caller need not wait for them."""
+    platform.looks.start(lambda: _look(platform))
+
+
+def is_good(state: str) -> bool:
+    """Return whether a check lets requests be served. `busy` does: others are writing at this moment."""
+    return state in ("ok", "busy")
+
+
+def with_draining(platform: Platform, found: Mapping[str, str]) -> Mapping[str, str]:
     return {**found, "operations": "stopping"} if platform.draining.is_set() else found
 
 
@@ -73,9 +86,7 @@ def _look(platform: Platform) -> dict[str, str]:
 
 
 def database_check(platform: Platform) -> str:
-    """`ok`, `read_only` (reads go on, every change would be refused: hostile I01), `full` (some are: one was just now),
-    or `unreachable`.
-    """
+    """`ok`, `read_only` (every change would be refused), `full` (a change was refused lately), or `unreachable`."""
     try:
         with platform.database.read() as connection:
             connection.execute(text("SELECT 1"))
@@ -88,11 +99,13 @@ def database_check(platform: Platform) -> str:
 
 
 def audit_check(platform: Platform) -> str:
-    """`ok`; `broken` (its end is not ours, so that nothing can be written behind it), or `unwritable`: no entry can be
-    added, and so nothing can be changed. hostile I01
+    """`ok`; `busy` (other changes are being written); `broken` (the end of the log is not the platform's, so nothing
+    can be added), or `unwritable`: no entry can be added, and so nothing can be changed.
     """
     try:
         return "ok" if audit_chain.takes_entries(platform.database, platform.secret) else "unwritable"
+    except Busy:
+        return "busy"
     except audit_chain.BrokenHead as error:
         logger.error("%s", error)
         return "broken"

@@ -5,11 +5,13 @@ Clients that come between `listen` and the first answer wait in the backlog. des
 
 import fcntl
 import os
+import shlex
 import socket
 import stat
+import sys
 from pathlib import Path
 
-BACKLOG = 512
+BACKLOG = 2048
 LOCK = "platform.lock"
 """In the data folder: held as long as a platform runs."""
 # sysexits EX_TEMPFAIL: somebody else runs this platform already.
@@ -25,10 +27,12 @@ class Refused(Exception):
 
 
 def own_folder(folder: Path) -> None:
-    """Make a folder that only this user can enter, or make sure that it is one.
+    """Create a folder that only this user can enter (0700), or give an existing folder of this user that mode.
+
+    A folder that others could write is reported on standard error. The caller has set the umask: parents get its mode.
 
     Raises:
-        Refused: it belongs to somebody else, or is not a folder.
+        Refused: it belongs to another user, or is not a folder.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -39,15 +43,35 @@ def own_folder(folder: Path) -> None:
         raise Refused(f"{folder} belongs to another user")
     if stat.S_IMODE(owned.st_mode) != 0o700:
         folder.chmod(0o700)
+        if owned.st_mode & 0o022:
+            sys.stderr.write(f"frost platform: {folder} could be written by others; its mode is 0700 now\n")
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse a link where the platform keeps a file of its own: its target would be overwritten.
+
+    Raises:
+        Refused: there is a link at `path`.
+    """
+    if path.is_symlink():
+        raise Refused(f"{path} is a link, which the platform does not follow; remove it: rm {shlex.quote(str(path))}")
 
 
 def take_lock(folder: Path) -> int:
     """Hold `platform.lock` until the process ends, however it ends; the file then holds our pid.
 
     Raises:
-        Refused: with status 75 when another process holds it.
+        Refused: with status 75 when another process holds it; another status when it is no plain file of this user.
     """
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    path = folder / LOCK
+    refuse_link(path)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        raise Refused(f"{path} cannot be used: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Refused(f"{path} is not a plain file; remove it")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

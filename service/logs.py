@@ -8,9 +8,11 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from typing import TextIO
 
 from service.access import keys
 from service.clock import wire_time
+from service.log_file import LogFile
 
 FIELDS = (
     "request_id",
@@ -43,9 +45,22 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def configure(level: str = "info") -> None:
-    """Send every logger of the process to stderr, ours from `level` on."""
-    handler = logging.StreamHandler(sys.stderr)
+class StandardError(logging.StreamHandler[TextIO]):
+    """Writes to standard error, and rotates the file behind it."""
+
+    def __init__(self, file: LogFile | None) -> None:
+        super().__init__(sys.stderr)
+        self._file = file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        if self._file:
+            self._file.rotate_if_full()
+
+
+def configure(level: str = "info", file: LogFile | None = None) -> None:
+    """Send every logger of the process to stderr, ours from `level` on. `file` is rotated when stderr is that file."""
+    handler = StandardError(file)
     handler.setFormatter(JsonLines())
     own = logging.getLevelNamesMapping()[level.upper()]
     # What libraries say below this is about their insides, headers and statements among them.

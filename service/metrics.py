@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from service import health
 from service.access.guard import area
+from service.admission import REASONS
 from service.db.tables import audit_head, operations
 from service.operations.store import OPEN, is_open, stalled_count
 from service.platform import Platform, platform_of
@@ -82,9 +83,9 @@ class Collector:
             connections.add_metric(["in_use"], pool.checkedout())
             connections.add_metric(["idle"], pool.checkedin())
             yield connections
-        ready = GaugeMetricFamily("frost_ready", "1 when a check of readiness is ok", labels=["check"])
+        ready = GaugeMetricFamily("frost_ready", "1 when a check of readiness is ok or busy", labels=["check"])
         for name, state in health.checks(self.platform).items():
-            ready.add_metric([name], state == "ok")
+            ready.add_metric([name], health.is_good(state))
         yield ready
         try:
             yield from self._stored()
@@ -99,6 +100,10 @@ class Collector:
         for (method, route, status), count in list(traffic.requests.items()):
             requests.add_metric([method, route, str(status)], count)
         yield requests
+        refused = CounterMetricFamily("frost_refused", "Requests and connections beyond a limit", labels=["limit"])
+        for reason in REASONS:
+            refused.add_metric([reason], traffic.refused[reason])
+        yield refused
         seconds = HistogramMetricFamily("frost_request_seconds", "Time to the whole answer", labels=["route"])
         for route, (total, counts) in list(traffic.seconds.items()):
             below, buckets = 0, []

@@ -1,15 +1,19 @@
-"""Names people give, and the slugs made from them. contract: Tenant; checklist T05, T06"""
+"""The characters of names and other texts, and the slugs made from names. contract: Tenant; checklist T05, T06"""
 
 import re
 import unicodedata
 
+from client.models.names import CONTROL
+from client.models.names import has_control as has_control
 from service import errors
 from service.errors import Refusal
 
 NAME_MAX = 128
 SLUG_MAX = 48
-# What lets one name pass for another, or moves a terminal: controls, formats, surrogates, line separators, unassigned.
-_REFUSED = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
+# Code points drawn as nothing whose category is a letter, a mark or a symbol: default-ignorable ones and blanks.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4") | frozenset(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
 # Letters whose ASCII form is not a letter plus marks; NFKD leaves them whole.
 _FOLDED = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i", "ŋ": "n"}
@@ -22,14 +26,32 @@ def display_name(text: str, member: str = "displayName") -> str:
     Raises:
         Refusal: 400 INVALID_INPUT with details {reason, min, max}; reason is `too_short`, `too_long` or `character`.
     """
+    name = stored_name(text, member)
+    if not visible(name):
+        raise _refused(member, "character", "must hold a visible character")
+    return name
+
+
+def stored_name(text: str, member: str = "name") -> str:
+    """The name by which something is looked up. Names stored by earlier versions may hold no visible character.
+
+    Raises:
+        Refusal: as `display_name`, except for such a name.
+    """
     name = unicodedata.normalize("NFC", text).strip()
-    if any(unicodedata.category(character) in _REFUSED for character in name):
+    if has_control(name):
         raise _refused(member, "character", "must not hold control or formatting characters")
     if not name:
         raise _refused(member, "too_short", f"must be 1 to {NAME_MAX} characters")
     if len(name) > NAME_MAX:
         raise _refused(member, "too_long", f"must be 1 to {NAME_MAX} characters")
     return name
+
+
+def visible(text: str) -> str:
+    """Return a text without characters that are drawn as nothing, and without surrounding blanks."""
+    kept = (c for c in text if c not in _BLANK and unicodedata.category(c) not in CONTROL)
+    return unicodedata.normalize("NFC", "".join(kept)).strip()
 
 
 def _refused(member: str, reason: str, message: str) -> Refusal:

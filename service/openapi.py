@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from service.access.guard import area
-from service.access.table import RULES, Rule
+from service.access.table import HOME_PATHS, RULES, Rule
 from service.version import VERSION
 
 router = area("description")
@@ -75,6 +75,7 @@ REFUSALS = {
     "401": "No credential, or none that is good",
     "403": "Not for this caller",
     "404": "Not there, or not for this caller",
+    "408": "The body did not arrive in time",
     "409": "Not as things are now",
     "412": "Changed since the version the write was made from",
     "413": "The body is too large",
@@ -118,9 +119,22 @@ def document(app: FastAPI) -> dict[str, Any]:
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
             operation["operationId"] = _camel(operation["summary"])
-            _complete(operation, path, RULES[method.upper(), path])
+            rule = RULES[method.upper(), path]
+            _complete(operation, path, rule)
             _describe_answers(operation)
+            if rule.home:
+                _name_home(operation, path)
     return described
+
+
+def _name_home(operation: dict[str, Any], path: str) -> None:
+    """Tell an operation without a tenant in its path from the same one with it."""
+    operation["operationId"] += "InOwnTenant"
+    operation["summary"] += " In Own Tenant"
+    operation["description"] = (
+        f"{operation.get('description', '')}\n\nThe same as `{HOME_PATHS[path]}` for the tenant of the API key, or the "
+        "default tenant of the person."
+    ).strip()
 
 
 def _describe_answers(operation: dict[str, Any]) -> None:
@@ -156,7 +170,7 @@ def _complete(operation: dict[str, Any], path: str, rule: Rule) -> None:
 
 
 def _refusals(operation: dict[str, Any], path: str, rule: Rule) -> set[str]:
-    """The statuses an operation can refuse with."""
+    """Return the statuses an operation can refuse with."""
     parameters = operation.get("parameters", ())
     found = {*OWN_REFUSALS.get(operation["operationId"], ())}
     if rule.who != "anyone":
@@ -168,7 +182,7 @@ def _refusals(operation: dict[str, Any], path: str, rule: Rule) -> set[str]:
         found.add("404")
     if "requestBody" in operation:
         # The 404 is what a body names.
-        found |= {"404", "413", "415"}
+        found |= {"404", "408", "413", "415", "503"}
     if rule.operation:
         found.add("409")
     if any(parameter["name"] == "If-Match" for parameter in parameters):
@@ -182,7 +196,7 @@ def _camel(summary: str) -> str:
 
 
 def _security(rule: Rule) -> list[dict[str, list[str]]]:
-    if rule.who == "caller":
+    if rule.who in ("caller", "person_or_key"):
         return [{"session": []}, {"apiKey": []}]
     return [{name: []} for name in {"person": ("session",), "key": ("apiKey",)}.get(rule.who, ())]
 

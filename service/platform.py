@@ -8,7 +8,9 @@ is nothing that another would miss:
 | `Decisions`, what `authorship` examined | found by everything it depends on, which is read with each request |
 | `Tokens`: verified tokens | the session's row and the times are looked at with each request |
 | `OutsideIssuer`: a provider's keys | ten minutes old at most; an unknown key is asked for, every half minute |
-| `Attempts`, `Turns` | a brake: wrong keys that were looked up are counted in the database; turns bound each process |
+| `RequestLimit` | counted in the database where there are several processes, on PostgreSQL |
+| `Attempts` | a brake: wrong keys that were looked up are counted in the database |
+| `Turns`, `LargeBodies` | a brake that bounds each process |
 | `Signals`: open event streams | each process looks at the database; a reader whose process is gone comes again |
 | `Operations`: what it is at | the rows say how far it is; another takes over what nobody is at |
 | `Activity`, `Traffic` | its own quiet and its own counts, which is what is asked for |
@@ -29,8 +31,9 @@ from service.access import audit_chain
 from service.access.attempts import Attempts
 from service.access.decisions import Decisions
 from service.access.outside import OutsideIssuer
+from service.access.request_limit import RequestLimit
 from service.access.tokens import Tokens, TrustedIssuer
-from service.access.turns import Turns
+from service.access.turns import LargeBodies, Turns
 from service.clock import Clock, clock_from_environment
 from service.db import migrate
 from service.db.engine import Database
@@ -56,12 +59,14 @@ class Platform:
     secret: bytes
     issuer: TrustedIssuer
     tokens: Tokens
+    request_limit: RequestLimit
     operations: Operations
     decisions: Decisions
     attempts: Attempts
     started_at: datetime
     traffic: Traffic
     turns: Turns = field(default_factory=Turns)
+    large_bodies: LargeBodies = field(default_factory=LargeBodies)
     looks: Looks = field(default_factory=Looks)
     request_stop: Callable[[], None] = lambda: None
     draining: threading.Event = field(default_factory=threading.Event)
@@ -107,13 +112,15 @@ def open_platform(settings: Settings) -> Platform:
             settings.issuer, client_id=settings.client_id, audience=settings.audience, assumed=settings.assumed
         )
     )
+    request_limit = RequestLimit(database, settings.requests_per_minute)
     return Platform(
         settings=settings,
         clock=clock,
         database=database,
         secret=secret,
         issuer=issuer,
-        tokens=Tokens(database, clock, issuer),
+        tokens=Tokens(database, clock, issuer, request_limit),
+        request_limit=request_limit,
         operations=Operations(database, clock, settings),
         decisions=Decisions(),
         attempts=Attempts(shared=database),

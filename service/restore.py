@@ -24,7 +24,7 @@ from service import archive, listening
 from service.access import audit_chain
 from service.access.audit_verify import verify
 from service.archive import Unfit
-from service.db import migrate, tables_copy
+from service.db import migrate, statistics, tables_copy
 from service.db.engine import APPLICATION, Database
 from service.db.tables import executors, platform_state
 from service.operations.workflows import SCHEMA
@@ -36,8 +36,14 @@ LEAVING_SECONDS = 3
 _BESIDE = ("", "-wal", "-shm", "-journal")
 
 
-def put_back(settings: Settings, path: Path) -> dict[str, Any]:
-    """Restore a backup into a platform that does not run; what was restored, for the person who asked.
+def put_back(settings: Settings, path: Path, *, trust: bool = False, verify_with: Path | None = None) -> dict[str, Any]:
+    """Restore a backup into a platform that does not run; return the facts about it.
+
+    Args:
+        settings: The platform's settings.
+        path: The backup.
+        trust: Restore it although its seal cannot be verified. A wrong seal is refused all the same.
+        verify_with: A copy of the secret that verifies the seal; by default the installed secret does.
 
     Raises:
         Unfit: the file cannot be restored here; nothing was touched.
@@ -46,19 +52,19 @@ def put_back(settings: Settings, path: Path) -> dict[str, Any]:
     listening.own_folder(settings.data_dir)
     lock = listening.take_lock(settings.data_dir)
     try:
-        manifest, whole = _put_back(settings, path)
+        manifest, whole = _put_back(settings, path, trust, verify_with)
     finally:
         os.close(lock)
     return {**_told(path, manifest), "auditWhole": whole}
 
 
-def _put_back(settings: Settings, path: Path) -> tuple[dict[str, Any], bool]:
+def _put_back(settings: Settings, path: Path, trust: bool, verify_with: Path | None) -> tuple[dict[str, Any], bool]:
     settle(settings)
     folder = settings.data_dir
     staged = folder / STAGED
     staged.mkdir(mode=0o700)
     try:
-        manifest = _read(settings, path, staged)
+        manifest = _read(settings, path, staged, trust, verify_with)
         secret = (staged / archive.SECRET).read_bytes()
         if manifest["database"] == "sqlite":
             whole = _is_whole(sqlite_url(staged / archive.DATABASE), secret, manifest)
@@ -73,15 +79,15 @@ def _put_back(settings: Settings, path: Path) -> tuple[dict[str, Any], bool]:
     return manifest, whole
 
 
-def check(settings: Settings, path: Path) -> dict[str, Any]:
-    """Read a backup and say what it is, as `put_back` would; nothing is touched, and the platform may run.
+def check(settings: Settings, path: Path, *, trust: bool = False, verify_with: Path | None = None) -> dict[str, Any]:
+    """Read and verify a backup as `put_back` does; nothing is changed, and the platform may run.
 
     Raises:
         Unfit: the file cannot be restored here.
     """
     listening.own_folder(settings.data_dir)
     with tempfile.TemporaryDirectory(prefix=".restore-check-", dir=settings.data_dir) as scratch:
-        return _told(path, _read(settings, path, Path(scratch)))
+        return _told(path, _read(settings, path, Path(scratch), trust, verify_with))
 
 
 def _told(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -89,8 +95,9 @@ def _told(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     return {"file": str(path), **told}
 
 
-def _read(settings: Settings, path: Path, staged: Path) -> dict[str, Any]:
-    manifest = archive.unpack(path, staged)
+def _read(settings: Settings, path: Path, staged: Path, trust: bool, verify_with: Path | None) -> dict[str, Any]:
+    backup = archive.unpack(path, staged)
+    manifest = backup.manifest
     kind = make_url(settings.database_url).get_backend_name()
     if not migrate.knows(manifest["revision"]):
         raise Unfit(f"it was made by a newer frost ({manifest.get('version')})")
@@ -100,11 +107,39 @@ def _read(settings: Settings, path: Path, staged: Path) -> dict[str, Any]:
         raise archive.secret_missing(settings)
     if archive.shares_secret(settings) and not _is_same(settings.secret_file, staged / archive.SECRET):
         raise Unfit(f"it was made with another secret than {settings.secret_file} holds")
+    _verify_seal(verify_with or settings.secret_file, backup, staged, trust)
     if kind == "sqlite":
         _check_sqlite(staged, manifest)
     elif missing := [name for name in manifest["columns"] if not (staged / "tables" / name).exists()]:
         raise Unfit(f"it is damaged: the table {missing[0]} is missing")
     return manifest
+
+
+def _verify_seal(secret_file: Path, backup: archive.Backup, staged: Path, trust: bool) -> None:
+    """Refuse a backup that was not made with this secret, and without `trust` one that cannot be verified.
+
+    Raises:
+        Unfit: the seal is wrong, or cannot be verified.
+    """
+    if backup.seal is None:
+        if not trust:
+            raise Unfit(
+                "it has no seal: an earlier release made it, or the seal was removed; "
+                "--trust restores it without verification"
+            )
+        return
+    try:
+        secret = secret_file.read_bytes()
+    except FileNotFoundError:
+        # Its own secret proves nothing about who made it, but shows what was changed afterwards.
+        archive.require_seal(backup, (staged / archive.SECRET).read_bytes(), "its content")
+        if not trust:
+            raise Unfit(
+                f"its seal cannot be verified: there is no secret in {secret_file}; give the secret that it "
+                "was made with (--secret-file FILE), or restore it without verification (--trust)"
+            ) from None
+        return
+    archive.require_seal(backup, secret, f"the secret in {secret_file}")
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -198,6 +233,7 @@ def _replace_tables(url: str, staged: Path, manifest: dict[str, Any], secret: by
             connection.execute(delete(platform_state).where(platform_state.c.name == MARK))
             connection.execute(insert(platform_state).values(name=MARK, value=mark))
             connection.execute(delete(executors))
+            statistics.analyze(connection)
         return _is_whole(url, secret, manifest)
     except (DBAPIError, ValueError) as error:
         reason = error.orig if isinstance(error, DBAPIError) else error

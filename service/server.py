@@ -13,9 +13,12 @@ from types import FrameType
 import uvicorn
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from service import logs
+from service import health, logs
+from service.admission import Admission, FairThreads
 from service.app import create_app
 from service.edge import Activity
+from service.listener import Listener
+from service.log_file import NAME, LogFile
 from service.peer import PeerProtocol
 from service.platform import Platform
 from service.settings import Settings
@@ -24,15 +27,17 @@ logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 GRACE_SECONDS = 5
+SWITCH_SECONDS = 0.001
 IDLE_CHECK_TICKS = 50  # of 0.1 s
 
 
 class Server(uvicorn.Server):
     """A server that starts and stops the platform's durable work with itself, and stops when nobody needs it."""
 
-    def __init__(self, config: uvicorn.Config, platform: Platform, activity: Activity) -> None:
+    def __init__(self, config: uvicorn.Config, platform: Platform, activity: Activity, admission: Admission) -> None:
         super().__init__(config)
         self.platform = platform
+        self.admission = admission
         self.activity = activity
         self.drained_at = float("inf")
 
@@ -58,8 +63,18 @@ class Server(uvicorn.Server):
             self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        FairThreads().install()
+        health.start_checks(self.platform)
+        await super().startup([])
+        for listening in sockets or ():
+            # The interface of `asyncio.Server` that uvicorn uses at the end.
+            self.servers.append(Listener(listening, self.create_protocol, self.admission))  # type: ignore[arg-type]
         self.platform.operations.start()
+
+    def create_protocol(self) -> PeerProtocol:
+        protocol = PeerProtocol(self.config, self.server_state, self.lifespan.state)
+        protocol.admission = self.admission
+        return protocol
 
     async def on_tick(self, counter: int) -> bool:
         if counter % IDLE_CHECK_TICKS == 0 and await self.idle():
@@ -96,7 +111,9 @@ def reason(error: Exception) -> str:
 
 def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     """Run the platform on listening sockets until it is told to stop; the exit status of the process."""
-    logs.configure(settings.log_level)
+    log_file = LogFile(settings.data_dir / NAME, int(settings.log_megabytes * 1024 * 1024))
+    log_file.rotate_if_full()
+    logs.configure(settings.log_level, log_file)
     try:
         app = create_app(settings)
     except (ValueError, OSError, SQLAlchemyError) as error:
@@ -112,6 +129,10 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
             sys.stderr.write(f"frost platform: cannot answer Prometheus on {settings.metrics}: {error.strerror}\n")
             return 1
         logger.info("answering Prometheus on %s:%s", *told)
+    admission: Admission = app.state.admission
+    admission.fit_descriptors()
+    # The event loop waits for the interpreter lock as often as it turns, behind each thread that computes.
+    sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
         loop="uvloop",
@@ -126,7 +147,7 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    server = Server(config, platform, app.state.activity)
+    server = Server(config, platform, app.state.activity, admission)
 
     platform.request_stop = server.end
     logger.info("listening on %s", ", ".join(str(listener.getsockname()) for listener in sockets))

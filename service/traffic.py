@@ -20,6 +20,8 @@ class Traffic:
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.seconds: dict[str, tuple[float, list[int]]] = {}
         self.audit_failures = 0
+        self.refused: Counter[str] = Counter()
+        """Refusals by the limit that was reached; `Admission` counts them."""
         self._refused_at = float("-inf")
 
     def note(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -11,16 +11,16 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from tui import launch
+from tui import INTERRUPTED, exit_at_once, launch
 
-INTERRUPTED = 130
 NOT_A_TERMINAL = "frost opens its screens on a terminal only; for scripts there are commands: frost --help"
 DUMB = "this terminal (TERM=dumb) cannot show the screens; the commands work here: frost --help"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run frost; the exit code. What it had to say is said then: Ctrl-C changes nothing any more."""
+    """Run frost and return the exit code. Everything has been printed then, and Ctrl-C changes nothing any more."""
     try:
+        _open_closed_streams()
         code = _run(arguments)
     except KeyboardInterrupt:  # between two steps that each end by it in their own way
         code = INTERRUPTED
@@ -28,13 +28,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def _open_closed_streams() -> None:
+    """Open the standard streams that the process was started without, so that no other file gets their numbers.
+
+    Standard input is then empty, and standard error goes nowhere. Standard output stays unwritable: a command whose
+    output is lost must fail.
+    """
+    if sys.stdin is None:
+        _open_nowhere(0, os.O_RDONLY)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115  (a descriptor, for the whole process)
+    if sys.stdout is None:
+        _open_nowhere(1, os.O_RDONLY)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        _open_nowhere(2, os.O_WRONLY)
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+
+
+def _open_nowhere(number: int, flags: int) -> None:
+    descriptor = os.open(os.devnull, flags)
+    if descriptor != number:
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+
+
 def _end(code: int) -> None:
-    """Nothing is left but the interpreter's own end, which takes its handler away, and would end by the signal."""
+    """Ignore Ctrl-C and flush. At its own end the interpreter resets the handler, and Ctrl-C would kill it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # begun with it closed
-            with suppress(OSError):  # nobody reads any more
-                stream.flush()
+        with suppress(OSError):  # the reader is gone
+            stream.flush()
     if threading.active_count() > 1:
         from tui.ending import await_threads
 
@@ -49,9 +72,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         # a quarter of its time.
         gc.disable()
         with _loading():
+            from client.commands import interruption
             from client.commands.frame import Lazy
             from client.commands.root import main as commands
             from client.commands.root import root
+        interruption.install()
 
         # A command like the others for who types it, but of this package.
         root.lazy["web"] = Lazy("tui.web.command:web", "The screens, in a browser on this machine.", ours=True)
@@ -84,6 +109,8 @@ def open_screens(wanted: launch.Launch) -> int:
 
     try:
         connection = resolve(wanted.config, os.environ)
+        for line in connection.config.repairs:  # above the screens: it is read when they are left
+            sys.stderr.write(f"frost: warning: {line}\n")
         asleep = connection.is_local and not answers(connection.endpoint.path)
     except FrostError as error:
         sys.stderr.write(f"frost: {error.message}\n" + (f"{error.hint}\n" if error.hint else ""))
@@ -108,12 +135,11 @@ def open_screens(wanted: launch.Launch) -> int:
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """Ctrl-C ends the program at once: raised in the middle of an import, it came out as a traceback, or as another
-    error that swallowed it."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    """Let Ctrl-C end the program at once: KeyboardInterrupt in an import becomes a traceback, or is swallowed."""
+    if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, exit_at_once):
         yield
         return
-    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    signal.signal(signal.SIGINT, exit_at_once)
     try:
         yield
     finally:

@@ -45,7 +45,7 @@ def _in_its_tenant(situation: Situation) -> str:
     record = situation.record or {}
     elsewhere = record.get("tenantId") not in (None, situation.tenant)
     return _on_one(situation) or (
-        f"it belongs to {record.get('tenantName')}: use that tenant first" if elsewhere else ""
+        f"this key belongs to {record.get('tenantName')}: use that tenant first" if elsewhere else ""
     )
 
 

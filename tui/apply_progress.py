@@ -20,6 +20,7 @@ STATES = {
     "running": ("◐", "$text-accent"),
     "completed": ("✓", "$text-success"),
     "failed": ("×", "$text-error"),
+    "cancelled": ("×", "$text-error"),
 }
 
 
@@ -41,6 +42,8 @@ def progress_lines(
         waits: Whether an own run begins afterwards; `key` changes that.
     """
     lines = [_headline(operation, cells), *_counts(operation, cells)]
+    if unlisted := apply_words.unlisted_words(operation):
+        lines += wrapped(f"! {unlisted}", cells, "$text-error")
     result = apply_words.counts(operation)
     tags = result.get("appliedTags") or told.get("appliedTags")
     if tags:

@@ -50,7 +50,9 @@ STARTING = {
 """By the code of a refusal to start: what to do next."""
 ENDED = {
     "Unavailable": "Nothing was applied: apply again shortly.",
-    "forbidden": "Nothing was applied: an owner or admin of the organization can apply.",
+    "forbidden": "An owner or admin of the organization can apply again; it adds only what is missing.",
+    "cancelled": "Ask the operator of the platform why. Applying again is safe: it adds only what is missing.",
+    "WORKFLOW_ERROR": "Applying again tries again. If it fails again, the platform's log has the reason.",
 }
 """By the code of a run that failed as a whole: what to do next."""
 COUNTED = ("updated", "unchanged", "skipped", "failed")
@@ -95,6 +97,22 @@ def summary(operation: Mapping[str, Any]) -> dict[str, int]:
     return {name: found[name] if isinstance(found.get(name), int) else 0 for name in ("examined", *COUNTED)}
 
 
+def unlisted_types(operation: Mapping[str, Any]) -> list[str]:
+    """Types that could not be listed: nothing of them was examined, and each counts 1 as failed."""
+    failures = counts(operation).get("failures")
+    found = failures if isinstance(failures, list) else []
+    return [str(one.get("resourceType", "")) for one in found if isinstance(one, Mapping) and not one.get("resourceId")]
+
+
+def unlisted_words(operation: Mapping[str, Any]) -> str:
+    """`2 types not examined, they could not be listed: secret, share`; empty when every type was listed."""
+    names = unlisted_types(operation)
+    if not names:
+        return ""
+    what = "1 type not examined, it" if len(names) == 1 else f"{len(names)} types not examined, they"
+    return f"{what} could not be listed: {', '.join(names)}"
+
+
 def summary_words(operation: Mapping[str, Any]) -> str:
     """`1,204 updated · 30 unchanged · 12 skipped · 1 failed`."""
     found = summary(operation)
@@ -134,7 +152,8 @@ def end_words(operation: Mapping[str, Any], tenant: str) -> tuple[str, bool]:
     verb = "undone" if is_undo(operation) else "applied"
     if operation.get("status") != "completed":
         why = operation.get("error") or f"it is {operation.get('status')}, no reason given"
-        return f"{tenant}: default tags were not {verb}: {why}\n{failure_hint(operation)}", True
+        not_all = "not all" if summary(operation)["updated"] else "not"
+        return f"{tenant}: default tags were {not_all} {verb}: {why}\n{failure_hint(operation)}", True
     if not operation.get("result"):
         return f"{tenant}: the run is over, but the platform tells no result: what it did is not known", True
     return f"{tenant}: default tags {verb}: {summary_words(operation)}", False

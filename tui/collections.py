@@ -6,13 +6,15 @@ former tenant has nowhere to appear. Lists looked at lately are kept, so that co
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from client.errors import Exit, FrostError
 from client.records import Record
+from client.text import safe
 from tui.readers import READ, First
+from tui.single_flight import SingleFlight
 
 if TYPE_CHECKING:
     from client.api.client import Client
@@ -55,6 +57,8 @@ class Rows:
         self.error: FrostError | None = None
         self.settled = asyncio.Event()
         """Set once it was read to its end or could not be."""
+        self.changes = 0
+        """How many changes made here were put into the rows: a read that began before the last one is outdated."""
 
     @property
     def refused(self) -> bool:
@@ -76,18 +80,23 @@ class Rows:
 class Reading:
     """One list being read."""
 
-    def __init__(self, listed: Listed, rows: Rows) -> None:
-        self.listed, self.rows = listed, rows
+    def __init__(self, listed: Listed, rows: Rows, task: str, spawn: "Spawn", read: "Read", rest: float) -> None:
+        self.listed, self.rows, self.task = listed, rows, task
+        self.flight = SingleFlight(spawn, task, partial(read, self), rest=rest)
+
+
+Read = Callable[[Reading], Awaitable[None]]
+"""Reads a list once."""
 
 
 class Collections:
-    """Every list of the context in use. `changed` is told a list's name whenever its rows or its state changed."""
+    """Every list of the context in use. `changed` is called with a list's name when its rows or its state change."""
 
     def __init__(self, ask: "Ask", spawn: "Spawn", changed: Callable[[str], None]) -> None:
         self._ask, self._spawn, self._changed = ask, spawn, changed
         self._lists: dict[Listed, Rows] = {}
         self._readings: dict[str, Reading] = {}
-        """By the name of the task that does it."""
+        """By the name of the background task; those that have ended are removed by `_current`."""
 
     def rows(self, name: str, tenant_id: str, subject: str = "") -> Rows:
         """A list as far as it is known; nothing is asked."""
@@ -97,28 +106,42 @@ class Collections:
             rows = Rows()
             rows.most = NEWEST if name in LOGS else 0
         self._lists[listed] = rows  # the one looked at last stands last
-        reading = {one.listed for one in self._readings.values()}
+        reading = {one.listed for one in self._current()}
         for old in [key for key in self._lists if key not in reading][: max(0, len(self._lists) - KEPT)]:
             del self._lists[old]
         return rows
 
+    def _current(self) -> Collection[Reading]:
+        """The lists that are being read."""
+        self._readings = {task: one for task, one in self._readings.items() if one.flight.running}
+        return self._readings.values()
+
+    def _leave(self, reading: Reading) -> None:
+        """Stop reading a list that is no longer looked at. It is read when it is looked at again."""
+        reading.flight.stop()
+        reading.rows.state = "unread"
+        reading.rows.settled.set()
+
     def read(self, name: str, tenant_id: str, subject: str = "", *, quiet: bool = False, rest: float = 0.0) -> Rows:
-        """Read a list anew in the background; what is known of it stays until then.
+        """Read a list in the background; the known rows stay until then. A read of the list that runs is not cancelled.
 
         Args:
-            quiet: A list that is fresh counts as fresh while it is read again.
-            rest: Seconds to wait before asking; another call for a list of that name takes this one's place.
+            quiet: A list that is fresh counts as fresh while it is read again, and a read that follows another may
+                wait for as long as the other one took.
+            rest: Seconds to wait before asking; a call for another subject of that list takes this one's place.
         """
         rows = self.rows(name, tenant_id, subject)
         if not quiet or rows.state != "fresh":
             rows.state = "reading"
         task = f"read {name} {subject}" if not rest else f"beside {name}"
-        left = self._readings.get(task)
-        if left is not None and left.rows is not rows:
-            left.rows.state = "unread"  # it is read when it is looked at again
-            left.rows.settled.set()
-        reading = self._readings[task] = Reading(_listed(name, tenant_id, subject), rows)
-        self._spawn(task, partial(self._read, task, reading, rest))
+        reading = self._readings.get(task)
+        if reading is not None and reading.rows is not rows:
+            self._leave(reading)
+            reading = None
+        if reading is None:
+            listed = _listed(name, tenant_id, subject)
+            reading = self._readings[task] = Reading(listed, rows, task, self._spawn, self._read, rest)
+        reading.flight.request(urgent=not quiet)
         return rows
 
     async def anew(self, name: str, tenant_id: str, subject: str = "") -> Rows:
@@ -136,11 +159,11 @@ class Collections:
 
     def drop(self) -> None:
         """Forget everything: it belonged to another context."""
-        for task in self._readings:
-            self._spawn(task, None)
+        for reading in self._readings.values():
+            reading.flight.stop()
         for rows in self._lists.values():
             rows.state = "unread"
-            rows.settled.set()  # who waits for one goes on, without it
+            rows.settled.set()  # a task that waits for the list goes on without it
         self._lists.clear()
         self._readings.clear()
 
@@ -151,39 +174,59 @@ class Collections:
                 rows.state, rows.error = "failed", error
                 self._changed(listed.name)
 
-    async def _read(self, task: str, reading: Reading, rest: float) -> None:
-        listed, rows = reading.listed, reading.rows
+    async def _read(self, reading: Reading) -> None:
+        """Read a list once, to its end or to the first failure."""
+        listed, rows, changes = reading.listed, reading.rows, reading.rows.changes
         try:
-            if rest:
-                await asyncio.sleep(rest)
-            found: list[Record] = []
-            pages: AsyncIterator[Sequence[Record]] | None = None
-
-            def next_page(client: "Client") -> Awaitable[Sequence[Record] | None]:
-                nonlocal pages
-                pages = pages or READ[listed.name](client, listed.tenant_id, listed.subject)
-                return anext(pages, None)
-
-            cut = False
-            while not cut and (page := await self._ask(next_page)) is not None:
-                found += page
-                cut = 0 < rows.most <= len(found)
-                rows.total = page.total if isinstance(page, First) else 0
-                # A first reading shows its rows as they come; begun again on the way, it takes none of them away.
-                if not rows.known and len(found) > len(rows.records):
-                    self._take(listed, rows, list(found))
-            rows.known, rows.error, rows.state, rows.cut = True, None, "fresh", cut
-            rows.settled.set()
-            self._take(listed, rows, found)
+            found, cut = await self._pages(listed, rows)
         except FrostError as error:
-            rows.state, rows.error = "failed", error
-            rows.settled.set()
+            self._end(reading, error)
             if error.exit_code is Exit.NOT_ALLOWED:
                 self._take_away(listed, error)
             self._changed(listed.name)
-        finally:
-            if self._readings.get(task) is reading:  # else another one has taken its place
-                del self._readings[task]
+        except Exception as error:
+            self._end(reading, FrostError(_unexpected(error), code="UNEXPECTED_ANSWER"))
+            self._changed(listed.name)
+            raise
+        except asyncio.CancelledError:
+            if self._readings.get(reading.task) is reading:  # else `_leave` or `drop` has done it
+                self._leave(reading)
+            raise
+        else:
+            if rows.changes != changes:
+                return  # `_touch` has requested another read
+            rows.known, rows.cut = True, cut
+            self._end(reading, None)
+            self._take(listed, rows, found)
+
+    @staticmethod
+    def _end(reading: Reading, error: FrostError | None) -> None:
+        """Note how a read ended, unless another one was requested urgently and its result is waited for."""
+        rows = reading.rows
+        rows.error = error
+        if not reading.flight.urgent:
+            rows.state = "fresh" if error is None else "failed"
+            rows.settled.set()
+
+    async def _pages(self, listed: Listed, rows: Rows) -> tuple[list[Record], bool]:
+        """All records of a list, or as many as are wanted of a log, and whether there may be more."""
+        found: list[Record] = []
+        pages: AsyncIterator[Sequence[Record]] | None = None
+
+        def next_page(client: "Client") -> Awaitable[Sequence[Record] | None]:
+            nonlocal pages
+            pages = pages or READ[listed.name](client, listed.tenant_id, listed.subject)
+            return anext(pages, None)
+
+        cut = False
+        while not cut and (page := await self._ask(next_page)) is not None:
+            found += page
+            cut = 0 < rows.most <= len(found)
+            rows.total = page.total if isinstance(page, First) else 0
+            # The first read shows rows as they come, but never fewer than before.
+            if not rows.known and len(found) > len(rows.records):
+                self._take(listed, rows, list(found))
+        return found, cut
 
     def _take_away(self, listed: Listed, error: FrostError) -> None:
         """What one may not see any more is not kept: a list, or all of a tenant one may not enter. hostile B08"""
@@ -199,19 +242,33 @@ class Collections:
             rows.records = found
         self._changed(listed.name)
 
-    def put(self, name: str, tenant_id: str, record: Record, key: str = "id") -> None:
-        """Take what a change answered, before the list is read again: it is shown at once."""
+    def _touch(self, name: str, tenant_id: str) -> Rows:
+        """The rows of a list that are about to be changed here; a read that runs is done once more."""
         rows = self.rows(name, tenant_id)
+        rows.changes += 1
+        for reading in self._current():
+            if reading.rows is rows:
+                reading.flight.request(urgent=True)
+        return rows
+
+    def put(self, name: str, tenant_id: str, record: Record, key: str = "id") -> None:
+        """Show the record that a change returned, before the list is read again."""
+        rows = self._touch(name, tenant_id)
         others = [old if old[key] != record[key] else record for old in rows.records]
         rows.records = others if record in others else [*others, record]
         self._changed(name)
 
     def remove(self, name: str, tenant_id: str, gone: str, key: str = "id") -> None:
-        """Take a record away that was deleted."""
-        rows = self.rows(name, tenant_id)
+        """Remove a record that was deleted."""
+        rows = self._touch(name, tenant_id)
         rows.records = [old for old in rows.records if old[key] != gone]
         self._changed(name)
 
 
 def _listed(name: str, tenant_id: str, subject: str) -> Listed:
     return Listed(name, "" if name in OF_THE_PLATFORM else tenant_id, subject)
+
+
+def _unexpected(error: Exception) -> str:
+    """What a person reads about an answer that could not be used."""
+    return f"the answer could not be used: {type(error).__name__}: {safe(str(error), 120)}"

@@ -62,8 +62,10 @@ ONE_OF_MANY = {
     "session": "sessions",
     "profile": "account",
     "default-tag": "default-tags",
+    "tag": "default-tags",
+    "tags": "default-tags",
 }
-"""Places by the word for one record, where that does not begin their name."""
+"""Places by the word for one record, where that does not begin their name, and by their title."""
 TAKES = {
     *("list.filter", "list.sort", "tenants.create", "tenants.rename", "default-tags.add", "default-tags.edit"),
     *(action.id for action in actions.ACTIONS if action.of_named),

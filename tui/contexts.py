@@ -137,17 +137,19 @@ def default_endpoint(connection: "Connection") -> str:
     return default_endpoint(connection.environ)
 
 
-def change(connection: "Connection", name: str, endpoint: str, region: str) -> None:
-    """Store endpoint and region of a context, what of it changed; an empty endpoint is the default one again."""
+def change(connection: "Connection", name: str, endpoint: str, region: str) -> list[str]:
+    """Store endpoint and region of a context; an empty endpoint is the default one. Returns notices for the person."""
     from client.contexts import drop_endpoint, set_endpoint, set_region
 
     before = connection.config.contexts[name]
+    notices: list[str] = []
     if not endpoint:
-        drop_endpoint(connection.config, name, default_endpoint(connection))
+        notices = drop_endpoint(connection.config, name, default_endpoint(connection))
     elif endpoint != before.api_endpoint:
-        set_endpoint(connection.config, name, endpoint)
+        notices = set_endpoint(connection.config, name, endpoint)
     if region != before.region:
         set_region(connection.config, name, region)
+    return notices
 
 
 def remember_tenant(connection: "Connection", tenant_id: str) -> "Connection":

@@ -35,7 +35,7 @@ def facts(workspace: Workspace, *, looks_again: bool = True) -> Facts:
         status=str(tenant.get("status", "")),
         who="" if nobody else workspace.who,
         how="" if nobody else how,
-        note=HINT if workspace.first_run else _source(workspace),
+        note=HINT if workspace.first_run and workspace.tenant_source != "here" else _source(workspace),
         read_only=bool(workspace.read_only),
         link=f"{words} · {key}" if key and looks_again else words,
         link_tone=tone,
@@ -66,6 +66,7 @@ def _source(workspace: Workspace) -> str:
             "flag": "tenant from --tenant",
             "variable": "tenant from FROST_TENANT",
             "default": "your default tenant",
+            "here": "not stored",
         }.get(workspace.tenant_source, "")
         if workspace.tenant_id
         else ""

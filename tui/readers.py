@@ -1,7 +1,7 @@
 """How each list of the screens is read from the platform, in pages."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from client.records import Record
@@ -183,3 +183,22 @@ READ: Mapping[str, Read] = {
     "organization activity": lambda client, _, organization: _paged(client.activity.of_organization(organization)),
 }
 """How each list is read, in pages: client, tenant id and subject."""
+_AUDITED = ("activity", "activity of", "organization activity")
+_ACCESS = ("access", "who", *_AUDITED)
+_PRINCIPALS = ("principals", "groups of", "policies of", "members", "attachments", *_ACCESS)
+LISTS_OF: Mapping[str, frozenset[str]] = {
+    "policy": frozenset(("policies", "policies of", "attachments", "versions", *_ACCESS)),
+    "group": frozenset(("groups", "groups of", "members", "policies of", "attachments", *_ACCESS)),
+    "api_key": frozenset(("own keys", *_PRINCIPALS)),
+    "workload_identity": frozenset(_PRINCIPALS),
+    "default_tags": frozenset(("default tags", "tag versions", *_AUDITED)),
+    "quota_request": frozenset(("quotas", "organization quotas", "quota requests", *_AUDITED)),
+}
+"""The lists that may have changed when a signal names a resource type. For other types anything may have changed."""
+
+
+def lists_of(types: Collection[str]) -> frozenset[str] | None:
+    """The lists that signals are about; None when anything may have changed."""
+    if not all(one in LISTS_OF for one in types):
+        return None
+    return frozenset[str]().union(*(LISTS_OF[one] for one in types))

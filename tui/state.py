@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from client.folders import make_private
+
 VERSION = 1
 ROWS = 300
 RECENT = 20
@@ -122,7 +124,7 @@ def save(path: Path, state: State) -> None:
     import tempfile
 
     with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(str(path.parent))
         handle, name = tempfile.mkstemp(prefix=".state-", suffix=".tmp", dir=path.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:

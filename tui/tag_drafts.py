@@ -69,7 +69,7 @@ class TagDrafts:
 
     def _path(self, tenant_id: str) -> "Path":
         endpoint, who = self._where()
-        return drafts.path_of(self._environ, endpoint, tenant_id, f"{ABOUT}\0{who}")
+        return drafts.path_of(self._environ, endpoint, tenant_id, ABOUT, who)
 
 
 def _tags(document: object) -> dict[str, str]:

@@ -1,14 +1,14 @@
 """The one place that knows where one works: context, tenant, identity, and what is loaded, stale or failing.
 
 The only holder of the client. It has no screen in it: what changes is told by topic (`link`, `identity`,
-`tenants`, `tenant`, `operations`, `applies`, `context`, `contexts`, `refresh` when everything is to be read anew, and
-the names of the lists in tui/readers.py) to one listener, and what runs in the background is handed to `spawn`,
-which keeps one task for each name and puts failures where they are shown.
+`tenants`, `tenant`, `operations`, `applies`, `context`, `contexts`, `refresh` when everything is to be read again,
+`refresh NAME` when one list is, and the names of the lists in tui/readers.py) to one listener, and what runs in the
+background is handed to `spawn`, which keeps one task for each name and puts failures where they are shown.
 """
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -23,7 +23,8 @@ from tui.following import Following, Spawn
 from tui.link import Link
 from tui.notices import Severity
 from tui.provisioning import Provisioning
-from tui.readers import RUNS
+from tui.readers import RUNS, lists_of
+from tui.single_flight import SingleFlight
 from tui.state import RECENT, State, remembered
 from tui.tag_drafts import TagDrafts
 from tui.watching import changes
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 MAY_CREATE = ("owner", "admin")
+CANNOT_START = frozenset({"FILE_REFUSED", "FOLDER_REFUSED", "FOLDER_UNUSABLE"})
+"""Errors of this machine that keep the local platform from starting: nothing was asked."""
+REFRESH = "refresh"
+"""The topic that asks for everything shown to be read again; `refresh NAME` asks for one list."""
 
 
 class Caller(NamedTuple):
@@ -67,7 +72,8 @@ class Workspace:
         self._spawn, self._changed, self._notice = spawn, changed, notice
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
-        self._following = Following(self.client, spawn, self.refresh, self._follow_failed)
+        self._following = Following(self.client, spawn, self._signalled, self._follow_failed)
+        self._loading = SingleFlight(spawn, "load", self.load)
         self.collections = Collections(self._ask_for_list, spawn, self._list_changed)
         """The lists of the tenants: groups, policies and what belongs to them."""
         self.applies = Applies(
@@ -78,6 +84,8 @@ class Workspace:
         """The tenants being provisioned."""
         self.tag_drafts = TagDrafts(environ, lambda: (self.endpoint, self.who))
         """The default tags as they are edited."""
+        self._storing = asyncio.Lock()
+        """Held while a tenant is stored as the choice of the context."""
         self._caller: Caller | None = None
         self._first_run = not state.hinted
         state.hinted = True
@@ -205,14 +213,15 @@ class Workspace:
         return await self.ask(question)
 
     def _note(self, error: FrostError) -> None:
-        if error.exit_code is Exit.UNREACHABLE:
+        if error.exit_code is Exit.UNREACHABLE or error.code in CANNOT_START:
             self.link.failed(error.message, clock.now(), stopped=contexts.is_stopped(self.connection))
             self._spawn("retry", self._retry)
         elif error.exit_code is Exit.NOT_SIGNED_IN:
             self.link.refused(error.message)
             self._following.stop()
             # Nothing asks by itself any more: each refusal would put the question to sign in again.
-            for name in ("retry", "poll", "load", *self.provisioning.tasks, *self.applies.tasks):
+            self._loading.stop()
+            for name in ("retry", "poll", *self.provisioning.tasks, *self.applies.tasks):
                 self._spawn(name, None)
             self.tenants_state, self.tenants_error = "failed", error.message
             self._changed("tenants")
@@ -229,7 +238,7 @@ class Workspace:
         while True:
             await asyncio.sleep(REREAD_SECONDS)
             if self.link.state == "up":
-                self.refresh()
+                self.refresh(urgent=False)
 
     def start(self) -> None:
         """Begin to load, and go on reading now and then."""
@@ -244,10 +253,19 @@ class Workspace:
                 with suppress(FrostError):  # a file being written by hand: what is known goes on
                     await self._look_again()
 
-    def refresh(self) -> None:
-        """Read everything shown again; at once, also while the connection counts as lost."""
-        self._changed("refresh")
-        self._spawn("load", self.load)
+    def refresh(self, *, urgent: bool = True) -> None:
+        """Read everything shown again, also while the connection counts as lost."""
+        self._changed(REFRESH)
+        self._loading.request(urgent=urgent)
+
+    def _signalled(self, types: Collection[str]) -> None:
+        """Read again the lists that signals are about."""
+        lists = lists_of(types)
+        if lists is None:
+            self.refresh(urgent=False)
+        else:
+            for name in sorted(lists):
+                self._changed(f"{REFRESH} {name}")
 
     async def want_platform(self) -> None:
         """A platform that was stopped on purpose is started by the next request: somebody wants it again."""
@@ -272,6 +290,8 @@ class Workspace:
             await asyncio.to_thread(self._asking.look_again)
         self.connection = fresh
         self._changed("contexts")
+        if self.link.state == "lost":
+            self._loading.stop()  # a request that hangs is not waited for
         self.refresh()
         return True
 
@@ -352,7 +372,7 @@ class Workspace:
 
     def _provisioned(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
         name = self.name_of(tenant_id)
-        if operation.get("status") == "failed":
+        if operation.get("status") in ("failed", "cancelled"):
             self._notice(f"{name} could not be provisioned: {operation.get('error') or 'no reason given'}", "error")
         else:
             self._notice(f"{name} is ready", "information")
@@ -361,20 +381,39 @@ class Workspace:
     # Changing
 
     async def use_tenant(self, tenant_id: str) -> None:
-        """Work in a tenant from now on, here and in commands (contract: tenant use)."""
-        if tenant_id == self.tenant_id:
+        """Work in a tenant from now on, here and in commands (contract: tenant use).
+
+        The screens switch at once. Of several switches the last one is stored. Choosing a tenant that could not be
+        stored once more tries again.
+        """
+        if tenant_id == self.tenant_id and (self.tenant_source != "here" or self.read_only):
             return
         before = self.tenant_id
-        self.tenant_id, self.tenant_source = tenant_id, "context"
+        self.tenant_id, self.tenant_source = tenant_id, "here" if self.read_only else "storing"
         self._memory.recent = list(dict.fromkeys(old for old in (tenant_id, before, *self._memory.recent) if old))
         del self._memory.recent[RECENT:]
         self._changed("tenant")
         self._following.begin(self.tenant_id)
         if self.read_only:
-            self.tenant_source = "here"
             self._notice(f"Switched in this program only, nothing is stored: {self.read_only}", "information")
             return
-        self.connection = await asyncio.to_thread(contexts.remember_tenant, self.connection, tenant_id)
+        stay = self._stay
+        async with self._storing:
+            if (stay, tenant_id) != (self._stay, self.tenant_id):
+                return  # a later switch is stored, or another context is in use
+            try:
+                connection = await asyncio.to_thread(contexts.remember_tenant, self.connection, tenant_id)
+            except FrostError:
+                if (stay, tenant_id) == (self._stay, self.tenant_id):
+                    self.tenant_source = "here"
+                    self._changed("tenant")
+                raise
+            if stay is not self._stay:
+                return
+            self.connection = connection
+        if tenant_id != self.tenant_id:
+            return
+        self.tenant_source = "context"
         self._changed("contexts")
         overriding = "--tenant" if self._tenant_flag else "FROST_TENANT" if self.environ.get("FROST_TENANT") else ""
         if overriding:
@@ -402,8 +441,8 @@ class Workspace:
         """Begin anew with a connection: another context, or the same one with another endpoint or credential."""
         left = self._client
         self._following.stop()
-        for task in ("retry", "load"):
-            self._spawn(task, None)
+        self._loading.stop()
+        self._spawn("retry", None)
         self._tenant_flag = None
         self._enter(connection)
         if left is not None:

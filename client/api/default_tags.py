@@ -60,7 +60,8 @@ def preview(tenant_id: str, tags: Mapping[str, str] | None = None) -> Call:
         tags: A set that is not stored; None is the stored one.
     """
     body = {} if tags is None else {"tags": dict(tags)}
-    return Call(Request("POST", f"{_tags(tenant_id)}/preview", body=body), model=RESULT, needs=("summary", "byType"))
+    request = Request("POST", f"{_tags(tenant_id)}/preview", body=body)
+    return Call(request, model=RESULT, needs=("summary", "byType"), reads=True)
 
 
 def runs(tenant_id: str) -> Call:
@@ -70,7 +71,8 @@ def runs(tenant_id: str) -> Call:
 
 def undo_preview(tenant_id: str, run_id: str) -> Call:
     """What undoing a run would do now: `updated` would lose tags. It changes nothing."""
-    return Call(_undo(tenant_id, run_id, preview=True), model=RESULT, needs=("summary", "byType"))
+    request = _undo(tenant_id, run_id, preview=True)
+    return Call(request, model=RESULT, needs=("summary", "byType"), reads=True)
 
 
 def undo(tenant_id: str, run_id: str) -> Call:

@@ -27,10 +27,16 @@ def operations() -> Call:
     return Call(Request("GET", "/v1/platform/operations", authenticated=False), "operations", "operations.Operation")
 
 
+def cancel_operation(operation_id: str) -> Call:
+    """Cancels an open operation of any tenant, by its operation id (the latest run) or its run id."""
+    request = Request("POST", path("/v1/platform/operations/{}/cancel", operation_id), authenticated=False)
+    return Call(request, model="operations.Operation", needs=("operationId", "status"))
+
+
 def verify_audit() -> Call:
     """Reads the whole audit log and checks its chain."""
     request = Request("GET", "/v1/platform/audit/verify", authenticated=False)
-    return Call(request, model="platform.AuditVerdict", needs=("entries", "ok", "firstBad", "head"))
+    return Call(request, model="platform.AuditVerdict", needs=("entries", "ok", "head"), nullable=("firstBad",))
 
 
 def stop() -> Call:
@@ -72,6 +78,10 @@ class Platform:
 
     async def operations(self) -> list[Operation]:
         found: list[Operation] = await self._http.records(operations())
+        return found
+
+    async def cancel_operation(self, operation_id: str) -> Operation:
+        found: Operation = await self._http.record(cancel_operation(operation_id))
         return found
 
     async def verify_audit(self) -> AuditVerdict:

@@ -97,7 +97,8 @@ def preview(tenant_id: str, change: str, **names: str) -> Call:
 
 
 def _tried(tenant_id: str, trial: str, body: dict[str, Any], *needs: str) -> Call:
-    return Call(Request("POST", path("/v1/tenants/{}/iam/{}", tenant_id, trial), body=body), model=trial, needs=needs)
+    request = Request("POST", path("/v1/tenants/{}/iam/{}", tenant_id, trial), body=body)
+    return Call(request, model=trial, needs=needs, reads=True)
 
 
 class Trials:

@@ -45,7 +45,12 @@ def profile(run: Invocation) -> None:
         ]
     if credential.get("expiresAt"):
         facts.append(("expires", records.time_text(credential["expiresAt"])))
-    facts += [("organization", f"{one['name']} · {one['role']} · {one['id']}") for one in me.get("organizations", ())]
+    if run.output.wide:
+        facts.append(("credential id", str(credential.get("id") or "")))
+    for one in me.get("organizations", ()):
+        facts.append(("organization", f"{one['name']} · {one['role']} · {one['id']}"))
+        if run.output.wide:
+            facts.append(("", f"slug {one.get('slug', '')}, created {records.time_text(one.get('createdAt'))}"))
     run.output.facts(me, facts)
 
 

@@ -6,6 +6,7 @@ import click
 
 from client import records, records_account
 from client.api import account, keys, tenants
+from client.commands import asking
 from client.commands.frame import Group, Lazy
 from client.commands.iam_input import an_id
 from client.commands.invocation import Invocation
@@ -14,6 +15,7 @@ from client.commands.output import Fact
 from client.errors import Exit, FrostError
 from client.text import safe
 
+_MAX_NAMESAKES = 5
 _MAKING = "client.commands.account_key_making"
 
 api_key = Group(
@@ -30,6 +32,7 @@ api_key = Group(
     help="API keys of your own.",
 )
 
+YES = click.Option(["--yes"], is_flag=True, help="Do not ask; without a terminal nothing is asked either.")
 ID = click.Argument(["key_id"], metavar="API_KEY_ID", callback=an_id, shell_complete=own_key_ids)
 
 
@@ -55,6 +58,11 @@ def get(run: Invocation, key_id: str) -> None:
     ]
     if found.get("revokedAt"):
         facts.append(("revoked", records.time_text(found["revokedAt"])))
+    if run.output.wide:
+        facts += [
+            ("creator", f"{found.get('creatorName', '')} <{found.get('creatorEmail', '')}>"),
+            ("creator id", str(found.get("creatorId", ""))),
+        ]
     run.output.facts(found, facts)
 
 
@@ -70,25 +78,31 @@ def list_(run: Invocation) -> None:
     run.output.records(records_account.API_KEY, found)
 
 
-@api_key.leaf("revoke", ID, person=True, examples=("frost account api-key revoke API_KEY_ID",))
-def revoke(run: Invocation, key_id: str) -> None:
+@api_key.leaf("revoke", ID, YES, person=True, examples=("frost account api-key revoke API_KEY_ID",))
+def revoke(run: Invocation, key_id: str, yes: bool) -> None:
     """Revoke a key, for good: its next request is refused.
 
-    It stays in the list as revoked.
+    It stays in the list as revoked. On a terminal you are asked before.
     """
     found = own_key(run, key_id)
+    if not yes and found["status"] != "revoked":
+        asking.confirm_on_terminal(run.talk, f"Revoke {_described(found)}, for good?")
     made = run.change(keys.revoke(found["tenantId"], found["id"]))
     said = f"key {named(found)} is revoked; its next request is refused" if made.changed else "already revoked"
     run.output.done(said, made.record)
 
 
-@api_key.leaf("delete", ID, person=True, examples=("frost account api-key delete API_KEY_ID",))
-def delete(run: Invocation, key_id: str) -> None:
+@api_key.leaf("delete", ID, YES, person=True, examples=("frost account api-key delete API_KEY_ID",))
+def delete(run: Invocation, key_id: str, yes: bool) -> None:
     """Delete a key permanently, with its memberships and attachments.
 
-    Its next request is refused, and it is in no list any more.
+    Its next request is refused, and it is in no list any more. On a terminal you are asked before.
     """
     found = own_key(run, key_id)
+    if not yes:
+        asking.confirm_on_terminal(
+            run.talk, f"Delete {_described(found)}, with its memberships and attachments, for good?"
+        )
     run.call(keys.delete(found["tenantId"], found["id"]))
     run.output.done(f"key {named(found)} is deleted", {"id": found["id"], "status": "deleted"})
 
@@ -113,16 +127,17 @@ def own_key(run: Invocation, key_id: str) -> dict[str, Any]:
             return one
     from client.tenancy import folded
 
-    of_that_name = [one["id"] for one in own if folded(one["name"]) == folded(key_id)]
+    namesakes = [one for one in own if folded(one["name"]) == folded(key_id)]
     where = f" in tenant {run.flags.tenant}" if run.flags.tenant else ""
-    raise FrostError(
-        f"you have no API key {safe(key_id, 130)}{where}",
-        code="NOT_FOUND",
-        hint=f"the id of the key called so is {of_that_name[0]}"
-        if len(of_that_name) == 1
-        else "see your keys: frost account api-key list",
-        exit_code=Exit.NOT_FOUND,
-    )
+    message, hint = f"you have no API key {safe(key_id, 130)}{where}", "see your keys: frost account api-key list"
+    if namesakes:
+        message = f"an API key is named by its id, not by its name {safe(key_id, 130)}"
+        ids = [f"{one['id']} ({one['status']}, {safe(one.get('tenantName') or '', 60)})" for one in namesakes]
+        more = f" and {len(ids) - _MAX_NAMESAKES} more" if len(ids) > _MAX_NAMESAKES else ""
+        hint = f"the keys of that name: {', '.join(ids[:_MAX_NAMESAKES])}{more}"
+        if len(ids) == 1:
+            hint = f"its id is {namesakes[0]['id']}"
+    raise FrostError(message, code="NOT_FOUND", hint=hint, exit_code=Exit.NOT_FOUND)
 
 
 def _itself(run: Invocation, key_id: str) -> dict[str, Any]:
@@ -135,6 +150,12 @@ def _itself(run: Invocation, key_id: str) -> dict[str, Any]:
             run.point_to_person(error)
         raise
     return found
+
+
+def _described(key: records.Record) -> str:
+    """Return a key with its tenant and last use."""
+    used = f"last used {records.time_text(key['lastUsedAt'])}" if key.get("lastUsedAt") else "never used"
+    return f"key {named(key)} of tenant {safe(key.get('tenantName') or key.get('tenantId'), 130)}, {used}"
 
 
 def named(key: records.Record) -> str:

@@ -180,8 +180,8 @@ def _show(run: Invocation, made: dict[str, Any]) -> None:
 
 
 def typed_scopes(given: Sequence[str], command: str) -> list[str]:
-    """The scopes of all the flags as they were typed: nothing is corrected, so nothing else is given (hostile A11)."""
-    found = [scope for text in given for scope in text.split(",") if scope]
+    """Return the scopes of all flags, each once. They are not corrected, so no other scope is given (hostile A11)."""
+    found = list(dict.fromkeys(scope for text in given for scope in text.split(",") if scope))
     if not found:
         raise usage(
             f"--scopes: at least one scope is required (frost account api-key {command})",

@@ -33,8 +33,23 @@ def shown(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> Non
         first, second, *others = kind.columns
         kind = kind._replace(columns=(first, second._replace(title=would), *others))
     run.output.records(kind, [*records_tags.by_type(result), {"resourceType": "total", **summary}])
-    _listed(run, records_tags.FAILED, result, "failures", "failed", summary)
+    if types := unlisted_types(result):
+        run.output.lines(["", "not examined, the type could not be listed (each counts 1 as failed):"])
+        for one in types:
+            words = [safe(one.get(name) or "", 300) for name in ("resourceType", "reason", "message")]
+            run.output.lines(["  " + "  ".join(word for word in words if word)])
+    _listed(run, records_tags.FAILED, {**result, "failures": failed_resources(result)}, "failures", "failed", summary)
     _listed(run, records_tags.SKIPPED, result, "skipped", "skipped", summary)
+
+
+def unlisted_types(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The failures of a whole type, which could not be listed: they name no resource."""
+    return [one for one in _items(result, "failures") if not one.get("resourceId")]
+
+
+def failed_resources(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The failures of single resources."""
+    return [one for one in _items(result, "failures") if one.get("resourceId")]
 
 
 def _listed(

@@ -18,8 +18,12 @@ from client.text import safe
 Calls = Callable[[str], Call]
 """Makes the request of a tenant that starts a run."""
 
-_BETWEEN = 0.2
-"""Seconds before starting again behind a run that has just ended: nobody gains by being told of it once more."""
+_UNCHANGED_SECONDS = 30.0
+"""How long to wait for another run where the platform shows none but refuses a start: it may show none at all."""
+
+
+Ended = tuple[str, ...]
+"""Which run has ended: its run id, and when it began and ended."""
 
 
 class Going(NamedTuple):
@@ -54,6 +58,8 @@ def begin(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
 def finish(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
     """Start a run behind any that goes on, and wait until it is over; the completed operation as it travels.
 
+    A start is sent once for each run that ended, however many runs of others come first.
+
     Args:
         run: The command.
         call: Starts the run in a tenant.
@@ -63,6 +69,7 @@ def finish(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
         FrostError: It could not run as a whole, or somebody does not want to wait (exit 130): then it goes on.
     """
     with _interruptible() as going:
+        ended: Ended | None = None
         while True:
             try:
                 _started(run, call, what, going)
@@ -71,8 +78,7 @@ def finish(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
                 going[:] = [_in_the_way(error, what)]
                 named = going[0].named
                 run.output.note(f"a run goes on already ({named}); waiting for it, then this {what} starts")
-                _waited(run, going[0])
-                time.sleep(_BETWEEN)
+                ended = _ended(_waited(run, going[0], ended))
         run.output.note(f"{what} started ({going[0].named})")
         return _succeeded(_waited(run, going[0]), what)
 
@@ -117,11 +123,24 @@ def _in_the_way(error: FrostError, what: str) -> Going:
     return Going(error.operation_id, error.run_id, f"the {what} was not started, the running one goes on")
 
 
-def _waited(run: Invocation, going: Going) -> dict[str, Any]:
-    """The operation when it is over, with progress on the terminal until then."""
+def _ended(operation: Mapping[str, Any]) -> Ended:
+    return tuple(str(operation.get(name)) for name in ("runId", "createdAt", "completedAt"))
+
+
+def _waited(run: Invocation, going: Going, former: Ended | None = None) -> dict[str, Any]:
+    """The operation when it is over, with progress on the terminal until then.
+
+    The operation id names the latest run. While the platform still shows the `former` run, which this command has
+    followed to its end, wait for the run that blocks this one.
+    """
     from client import waiting
 
     told = Told(run)
+    give_up = time.monotonic() + _UNCHANGED_SECONDS
+
+    def is_over(operation: dict[str, Any]) -> bool:
+        return waiting.is_final(operation) and (_ended(operation) != former or time.monotonic() >= give_up)
+
     try:
         return waiting.wait(
             run.connection,
@@ -130,6 +149,7 @@ def _waited(run: Invocation, going: Going) -> dict[str, Any]:
             told.reading,
             lost=told.lost,
             on_reply=run.on_reply,
+            is_over=is_over,
         )
     except FrostError as error:
         error.hint = error.hint or f"{going.named} goes on; see frost tenant default-tags history"

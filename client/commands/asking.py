@@ -28,6 +28,16 @@ def confirm(output: Output, question: str, *, refused: str, hint: str, typed: st
         raise FrostError("not confirmed; nothing was changed", code="NOT_CONFIRMED")
 
 
+def confirm_on_terminal(output: Output, question: str) -> None:
+    """Ask yes or no if there is a terminal; without one go on, for commands that scripts run without a flag.
+
+    Raises:
+        FrostError: The answer was no (exit 1).
+    """
+    if sys.stdin.isatty():
+        confirm(output, question, refused="", hint="")
+
+
 def needs_terminal(refused: str, hint: str) -> None:
     """Refuse what has to be asked about where there is nobody to ask (exit 2)."""
     if not sys.stdin.isatty():

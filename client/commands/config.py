@@ -60,27 +60,38 @@ def init(run: Invocation) -> None:
 @config.leaf(
     "set",
     click.Argument(["key"], metavar="KEY", type=click.Choice(KEYS), help=f"One of {', '.join(KEYS)}."),
-    click.Argument(["value"], metavar="VALUE", help="The value; - reads it from standard input."),
-    examples=("frost config set output_format json", "frost config set api_key - < key.txt"),
+    click.Argument(["value"], metavar="VALUE", help='The value; "" clears region and api_key, - reads standard input.'),
+    examples=(
+        "frost config set output_format json",
+        "frost config set api_key - < key.txt",
+        'frost config set api_key ""',
+    ),
 )
 def set_(run: Invocation, key: str, value: str) -> None:
     """Set a value of the config file.
 
     api_endpoint, region and api_key belong to the current context, output_format to all of them. An API key goes to
-    the keyring of the operating system where there is one.
+    the keyring of the operating system where there is one; an empty one is removed, and the session is used again.
+    Another api_endpoint removes the API key and the session of the context: they are for the former one.
     """
     from client import contexts, credentials
 
     run.config_may_be_missing = True
     if value == "-":
         value = _from_standard_input(key)
+        if key == "api_key":
+            _key(value)  # an empty input is a mistake
     context = run.context.name
-    if key == "api_key":
-        for notice in credentials.save_api_key(run.config, context, _key(value)):
-            run.output.warn(notice)
+    notices: list[str] | None
+    if key == "api_key" and not value:
+        notices = credentials.forget_api_key(run.config, context)
+    elif key == "api_key":
+        notices = credentials.save_api_key(run.config, context, _key(value))
         value = masked(value)
     else:
-        contexts.SETTERS[key](run.config, context, value)
+        notices = contexts.SETTERS[key](run.config, context, value)
+    for notice in notices or ():
+        run.output.warn(notice)
     where = "" if key == "output_format" else f" of context {context}"
     run.output.done(f"{key}{where} is {value or 'not set'}", {"key": key, "value": value, "context": context})
 

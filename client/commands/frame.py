@@ -14,15 +14,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import click
+from click.core import ParameterSource
 from click.exceptions import NoSuchCommand
 
 from client.commands import usage
 from client.commands.output import Output
+from client.commands.usage import FORMATS
 
 if TYPE_CHECKING:
     from client.commands.invocation import Invocation
 
-FORMATS = ("table", "yaml", "json", "wide")
 _OURS = "(frost)"
 _OURS_MEANS = "An addition of frost, beyond the common contract."
 _PERSON = "It needs a person who is signed in (frost login): an API key or a token of a machine is refused."
@@ -132,6 +133,7 @@ class Command(_Framed):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the function with the run it belongs to."""
+        ctx.obj.parsed = True
         if self.callback is not None:
             self.callback(ctx.obj, **ctx.params)
 
@@ -190,10 +192,11 @@ class Group(_Framed, click.Group):
             def begin(**given: Any) -> None:
                 ctx = click.get_current_context()
                 if ctx.invoked_subcommand is None:
+                    ctx.obj.parsed = True
                     function(ctx.obj, **given)
                     return
                 for param in params:
-                    if given.get(param.name or "") not in (None, False):
+                    if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
                         raise usage.refused(ctx, f"{param.opts[0]} stands behind {ctx.invoked_subcommand}")
 
             self.callback, self.does_something = begin, True

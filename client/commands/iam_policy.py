@@ -13,6 +13,7 @@ from client.commands.iam_input import FORCE, VERSION_HELP, an_id, missing, missi
 from client.commands.iam_input import name as checked
 from client.commands.invocation import Invocation
 from client.commands.names import policy_ids
+from client.commands.usage import naming_flag
 from client.errors import FrostError, usage
 from client.records import Kind
 
@@ -61,7 +62,7 @@ def create(run: Invocation, name: str, document_: str, description: str | None) 
     """
     name = checked(name)
     draft = document.given(run, document_)
-    with document.named(draft):
+    with document.named(draft), naming_flag("name", "--name"), naming_flag("description", "--description"):
         made = run.call_for_tenant(lambda tenant: policies.create(tenant, name, description or "", draft.text))
     run.output.record(records_iam.POLICY, made)
     _warn_of_namesakes(run, made)
@@ -150,11 +151,12 @@ def update(
         if dry_run:
             _update_played(run, policy_id, text, if_version)
             return
-        made = run.change_for_tenant(
-            lambda tenant: policies.update(
-                tenant, policy_id, name=name, description=description, document_text=text, version=if_version
+        with naming_flag("name", "--name"), naming_flag("description", "--description"):
+            made = run.change_for_tenant(
+                lambda tenant: policies.update(
+                    tenant, policy_id, name=name, description=description, document_text=text, version=if_version
+                )
             )
-        )
     run.output.record(records_iam.POLICY, made.record)
     if not made.changed:
         run.output.note("nothing changed: it is like that already")

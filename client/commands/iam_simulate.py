@@ -14,6 +14,7 @@ from client.commands.names import operation_names
 from client.errors import Exit
 from client.records import Column, Kind, Record
 from client.records_iam import constraint_text, rule_text
+from client.text import safe
 
 # By the one part of the nearest rule to look at first; other parts are constraints, and named.
 _FAILED = {
@@ -146,6 +147,8 @@ def verdict_lines(answer: Mapping[str, Any], operation: str, target: str) -> Ite
 
 
 def _because(answer: Mapping[str, Any]) -> str:
+    if because := answer.get("because"):
+        return safe(because)
     deciding, nearest = answer.get("decidingRule"), answer.get("nearestRule")
     reason = answer.get("reason")
     if isinstance(deciding, Mapping):

@@ -1,11 +1,49 @@
 """Ctrl-C and what counts as it, where a command waits for something that goes on without it (checklist L21, L22)."""
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+_REPEAT_SECONDS = 0.01
+
+
+def install() -> None:
+    """Raise KeyboardInterrupt for Ctrl-C only where the exception reaches the command.
+
+    Within an import it could leave a module incomplete. In a destructor or in the callback of a weak reference, of
+    which the import system has many, Python prints the exception and drops it. There the interruption is repeated a
+    moment later. A process that ignores SIGINT goes on ignoring it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        return
+    signal.signal(signal.SIGALRM, _interrupt_again)
+    sys.unraisablehook = _repeat_if_dropped
+    signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_code is _repeat_if_dropped.__code__:
+            signal.setitimer(signal.ITIMER_REAL, _REPEAT_SECONDS)
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _interrupt_again(number: int, frame: FrameType | None) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(signal.SIGINT, frame)
+
+
+def _repeat_if_dropped(dropped: "sys.UnraisableHookArgs") -> None:
+    if issubclass(dropped.exc_type, KeyboardInterrupt):
+        signal.setitimer(signal.ITIMER_REAL, _REPEAT_SECONDS)
+    else:
+        sys.__unraisablehook__(dropped)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,6 +41,12 @@ class Invocation:
         self.config_may_be_missing = False
         """Set by the commands that make the file `--config` names (checklist G05)."""
         self.words = words
+        self.changed_tenants: dict[str, str] = {}
+        """Ids of the tenants that were changed, each with its name if an answer had it."""
+        self.organization: str | None = None
+        """`--organization` before the last word of a tenant command."""
+        self.parsed = False
+        """Whether all words have been parsed; until then some global flags may still be unread."""
 
     @cached_property
     def config(self) -> "Config":
@@ -82,10 +89,17 @@ class Invocation:
         return self._output(self.flags.output or self.config.output_format)
 
     def error_output(self) -> Output:
-        """Where a failure is told, also one from before the format was known: then `-o` is looked for in the words."""
-        if self.flags.output is None and "config" in self.__dict__:
-            return self._output(self.config.output_format)
-        return self._output(self.flags.output or _format_in(self.words))
+        """Where a failure is printed; `output_format` counts only if the config file was read before."""
+        configured = self.config.output_format if "config" in self.__dict__ else None
+        return self._output(self.flags.output or configured)
+
+    def read_remaining_flags(self) -> None:
+        """Read the global flags behind the word at which parsing stopped, so that its error follows them."""
+        if not self.parsed:
+            from client.commands.usage import global_flags_in
+
+            for name, value in global_flags_in(self.words).items():
+                setattr(self.flags, name, value)
 
     def _output(self, format: str | None) -> Output:
         return Output(format or "table", quiet=self.flags.quiet, no_color=self.flags.no_color)
@@ -120,11 +134,41 @@ class Invocation:
 
     def call(self, call: "Call") -> Any:
         """Send a request of the context in use; the answer's JSON document."""
-        return self._driven(lambda driver: driver.call(call))
+        return self.change(call).record
 
     def change(self, call: "Call") -> "Change":
         """Send a write of the context in use; its record, and whether there was anything to change."""
-        return self._driven(lambda driver: driver.change(call))
+        made = self._driven(lambda driver: driver.change(call))
+        if call.changes and made.changed:
+            self._remember_tenant(call.request.path, made.record)
+        return made
+
+    def _remember_tenant(self, path: str, record: Any) -> None:
+        found = record if isinstance(record, dict) else {}
+        if path.startswith("/v1/organizations/") and "displayName" in found:  # the answer to a new tenant
+            path = f"/v1/tenants/{found['id']}"
+        if path.startswith("/v1/tenants/"):
+            tenant_id = path.split("/")[3]
+            name = str(found.get("tenantName") or found.get("displayName") or "")
+            self.changed_tenants[tenant_id] = name or self.changed_tenants.get(tenant_id, "")
+
+    def name_changed_tenants(self, *, look_up: bool = True) -> None:
+        """Print which tenants were changed, by id alone if a name cannot be read.
+
+        Args:
+            look_up: Ask the platform for a name that is not known. A command that failed or was interrupted does not,
+                and prints nothing beside its error in JSON.
+        """
+        if not self.changed_tenants or self.output.quiet or (not look_up and self.output.format == "json"):
+            return
+        from client.api import tenants
+        from client.errors import FrostError
+
+        for tenant_id, name in self.changed_tenants.items():
+            with suppress(FrostError, LookupError):  # the change is made: an unreadable name must not fail the command
+                if look_up and not name:
+                    name = str(self._driver.call(tenants.get(tenant_id))["displayName"])
+            self.output.note(f"tenant: {name} ({tenant_id})" if name else f"tenant: {tenant_id}")
 
     def _driven(self, ask: Callable[["OneShot"], Answer]) -> Answer:
         from client.errors import FrostError
@@ -224,7 +268,9 @@ class Invocation:
         """The tenant to operate on and why (contract: Client conventions; checklist G20 to G27)."""
         from client import tenancy
 
-        return tenancy.resolve(self.flags.tenant, os.environ, self.connection.context, lambda: self.me["tenantId"])
+        return tenancy.resolve(
+            self.flags.tenant, os.environ, self.connection.context, lambda: self.me["tenantId"], self.config_path
+        )
 
 
 def _load_http_without_ssl() -> None:
@@ -239,19 +285,3 @@ def _load_http_without_ssl() -> None:
         import http.client  # noqa: F401
     finally:
         del sys.modules["ssl"]
-
-
-def _format_in(words: list[str]) -> str | None:
-    """The format the words ask for, before they are understood: the last `-o json`, `-ojson`, `--output[=]json`."""
-    found = None
-    for index, word in enumerate(words):
-        if word == "--":
-            break
-        following = words[index + 1] if index + 1 < len(words) else ""
-        if word in ("-o", "--output"):
-            found = following
-        elif word.startswith("--output="):
-            found = word.removeprefix("--output=")
-        elif word.startswith("-o"):
-            found = word[2:]
-    return found if found in ("json", "yaml", "table", "wide") else None

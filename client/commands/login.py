@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from client import credentials, tenancy
 from client.api import account
 from client.commands.frame import Command
 from client.commands.invocation import Invocation
 from client.commands.names import context_names
 from client.errors import Exit, FrostError, usage
 from client.records import time_text
+from client.text import safe
 
 if TYPE_CHECKING:
     from client.connection import Connection
@@ -34,14 +36,19 @@ def _login(
         if value is not None and not value.strip():
             raise usage(f"{flag} needs a value, an empty one was given (frost login)")
     connection, begin = _connection(run, context, endpoint)
+    replaces_key = "api_key" in connection.context.credentials.kinds
+    if replaces_key:
+        _confirm_replacing(run, connection.context.name)
     try:
         _sign_in(run, connection, in_browser=browser or not (device or _by_code(connection)), email=email, begin=begin)
     except FrostError as error:
         _point_to_endpoint(error, context, endpoint)
         raise
+    if replaces_key:
+        connection.notices += credentials.forget_api_key(connection.config, connection.context.name)
+        connection.reload()
+        connection.adopt(None)
     run.tell_notices(connection)
-    if "api_key" in connection.context.credentials.kinds:
-        run.output.warn("the API key of this context goes before the session")
     switched = context is not None and context != run.config.current_context
     if context is not None:
         from client import contexts
@@ -57,6 +64,24 @@ def _login(
     run.output.done(
         f"signed in as {me['email']} (context {name}{', the current one now' if switched else ''})",
         {"id": me["id"], "email": me["email"], "name": me["name"], "context": name},
+    )
+
+
+def _confirm_replacing(run: Invocation, name: str) -> None:
+    """Ask whether the session shall replace the API key of a context, which would be used instead of it.
+
+    Raises:
+        FrostError: There is no terminal to ask on (exit 2), or the answer was no (exit 1).
+    """
+    from client.commands import asking
+
+    shown = safe(name, 60)
+    asking.confirm(
+        run.talk,
+        f"Context {shown} has an API key, which is used before a session. Remove the key and sign in?",
+        refused=f"context {shown} has an API key, which is used before a session",
+        hint='remove it: frost config set api_key "" (with FROST_CONTEXT for another context than the current one),'
+        " or sign in to a context of its own: frost login --context NAME --endpoint URL",
     )
 
 
@@ -242,9 +267,11 @@ def _tenant(run: Invocation) -> dict[str, str] | None:
     try:
         selection = run.tenant
     except FrostError as error:
-        if error.code == "NO_TENANT":
-            return None
-        raise
+        if error.code == tenancy.STORED_INVALID:
+            run.output.warn(error.message)
+        elif error.code != "NO_TENANT":
+            raise
+        return None
     return {"id": selection.tenant_id, "source": selection.source}
 
 

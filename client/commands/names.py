@@ -227,8 +227,6 @@ def name_the_id(run: "Invocation", error: "FrostError") -> None:
     from client.errors import FrostError
     from client.text import safe
 
-    if run.flags.config is None and any(word.partition("=")[0] == "--config" for word in run.words):
-        return  # refused before the flag that names the file was understood
     try:
         if run.connection.endpoint.kind != "unix":
             return

@@ -58,7 +58,8 @@ def listed(
             at = None
     run.output.records(kind, items, beside={"nextCursor": following, **(beside or {})})
     if following and not run.output.structured:
-        run.output.note(f"more: {next_command(run.words, following)}")
+        tenant_id = "" if run.flags.tenant else run.tenant.tenant_id
+        run.output.note(f"more: {next_command(run.words, following, tenant_id)}")
     return len(items)
 
 
@@ -66,15 +67,24 @@ def _page_of(page: PageOf, limit: int | None, cursor: str) -> Callable[[str], Ca
     return lambda tenant_id: page(tenant_id, limit, cursor)
 
 
-def next_command(words: Sequence[str], cursor: str) -> str:
-    """The same command for the next page, ready to be run (checklist P14)."""
+def next_command(words: Sequence[str], cursor: str, tenant_id: str = "") -> str:
+    """Return the command line for the next page.
+
+    Args:
+        words: The command line of this page, without the program's name.
+        cursor: The next page's.
+        tenant_id: The tenant of this page, unless `words` has `--tenant`. A cursor is valid in its own tenant only, and
+            the selected tenant may be another one when the command is run.
+    """
     import shlex
 
+    end = words.index("--") if "--" in words else len(words)
     kept: list[str] = []
-    rest = iter(words)
+    rest = iter(words[:end])
     for word in rest:
         if word == "--cursor":
             next(rest, None)
         elif not word.startswith("--cursor="):
             kept.append(word)
-    return shlex.join(["frost", *kept, "--cursor", cursor])
+    tenant = ["--tenant", tenant_id] if tenant_id else []
+    return shlex.join(["frost", *kept, *tenant, "--cursor", cursor, *words[end:]])

@@ -11,7 +11,6 @@ from client.commands import asking
 from client.commands.data_dir import DATA_DIR, staff_of
 from client.commands.frame import Group, Lazy
 from client.commands.invocation import Invocation
-from client.connection import Staff
 from client.errors import usage
 
 WORLDS = ("demo", "empty", "large")
@@ -19,6 +18,11 @@ WORLDS = ("demo", "empty", "large")
 platform = Group(
     "platform",
     {
+        "operations": Lazy(
+            "client.commands.platform_operations:operations",
+            "List the durable operations of the local platform, open ones first.",
+            ours=True,
+        ),
         "backup": Lazy(
             "client.commands.platform_backup:backup", "Write all of the platform to one file, while it runs.", ours=True
         ),
@@ -148,14 +152,3 @@ def reset(run: Invocation, world: str, yes: bool) -> None:
         )
     local.reset(run.config, world, os.environ)
     run.output.done(f"the local platform holds the world {world} now", {"status": "reset", "world": world})
-
-
-@platform.leaf("operations", ours=True, examples=("frost platform operations -o wide",))
-def operations(run: Invocation) -> None:
-    """List the durable operations of the local platform, open ones first.
-
-    An open operation that has not moved for a minute is marked as stalled.
-    """
-    connection = Staff(os.environ)
-    found = run.driver(connection).call(calls.operations())["operations"]
-    run.output.records(records.OPERATION, found)

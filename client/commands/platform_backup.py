@@ -20,7 +20,14 @@ TAKEN = 75
 FILE = click.Argument(["file"], metavar="FILE", type=click.Path())
 DATABASE = click.Option(["--database"], metavar="URL", help="As the platform is served with; default: its own file.")
 SECRET_FILE = click.Option(
-    ["--secret-file"], metavar="PATH", help="As the platform is served with; default: in its files."
+    ["--secret-file"],
+    metavar="PATH",
+    help="Secret that the platform is served with; default: in its folder.",
+)
+VERIFYING_SECRET_FILE = click.Option(
+    ["--secret-file"],
+    metavar="PATH",
+    help="Secret that the platform is served with; on an empty machine a copy that verifies the seal.",
 )
 
 
@@ -37,9 +44,9 @@ def backup(run: Invocation, file: str, **served: str | None) -> None:
     The file holds every tenant, key, session and entry of the audit log as of one moment, and the platform's own keys:
     it is as secret as they are, and readable to you alone. Nothing is replaced by it.
     """
-    told = _service("backup", file, served, "no backup was made")
+    backup = _service("backup", file, served, "no backup was made")
     run.output.done(
-        f"{safe(file, 200)} holds the platform as it is now ({told['bytes']:,} bytes); keep it secret", told
+        f"{safe(file, 200)} holds the platform as it is now ({backup['bytes']:,} bytes); keep it secret", backup
     )
 
 
@@ -47,24 +54,32 @@ def backup(run: Invocation, file: str, **served: str | None) -> None:
     "restore",
     FILE,
     click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    click.Option(["--trust"], is_flag=True, help="Restore a backup whose seal cannot be verified."),
     DATABASE,
-    SECRET_FILE,
+    VERIFYING_SECRET_FILE,
     DATA_DIR,
     ours=True,
     examples=("frost platform restore monday.tar", "frost platform restore monday.tar --yes"),
 )
-def restore(run: Invocation, file: str, yes: bool, **served: str | None) -> None:
+def restore(run: Invocation, file: str, yes: bool, trust: bool, **served: str | None) -> None:
     """Put the platform back to what a backup holds.
+
+    A backup has a seal, which is verified with the installed secret, or with the one that --secret-file names. Where
+    there is no secret yet, and for a backup of an earlier release without a seal, --trust is needed: then nothing
+    proves who made the file. A wrong seal is always refused.
 
     What was changed since is lost. The platform is stopped for it, and started again when it ran. Keys and sessions of
     the backup are valid afterwards; who signed in later signs in again.
     """
     refused = f"{safe(file, 200)} cannot be restored"
     # Before anything is stopped.
-    found = _service("restore", file, served, refused, "--check")
+    flags = ["--trust"] if trust else []
+    if _is_empty_machine(served):
+        flags += ["--verify-with", os.path.abspath(str(served.pop("secret_file")))]  # noqa: PTH100
+    manifest = _service("restore", file, served, refused, "--check", *flags)
     where = served["data_dir"] or local.data_dir(os.environ)
     if not yes:
-        made = time_text(found["createdAt"])
+        made = time_text(manifest["createdAt"])
         asking.confirm(
             run.talk,
             f"Go back to the backup of {made}, replacing all data of the platform in {safe(where, 200)}?",
@@ -74,15 +89,26 @@ def restore(run: Invocation, file: str, yes: bool, **served: str | None) -> None
     # One that is served otherwise is stopped, and started again, by who serves it: its lock says so.
     ran = not any(served.values()) and local.stop(os.environ)
     try:
-        told = _service("restore", file, served, refused)
+        restored = _service("restore", file, served, refused, *flags)
     finally:
         if ran:
             from client.local_process import ensure_running
 
             ensure_running(os.environ)
-    run.output.done(f"the platform is as it was at {time_text(told['createdAt'])}", told)
-    if not told["auditWhole"]:
+    run.output.done(f"the platform is as it was at {time_text(restored['createdAt'])}", restored)
+    if not restored["auditWhole"]:
         run.output.note("its audit log was not whole already when the backup was made: frost platform audit verify")
+
+
+def _is_empty_machine(served: Mapping[str, str | None]) -> bool:
+    """Whether a secret is given for the local platform, which has no data yet: it verifies the seal only.
+
+    The restored platform keeps its secret in its own folder, since every command starts it without flags.
+    """
+    if not served["secret_file"] or served["data_dir"] or served["database"]:
+        return False
+    folder = local.data_dir(os.environ)
+    return not any(os.path.exists(f"{folder}/{name}") for name in ("secret.key", "platform.db"))  # noqa: PTH110
 
 
 def _service(name: str, file: str, served: Mapping[str, str | None], refused: str, *flags: str) -> dict[str, Any]:
@@ -112,8 +138,8 @@ def _service(name: str, file: str, served: Mapping[str, str | None], refused: st
         stdin=subprocess.DEVNULL, capture_output=True, cwd="/", env=dict(os.environ), check=False,
     )  # fmt: skip
     if done.returncode == 0:
-        told: dict[str, Any] = json.loads(done.stdout)
-        return told
+        restored: dict[str, Any] = json.loads(done.stdout)
+        return restored
     said = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit {done.returncode}"]
     taken = done.returncode == TAKEN
     raise FrostError(

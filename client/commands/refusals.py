@@ -90,8 +90,8 @@ def facts_text(facts: Mapping[str, Any]) -> str:
         if isinstance(value, Mapping):
             tags = " ".join(f"{key}={text}" for key, text in value.items())
             shown.append(f"{label}s {tags}" if tags else f"no {label}s")
-        elif value is not None:
-            shown.append(f"{label} {value}")
+        else:
+            shown.append(f"{label} {'unknown' if value is None else value}")
     return ", ".join(shown)
 
 

@@ -72,12 +72,17 @@ def main(argv: Sequence[str]) -> int:
         return answer(words[1:])
     run = Invocation(words)
     try:
-        return _run(words, run)
+        code = _run(words, run)
+        if code != Exit.DONE:
+            run.name_changed_tenants(look_up=False)
+        return code
     except BrokenPipeError:
         _let_go()
         return _PIPE_CLOSED
     except KeyboardInterrupt:
         _end_line()
+        with suppress(BrokenPipeError, KeyboardInterrupt):
+            run.name_changed_tenants(look_up=False)
         return int(Exit.INTERRUPTED)
 
 
@@ -93,6 +98,8 @@ def _run(words: list[str], run: Invocation) -> int:
     try:
         with root.make_context("frost", words, obj=run, max_content_width=100) as ctx:
             root.invoke(ctx)
+        if run.changed_tenants:
+            run.name_changed_tenants()
         return int(Exit.DONE)
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -105,10 +112,12 @@ def _run(words: list[str], run: Invocation) -> int:
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:
+        run.read_remaining_flags()
         if isinstance(error.__cause__, KeyboardInterrupt):
             # Python 3.11 raises what interrupts the making of a class as the cause of a RuntimeError.
             raise KeyboardInterrupt from None
         failure = _unexpected(error, run)
+    run.read_remaining_flags()
     if failure.code == "TENANT_ID_NEEDED":
         from client.commands.names import name_the_id
 

@@ -14,7 +14,8 @@ from client.api import account, tenants
 from client.commands.frame import Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.names import tenant_ids, tenant_words
-from client.commands.tenant_input import BESIDE, check_within, organization_flag, within
+from client.commands.tenant_input import BESIDE, OF_GROUP, check_within, organization_flag, within
+from client.commands.usage import naming_flag
 from client.errors import Exit, FrostError, usage
 
 FEW = 5
@@ -40,6 +41,7 @@ tenant = Group(
         ),
     },
     help="Tenants, their default tags and quotas.",
+    params=[OF_GROUP],
 )
 
 OF_ONE = "The organization, by id; default: the only one you belong to."
@@ -59,7 +61,8 @@ def create(run: Invocation, name: str, organization: str | None) -> None:
     """
     name = tenancy.check_display_name(name)
     organization_id = _only_organization(run) if organization is None else tenancy.check_organization_id(organization)
-    created = run.call(tenants.create(organization_id, name))
+    with naming_flag("displayName", "--name"):
+        created = run.call(tenants.create(organization_id, name))
     run.output.record(records.TENANT, created)
     if created["status"] == "provisioning":
         run.output.note(f"provisioning in the background; see frost tenant list --organization {organization_id}")
@@ -120,7 +123,19 @@ def rename(run: Invocation, tenant_id: str, name: str, organization: str | None)
     tenant_id = tenancy.check_id(tenant_id, "TENANT_ID")
     if organization is not None:
         within(run, tenant_id, tenancy.check_organization_id(organization))
-    run.output.record(records.TENANT, run.call(tenants.rename(tenant_id, name)))
+    with naming_flag("displayName", "--name"):
+        run.output.record(records.TENANT, _renamed(run, tenant_id, name))
+
+
+def _renamed(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
+    try:
+        renamed: dict[str, Any] = run.call(tenants.rename(tenant_id, name))
+    except FrostError as error:
+        if error.gone or error.code == "TENANT_ACCESS_DENIED":
+            error.message = f"TENANT_ID {tenant_id}: {error.message}"
+            error.hint = "see the tenants you may use: frost tenant list --all"
+        raise
+    return renamed
 
 
 @tenant.leaf(
@@ -209,11 +224,13 @@ def _active(run: Invocation, answer: dict[str, Any]) -> str:
         return str(answer.get("defaultTenantId") or "")
 
     try:
-        return tenancy.resolve(run.flags.tenant, os.environ, run.context, default).tenant_id
+        return tenancy.resolve(run.flags.tenant, os.environ, run.context, default, run.config_path).tenant_id
     except FrostError as error:
-        if error.code == "NO_TENANT":
-            return ""
-        raise
+        if error.code == tenancy.STORED_INVALID:
+            run.output.warn(error.message)
+        elif error.code != "NO_TENANT":
+            raise
+        return ""
 
 
 def _given(flag: str, value: str) -> str:

@@ -36,7 +36,13 @@ def apply(run: Invocation, yes: bool, no_wait: bool, preview: bool, organization
 
     Every key a resource lacks is added; a key it has keeps its value, and no tag is ever removed. It runs in the
     background: Ctrl-C stops the waiting, not the apply. Resources that fail are listed and do not make the command
-    fail; running it again tries them again. One apply runs in a tenant at a time: another one is waited for first.
+    fail; running it again tries them again.
+
+    examined is the sum of updated, unchanged, skipped and failed. A type whose resources could not be listed is the
+    exception: nothing of it was examined, it counts 1 as failed, and it is one entry of `failures` without a
+    resource. So failed is the number of resources that failed and of types that could not be listed.
+
+    One apply runs in a tenant at a time: another one is waited for first.
     It needs the role admin or owner.
     """
     if not yes and not preview:

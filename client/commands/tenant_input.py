@@ -9,8 +9,30 @@ from client.commands.names import organization_ids
 from client.errors import Exit, FrostError
 
 
+def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.obj.organization = value
+
+
+def _own_or_remembered(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    return ctx.obj.organization if value is None else value
+
+
 def organization_flag(help: str) -> click.Option:
-    return click.Option(["--organization"], metavar="ID", help=help, shell_complete=organization_ids)
+    return click.Option(
+        ["--organization"], metavar="ID", help=help, shell_complete=organization_ids, callback=_own_or_remembered
+    )
+
+
+OF_GROUP = click.Option(
+    ["--organization"],
+    metavar="ID",
+    help="For the command that follows: the organization, by id.",
+    shell_complete=organization_ids,
+    expose_value=False,
+    callback=_remember,
+)
+"""`--organization` between a group's word and its command; every command of the group takes the flag itself."""
 
 
 BESIDE = organization_flag("Refuse a tenant that is not of this organization, by id.")

@@ -10,7 +10,7 @@ from client.commands import asking, tag_input
 from client.commands.frame import Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.names import tag_words
-from client.commands.tenant_input import BESIDE, check_within
+from client.commands.tenant_input import BESIDE, OF_GROUP, check_within
 from client.core import Call, Versioned
 from client.errors import Exit, FrostError
 from client.tag_changes import TagChanges, difference, merged
@@ -31,6 +31,7 @@ default_tags = Group(
         ),
     },
     help="The tags that resources of a tenant get.",
+    params=[OF_GROUP],
 )
 
 

@@ -3,13 +3,17 @@
 contract: Client conventions; checklist G37, G41.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 from click.exceptions import BadOptionUsage, BadParameter, MissingParameter, NoSuchCommand, NoSuchOption, UsageError
 
 from client.errors import FrostError
 from client.errors import usage as usage_error
+
+FORMATS = ("table", "yaml", "json", "wide")
+_LETTERS = {"d": "debug", "q": "quiet"}
 
 
 def from_click(error: UsageError) -> FrostError:
@@ -47,6 +51,31 @@ def refused(ctx: click.Context, message: str, hint: str = "") -> FrostError:
     return usage_error(f"{message} ({ctx.command_path})", hint)
 
 
+def global_flags_in(words: Sequence[str]) -> dict[str, str | bool]:
+    """The global flags in words that could not be parsed as a whole, by the names of `Flags`; the last one wins.
+
+    A flag without a usable value is left out. `--tenant` is not read: no error message depends on it.
+    """
+    found: dict[str, str | bool] = {}
+    rest = list(words[: words.index("--")] if "--" in words else words)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        if word.startswith("-") and not word.startswith("--"):
+            switches, output, value = word[1:].partition("o")
+            if not set(switches) <= set(_LETTERS):
+                continue
+            found |= {_LETTERS[letter]: True for letter in switches}
+            name, equals, value = "--output" if output else "", value, value.removeprefix("=")
+        if name in ("--debug", "--quiet", "--no-color"):
+            found[name[2:].replace("-", "_")] = True
+        elif name in ("--output", "--config"):
+            value = value if equals else "".join(rest[:1])
+            if value in FORMATS or (value and name == "--config"):
+                found[name[2:]] = value
+    return found
+
+
 def see_help(ctx: click.Context) -> str:
     """Where the command's flags and arguments are listed."""
     return f"see {ctx.command_path} --help"
@@ -62,3 +91,15 @@ def _name(param: click.Parameter) -> str:
 
 def _uncapitalised(text: str) -> str:
     return f"{text[:1].lower()}{text[1:].rstrip('.')}"
+
+
+@contextmanager
+def naming_flag(member: str, flag: str) -> Iterator[None]:
+    """Let the refusal of a member of the request's body name the flag whose value it is."""
+    try:
+        yield
+    except FrostError as error:
+        of_member = (error.details or {}).get("member") == member and error.message.startswith(f"{member} ")
+        if error.code == "INVALID_INPUT" and of_member:
+            error.message = f"{flag}{error.message.removeprefix(member)}"
+        raise

@@ -19,13 +19,36 @@ MAX_DIGITS = 100
 """Characters of one number; enough for any number that means something."""
 MAX_REPEATED = 20
 """Members given twice that are noted before a text is given up."""
+MAX_STEPS = 20_000
+"""Values that are read to find the place of an error; array elements without much in them are passed in one step."""
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
-_SPACE = re.compile(r"[ \t\n\r]*")
+_STRING = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
+_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
+_SPACE = re.compile(r"[ \t\n\r]*+")
+_VALUE = re.compile(rf"[ \t\n\r]*+(?:({_STRING})|({_NUMBER})|(true|false|null)|([\[{{]))")
+_IS_STRING, _IS_NUMBER, _IS_WORD, _IS_CONTAINER = 1, 2, 3, 4
+_MEMBER = re.compile(rf"[ \t\n\r]*+({_STRING})[ \t\n\r]*+(:)?")
+# Array elements in which there is nothing to check, each with its comma. They contain no other comma, so a container in
+# them has one value at most.
+_W = r"[ \t\n\r]*+"
+_PLAIN_STRING = r'"[^"\\,\x00-\x1f]*+"'
+_PLAIN_VALUE = rf"{_W}(?:{_PLAIN_STRING}|-?(?:0|[1-9][0-9]{{0,17}}+)(?:\.[0-9]{{1,18}}+)?|true|false|null)"
+_PLAIN_DEPTH = 3
+for _ in range(_PLAIN_DEPTH):
+    _PLAIN_VALUE = (
+        rf"(?:{_PLAIN_VALUE}|{_W}\[(?:{_PLAIN_VALUE})?{_W}\]|{_W}\{{(?:{_W}{_PLAIN_STRING}{_W}:{_PLAIN_VALUE})?{_W}\}})"
+    )
+_PLAIN = re.compile(rf"(?:{_PLAIN_VALUE}{_W},)*+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+_WHITE = frozenset(" \t\n\r")
+_HALF_PAIR = "a text with half a surrogate pair"
+_LONG = f"a number of more than {MAX_DIGITS} characters"
+_LARGE = "a number too large to be represented"
+_BAD_STRING = "a text that is not closed, or holds a control character or an unknown escape"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+# Texts without these hold no number over a limit, so the C reader may convert all numbers itself.
+_LONG_NUMBER = re.compile(rf"(?<![0-9.eE+-])[0-9.eE+-]{{{MAX_DIGITS + 1}}}")
+_LARGE_EXPONENT = re.compile(r"[0-9][eE]\+?[0-9]{3}")
 
 Path = tuple[str | int, ...]
 
@@ -49,7 +72,11 @@ class StrictJsonError(ValueError):
 
 
 class _Refused(Exception):
-    """The fast reader met something; the slow one will say where."""
+    """The fast reader met an error, the text of this exception; the one-pass reader finds its place."""
+
+
+class _TooManySteps(Exception):
+    """The place of an error was not found within `MAX_STEPS`."""
 
 
 def loads(
@@ -72,21 +99,43 @@ def loads(
         StrictJsonError: The text is not strict JSON.
     """
     text = _decoded(data, max_bytes)
-    _check_depth(text, max_depth, repeated)
+    long_numbers = _LONG_NUMBER.search(text) is not None
     try:
         value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_refuse, parse_int=_integer, parse_float=_float
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_refuse,
+            parse_int=_integer if long_numbers else None,
+            parse_float=_float if long_numbers or _LARGE_EXPONENT.search(text) else None,
         )
-        if _SURROGATE.search(text) is None or not _holds_surrogate(value):
+        deep = text.count("[") + text.count("{") > max_depth and _is_deeper(value, max_depth)
+        if not deep and (_SURROGATE.search(text) is None or not _holds_surrogate(value)):
             return value
     except (_Refused, json.JSONDecodeError, RecursionError) as error:
-        _locate(text, max_depth, repeated)
+        try:
+            _locate(text, max_depth, repeated)
+        except _TooManySteps:
+            raise _without_path(error, max_depth) from None
         if repeated:
             return json.loads(text)
         # only reached if the two readers disagree: the text stays refused
         raise StrictJsonError("not JSON", line=1, column=1) from error
-    _locate(text, max_depth)
+    try:
+        _locate(text, max_depth)
+    except _TooManySteps:
+        raise StrictJsonError(_too_deep(max_depth) if deep else _HALF_PAIR) from None
     return value
+
+
+def _without_path(error: Exception, max_depth: int) -> StrictJsonError:
+    """Return what the fast reader found, at the line and column that it gives, without the path."""
+    if isinstance(error, json.JSONDecodeError):
+        return StrictJsonError(f"not JSON: {error.msg}", "$", error.lineno, error.colno)
+    return StrictJsonError(str(error) if isinstance(error, _Refused) else _too_deep(max_depth))
+
+
+def _too_deep(max_depth: int) -> str:
+    return f"nested deeper than {max_depth} levels"
 
 
 def walk(
@@ -97,116 +146,154 @@ def walk(
     Raises:
         StrictJsonError: At the first thing that is not strict JSON.
     """
-    reader = _Reader(text, repeated)
+    yield from _read(text, max_depth, repeated, paths=True)
+
+
+def _read(
+    text: str, max_depth: int, repeated: list[StrictJsonError] | None, *, paths: bool
+) -> Iterator[tuple[Path, int]]:
+    """Check `text` in one pass; yield each value's path and offset if `paths` is true, nothing otherwise."""
+    surrogates = _has_surrogate(text)
+    steps = 0
     path: list[str | int] = []
     members: list[set[str] | None] = []  # per open container: the names seen, None for an array
+    names: set[str] | None = None
+    at = 0
+
+    def pass_plain(at: int, depth: int) -> tuple[int, int]:
+        """Return the offset behind the plain elements at an offset, and their number."""
+        if paths or surrogates or depth + _PLAIN_DEPTH > max_depth:
+            return at, 0
+        plain = _PLAIN.match(text, at)
+        assert plain is not None
+        end = plain.end()
+        return end, text.count(",", at, end)
+
     while True:
-        reader.space()
-        yield tuple(path), reader.at
-        opened = reader.text[reader.at : reader.at + 1]
-        if opened in ("{", "["):
+        steps += 1
+        if steps > MAX_STEPS and not paths:
+            raise _TooManySteps
+        found = _VALUE.match(text, at)
+        if found is None:
+            at = _skip_space(text, at)
+            if paths:
+                yield tuple(path), at
+            _refuse_value(text, at, path)
+        kind = found.lastindex
+        assert kind is not None
+        start = found.start(kind)
+        at = found.end()
+        if paths:
+            yield tuple(path), start
+        if kind == _IS_STRING:
+            if surrogates or "\\u" in found[1]:
+                _check_surrogates(json.loads(found[1]), text, start, path)
+        elif kind == _IS_NUMBER:
+            if at - start > 3:  # the shortest number over a limit is 1e309
+                _check_number(text, start, at, path)
+        elif kind == _IS_CONTAINER:
             if len(members) == max_depth:
-                reader.refuse(f"nested deeper than {max_depth} levels", path)
-            reader.at += 1
-            reader.space()
-            if reader.take("}" if opened == "{" else "]"):
-                pass
-            else:
-                members.append(set() if opened == "{" else None)
-                path.append(_member(reader, path, members[-1]) if opened == "{" else 0)
+                raise _error(_too_deep(max_depth), text, start, path)
+            mark = text[at : at + 1]
+            if mark in _WHITE:
+                at = _skip_space(text, at)
+                mark = text[at : at + 1]
+            if found[_IS_CONTAINER] == "{":
+                if mark != "}":
+                    names = set()
+                    members.append(names)
+                    name, at = _read_member(text, at, path, names, surrogates, repeated)
+                    path.append(name)
+                    continue
+            elif mark != "]":
+                names = None
+                members.append(None)
+                at, passed = pass_plain(at, len(members))
+                path.append(passed)
                 continue
-        else:
-            reader.scalar(path)
-        while members:  # a value has ended: on to the next one, or out of its container
-            reader.space()
-            names = members[-1]
-            if reader.take(","):
+            at += 1
+        while True:  # a value has ended: go to the next one, or leave the container
+            mark = text[at : at + 1]
+            if mark in _WHITE:
+                at = _skip_space(text, at)
+                mark = text[at : at + 1]
+            if not members:
+                if mark:
+                    raise _error("more text after the end of the document", text, at, [])
+                return
+            if mark == ",":
                 last = path.pop()
-                reader.space()
-                path.append(_member(reader, path, names) if names is not None else int(last) + 1)
+                if names is None:
+                    at, passed = pass_plain(at + 1, len(members))
+                    path.append(int(last) + 1 + passed)
+                else:
+                    name, at = _read_member(text, at + 1, path, names, surrogates, repeated)
+                    path.append(name)
                 break
-            if not reader.take("]" if names is None else "}"):
-                reader.refuse(f"expected ',' or {']' if names is None else '}'!r}", path[:-1])
+            closing = "]" if names is None else "}"
+            if mark != closing:
+                raise _error(f"expected ',' or {closing!r}", text, at, path[:-1])
+            at += 1
             path.pop()
             members.pop()
-        else:
-            reader.space()
-            if reader.at < len(text):
-                reader.refuse("more text after the end of the document", [])
-            return
+            names = members[-1] if members else None
 
 
-def _member(reader: _Reader, path: list[str | int], names: set[str] | None) -> str:
-    start = reader.at
-    name = reader.string(path, "a member name in double quotes")
-    assert names is not None
+def _read_member(
+    text: str,
+    at: int,
+    path: list[str | int],
+    names: set[str],
+    surrogates: bool,
+    repeated: list[StrictJsonError] | None,
+) -> tuple[str, int]:
+    """Return the name of the member at an offset, and the offset of its value; add the name to `names`."""
+    found = _MEMBER.match(text, at)
+    if found is None:
+        at = _skip_space(text, at)
+        raise _error(
+            _BAD_STRING if text.startswith('"', at) else "expected a member name in double quotes", text, at, path
+        )
+    quoted, start = found[1], found.start(1)
+    name: str = json.loads(quoted) if "\\" in quoted else quoted[1:-1]
+    if surrogates or "\\u" in quoted:
+        _check_surrogates(name, text, start, path)
     if name in names:
-        reader.repeat(name, start, path)
-    names.add(name)
-    reader.space()
-    if not reader.take(":"):
-        reader.refuse("expected ':'", [*path, name])
-    return name
-
-
-class _Reader:
-    """A place in a text, and what can be read from there."""
-
-    def __init__(self, text: str, repeated: list[StrictJsonError] | None) -> None:
-        self.text = text
-        self.at = 0
-        self.repeated = repeated
-
-    def space(self) -> None:
-        found = _SPACE.match(self.text, self.at)
-        assert found is not None
-        self.at = found.end()
-
-    def take(self, mark: str) -> bool:
-        if self.text.startswith(mark, self.at):
-            self.at += len(mark)
-            return True
-        return False
-
-    def scalar(self, path: list[str | int]) -> None:
-        if any(self.take(word) for word in ("true", "false", "null")):
-            return
-        if self.text.startswith('"', self.at):
-            self.string(path, "a value")
-            return
-        number = _NUMBER.match(self.text, self.at)
-        if number is not None:
-            if len(number[0]) > MAX_DIGITS:
-                self.refuse(f"a number of more than {MAX_DIGITS} characters", path)
-            if float(number[0]) in (float("inf"), float("-inf")):
-                self.refuse("a number too large to be represented", path)
-            self.at = number.end()
-            return
-        for word in ("NaN", "Infinity", "-Infinity"):
-            if self.text.startswith(word, self.at):
-                self.refuse(f"{word} is not JSON", path)
-        self.refuse("expected a value" if self.at < len(self.text) else "the text ends before a value", path)
-
-    def string(self, path: list[str | int], wanted: str) -> str:
-        found = _STRING.match(self.text, self.at)
-        if found is None:
-            if not self.text.startswith('"', self.at):
-                self.refuse(f"expected {wanted}", path)
-            self.refuse("a text that is not closed, or holds a control character or an unknown escape", path)
-        value: str = json.loads(found[0])
-        if _has_surrogate(value):
-            self.refuse("a text with half a surrogate pair", path)
-        self.at = found.end()
-        return value
-
-    def repeat(self, name: str, start: int, path: list[str | int]) -> None:
-        error = _error(f"the member {_quoted(name)} is given twice", self.text, start, [*path, name])
-        if self.repeated is None or len(self.repeated) == MAX_REPEATED:
+        error = _error(f"the member {_quoted(name)} is given twice", text, start, [*path, name])
+        if repeated is None or len(repeated) == MAX_REPEATED:
             raise error
-        self.repeated.append(error)
+        repeated.append(error)
+    names.add(name)
+    if found[2] is None:
+        raise _error("expected ':'", text, found.end(), [*path, name])
+    return name, found.end()
 
-    def refuse(self, reason: str, path: list[str | int]) -> NoReturn:
-        raise _error(reason, self.text, self.at, path)
+
+def _skip_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def _refuse_value(text: str, at: int, path: list[str | int]) -> NoReturn:
+    for word in ("NaN", "Infinity", "-Infinity"):
+        if text.startswith(word, at):
+            raise _error(f"{word} is not JSON", text, at, path)
+    if text.startswith('"', at):
+        raise _error(_BAD_STRING, text, at, path)
+    raise _error("expected a value" if at < len(text) else "the text ends before a value", text, at, path)
+
+
+def _check_number(text: str, start: int, end: int, path: list[str | int]) -> None:
+    if end - start > MAX_DIGITS:
+        raise _error(_LONG, text, start, path)
+    if float(text[start:end]) in (float("inf"), float("-inf")):
+        raise _error(_LARGE, text, start, path)
+
+
+def _check_surrogates(value: str, text: str, start: int, path: list[str | int]) -> None:
+    if _has_surrogate(value):
+        raise _error(_HALF_PAIR, text, start, path)
 
 
 def _error(reason: str, text: str, at: int, path: list[str | int]) -> StrictJsonError:
@@ -232,7 +319,13 @@ def _quoted(name: str) -> str:
 
 
 def _locate(text: str, max_depth: int, repeated: list[StrictJsonError] | None = None) -> None:
-    for _ in walk(text, max_depth, repeated):
+    """Raise the error of a text at its place; return if the only errors are members given twice and those are noted.
+
+    Raises:
+        StrictJsonError: The error.
+        _TooManySteps: Its place is behind too many values.
+    """
+    for _ in _read(text, max_depth, repeated, paths=False):
         pass
 
 
@@ -243,7 +336,7 @@ def _decoded(data: bytes | str, max_bytes: int) -> str:
         text = data.removeprefix("\ufeff")
         if _has_surrogate(text):
             at = next(at for at, character in enumerate(text) if "\ud800" <= character <= "\udfff")
-            raise _error("a text with half a surrogate pair", text, at, [])
+            raise _error(_HALF_PAIR, text, at, [])
         return text
     if len(data) > max_bytes:
         raise StrictJsonError(f"longer than {max_bytes} bytes")
@@ -269,41 +362,42 @@ def _has_surrogate(text: str) -> bool:
     return False
 
 
-def _check_depth(text: str, max_depth: int, repeated: list[StrictJsonError] | None) -> None:
-    """Refuses what is nested too deeply before any recursive reader sees it."""
-    if text.count("[") + text.count("{") <= max_depth:
-        return
-    depth = 0
-    for token in _TOKEN.finditer(text):
-        mark = token[0]
-        if mark in "[{":
-            depth += 1
-            if depth > max_depth:
-                _locate(text, max_depth, repeated)
-                raise _error(f"nested deeper than {max_depth} levels", text, token.start(), [])
-        elif mark in "]}":
-            depth -= 1
+def _is_deeper(value: Any, max_depth: int) -> bool:
+    """Return whether more than `max_depth` arrays and objects are nested."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(max_depth):
+        level = [
+            child
+            for container in level
+            for child in (container.values() if type(container) is dict else container)
+            if type(child) is dict or type(child) is list
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise _Refused
+        raise _Refused("a member is given twice")
     return value
 
 
-def _refuse(_: str) -> NoReturn:
-    raise _Refused
+def _refuse(word: str) -> NoReturn:
+    raise _Refused(f"{word} is not JSON")
 
 
 def _integer(text: str) -> int:
     if len(text) > MAX_DIGITS:
-        raise _Refused
+        raise _Refused(_LONG)
     return int(text)
 
 
 def _float(text: str) -> float:
     value = float(text)
-    if len(text) > MAX_DIGITS or value in (float("inf"), float("-inf")):
-        raise _Refused
+    if len(text) > MAX_DIGITS:
+        raise _Refused(_LONG)
+    if value in (float("inf"), float("-inf")):
+        raise _Refused(_LARGE)
     return value

@@ -35,3 +35,12 @@ def plain_address(text: str) -> str | None:
     except ValueError:
         return None
     return str((address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address)
+
+
+def network_of(address: str) -> str:
+    """Return the address by which a client is counted: of IPv6 the /64 network that a single customer gets."""
+    try:
+        number = ip_address(address)
+    except ValueError:
+        return address
+    return address if not isinstance(number, IPv6Address) else str(IPv6Address(int(number) >> 64 << 64))

@@ -18,9 +18,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from hashlib import sha256
-from ipaddress import IPv6Address, ip_address
 
 from service.access import ratelimit
+from service.access.address import network_of
 from service.access.ratelimit import seconds, too_many
 from service.db.engine import Database, forgone
 
@@ -78,7 +78,7 @@ class Attempts:
         if address is None:
             return
         with self._lock:
-            wait = self._addresses.wait(_network(address))
+            wait = self._addresses.wait(network_of(address))
             known = wait and _mark(secret) in self._good
         if wait and not known:
             raise _too_many(wait)
@@ -90,7 +90,7 @@ class Attempts:
             Refusal: 429 when either has been wrong too often; what was presented stays wrong all the same.
         """
         counted = (
-            (self._addresses, address and _network(address), ADDRESS_GUESSES),
+            (self._addresses, address and network_of(address), ADDRESS_GUESSES),
             (self._prefixes, prefix, PREFIX_GUESSES),
         )
         wait = 0.0
@@ -120,7 +120,7 @@ class Attempts:
                     wait = max(wait, this)
             # Last: who holds swept rows and waited for a name's then could wait in a circle with another guess.
             if next(self._swept) % SWEPT_EVERY == 0:
-                ratelimit.forget_guesses(connection)
+                ratelimit.forget(connection)
         return wait
 
     def right(self, address: str | None, secret: str) -> None:
@@ -141,12 +141,3 @@ def _too_many(wait: float) -> Exception:
 
 def _mark(secret: str) -> bytes:
     return sha256(secret.encode()).digest()
-
-
-def _network(address: str) -> str:
-    """The address; of IPv6 the network a single customer is given."""
-    try:
-        number = ip_address(address)
-    except ValueError:
-        return address
-    return address if not isinstance(number, IPv6Address) else str(IPv6Address(int(number) >> 64 << 64))

@@ -135,9 +135,10 @@ def append(connection: Connection, key: bytes, entries: Sequence[dict[str, Any]]
 
 
 def takes_entries(database: Database, secret: bytes) -> bool:
-    """Whether an entry could be added now: one is, in a transaction that is taken back.
+    """Return whether an entry could be added now: one is, in a transaction that is rolled back.
 
     Raises:
+        Busy: other changes hold the end of the log.
         BrokenHead: there is no end to add it behind.
     """
     entry: dict[str, Any] = dict.fromkeys(SAID, "readiness") | {"at": EPOCH, "tenant_id": None, "details": {}}
@@ -145,7 +146,7 @@ def takes_entries(database: Database, secret: bytes) -> bool:
         # Pages that are taken back are never written there; PostgreSQL would have to clean up after each.
         entry["details"] = {"room": ROOM}
     try:
-        with database.write() as connection:
+        with database.write_at_once() as connection:
             append(connection, key_of(secret), [entry])
             connection.rollback()
     except DBAPIError as error:

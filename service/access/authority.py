@@ -5,8 +5,8 @@ database. Nothing from a body or a query reaches it (hostile A20).
 """
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, select
@@ -16,7 +16,7 @@ from service import errors
 from service.access.caller import Caller
 from service.access.standing import reaching
 from service.access.table import Rule
-from service.db.tables import memberships, tenants
+from service.db.tables import memberships, tenants, users
 from service.errors import Refusal
 from service.policy.facts import NOTHING_KNOWN, Facts
 from service.world.catalogue import enforced_scopes, levels
@@ -30,7 +30,7 @@ class Access:
 
     Ids are canonical (lower-case, hyphenated), whatever the path said. `role` is the caller's in that organization,
     None for a workload. `action` is the operation of the catalogue that was asked for; `facts` is what is known of the
-    request beside its target.
+    request beside its target. `rule` and `path` are what was decided, so that a change can decide it again.
     """
 
     caller: Caller
@@ -39,6 +39,8 @@ class Access:
     role: str | None = None
     action: str | None = None
     facts: Facts = NOTHING_KNOWN
+    rule: Rule | None = None
+    path: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def authorize(request: Request) -> Access:
@@ -47,7 +49,7 @@ async def authorize(request: Request) -> Access:
     return access
 
 
-def decide(rule: Rule, caller: Caller, connection: Connection | None, path: dict[str, Any]) -> Access:
+def decide(rule: Rule, caller: Caller, connection: Connection | None, path: Mapping[str, Any]) -> Access:
     """Apply a rule to a caller whose credential is good; without a connection, one that looks nothing up.
 
     Raises:
@@ -55,6 +57,8 @@ def decide(rule: Rule, caller: Caller, connection: Connection | None, path: dict
     """
     if rule.who == "person" and caller.kind != "session":
         raise errors.session_required()
+    if rule.who == "person_or_key" and caller.kind not in ("session", "api_key"):
+        raise errors.session_or_api_key_required()
     if rule.who == "key" and caller.kind != "api_key":
         raise errors.api_key_required()
     action, scope = asked_for(rule, path)
@@ -66,7 +70,7 @@ def decide(rule: Rule, caller: Caller, connection: Connection | None, path: dict
     return access if action is None else replace(access, action=action)
 
 
-def asked_for(rule: Rule, path: dict[str, Any]) -> tuple[str | None, str | None]:
+def asked_for(rule: Rule, path: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """The operation of the catalogue and the scope a rule asks for; of a kind of resource, those of the kind.
 
     Raises:
@@ -89,12 +93,36 @@ def asked_for(rule: Rule, path: dict[str, Any]) -> tuple[str | None, str | None]
     return action, scope_of(action, level)
 
 
-def _seat(rule: Rule, caller: Caller, connection: Connection, path: dict[str, Any]) -> Access:
+def _seat(rule: Rule, caller: Caller, connection: Connection, path: Mapping[str, Any]) -> Access:
     if rule.scope_of == "tenant":
-        return _in_tenant(rule, caller, connection, canonical_id(path["tenant_id"], "tenant"))
+        named = _named_tenant(rule, caller, connection, path)
+        return _in_tenant(rule, caller, connection, canonical_id(named, "tenant"))
     if rule.scope_of == "organization":
         return _in_organization(rule, caller, connection, canonical_id(path["organization_id"], "organization"))
     return Access(caller)
+
+
+def home_tenant(connection: Connection, caller: Caller) -> str | None:
+    """Return the credential's own tenant: that of a key or workload, or a person's default tenant, None without one."""
+    if caller.tenant_id:
+        return caller.tenant_id
+    return connection.scalar(select(users.c.default_tenant_id).where(users.c.id == caller.user_id))
+
+
+def _named_tenant(rule: Rule, caller: Caller, connection: Connection, path: Mapping[str, Any]) -> str:
+    """Return the tenant that a route acts on, as the path or the credential names it."""
+    if not rule.home:
+        return str(path["tenant_id"])
+    tenant_id = home_tenant(connection, caller)
+    if tenant_id is None:
+        raise errors.no_home_tenant()
+    return tenant_id
+
+
+def _role_refused(rule: Rule) -> Refusal:
+    if rule.forbidden is not None:
+        return Refusal(403, "FORBIDDEN", rule.forbidden)
+    return errors.permission_denied(rule.scope_of or "tenant")
 
 
 def entitled(caller: Caller) -> ColumnElement[bool]:
@@ -118,12 +146,38 @@ def still_entitled(
     return frozenset((user_id, tenant_id) for user_id, tenant_id in rows)
 
 
+def belongs_to(
+    connection: Connection, caller: Caller, organization_id: str | None, tenant_id: str | None
+) -> tuple[str | None, str | None]:
+    """Narrow the organization and the tenant that a request names to those that its caller belongs to now.
+
+    A key and a workload belong to their one tenant and its organization. A person
+    who may not enter a tenant belongs to its organization alone.
+    """
+    if caller.tenant_id:
+        own = connection.scalar(select(tenants.c.organization_id).where(tenants.c.id == caller.tenant_id))
+        is_own = tenant_id == caller.tenant_id if tenant_id else organization_id == own
+        return (own, tenant_id) if is_own else (None, None)
+    if tenant_id:
+        seat = connection.execute(
+            select(tenants.c.organization_id, reaching().label("enters"))
+            .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
+            .where(tenants.c.id == tenant_id, memberships.c.user_id == caller.user_id)
+        ).one_or_none()
+        return (seat.organization_id, tenant_id if seat.enters else None) if seat else (None, None)
+    of_person = memberships.c.user_id == caller.user_id
+    membership = select(memberships.c.organization_id).where(
+        of_person, memberships.c.organization_id == organization_id
+    )
+    return connection.scalar(membership), None
+
+
 def _workload_in(rule: Rule, caller: Caller, connection: Connection, place: ColumnElement[bool]) -> str | None:
     """The organization of a workload's one tenant, if that is the place; no workload has a role there."""
     query = select(tenants.c.organization_id).where(tenants.c.id == caller.tenant_id, place)
     organization_id = connection.scalar(query)
     if organization_id is not None and rule.roles is not None:
-        raise errors.permission_denied(rule.scope_of or "tenant")
+        raise _role_refused(rule)
     return organization_id
 
 
@@ -138,7 +192,7 @@ def _in_tenant(rule: Rule, caller: Caller, connection: Connection, tenant_id: st
     if seat is None or (caller.tenant_id and caller.tenant_id != tenant_id):
         raise errors.tenant_access_denied()
     if rule.roles is not None and seat.role not in rule.roles:
-        raise errors.permission_denied("tenant")
+        raise _role_refused(rule)
     return Access(caller, seat.organization_id, tenant_id, seat.role)
 
 

@@ -1,6 +1,6 @@
 """Who calls: the one value every route is given instead of headers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -13,7 +13,8 @@ class Caller:
 
     `user_id` is the person signed in, or the creator of the API key; a workload has none. `tenant_id` is the one tenant
     a key or a workload is bound to, None for a session. `scopes` are theirs, as stored. `peer_uid` is the user id at
-    the other end of the unix socket, None over TCP.
+    the other end of the unix socket, None over TCP. `token_ends_at` is when a session's access token expires, in
+    seconds since 1970; `token_hash` is the stored digest of a workload's token.
     """
 
     kind: CallerKind
@@ -27,6 +28,8 @@ class Caller:
     scopes: tuple[str, ...] = ()
     peer_uid: int | None = None
     expires_at: datetime | None = None
+    token_ends_at: float | None = None
+    token_hash: str | None = field(default=None, repr=False)
 
     @property
     def actor_id(self) -> str:

@@ -20,14 +20,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from client.models import strict_json
 from service import errors
 from service.access import audit, keys, workloads
 from service.access.address import address_of
-from service.access.authority import Access, canonical_id, decide
+from service.access.authority import Access, belongs_to, canonical_id, decide
 from service.access.caller import Caller
 from service.access.credential import HEADERS, presented
 from service.access.enforcement import enforce, facts_of
+from service.access.request_body import read_body
 from service.access.table import RULES, Rule
 from service.errors import Refusal, validation_refusal
 from service.peer import peer_uid
@@ -51,10 +51,12 @@ class GuardedRoute(APIRoute):
             platform: Platform = request.app.state.platform
             try:
                 access = request.scope["frost.access"] = await self.admit(rule, platform, request)
-                turn = platform.turns.turn(access.caller.actor_id) if rule.examines else nullcontext()
-                async with turn:
-                    if self.body_field is not None:
-                        await read_body(request)
+                # The body is read first: a turn must not depend on how fast the sender is.
+                if self.body_field is not None:
+                    await read_body(request, self.body_field)
+                elif rule.heavy:
+                    await request.body()
+                async with platform.turns.turn(turn_name(access.caller)) if rule.heavy else nullcontext():
                     return await answer(request)
             except (Refusal, RequestValidationError) as error:
                 if rule.operation and (caller := request.scope.get("frost.caller")):
@@ -95,6 +97,9 @@ def admit(rule: Rule, platform: Platform, request: Request) -> Access:
         return Access(caller)
     caller = identify(platform, request, request_id, uid)
     request.scope["frost.caller"] = caller
+    if rule.home and caller.tenant_id:
+        # As if the path named it, so that a refusal is logged in that tenant.
+        request.path_params["tenant_id"] = caller.tenant_id
     if rule.looks_up:
         with platform.database.read() as connection:
             access = decide(rule, caller, connection, request.path_params)
@@ -103,7 +108,7 @@ def admit(rule: Rule, platform: Platform, request: Request) -> Access:
     else:
         access = decide(rule, caller, None, request.path_params)
     require_agreement(request, access)
-    return access
+    return replace(access, rule=rule, path=request.path_params)
 
 
 def require_agreement(request: Request, access: Access) -> None:
@@ -146,24 +151,9 @@ def identify(platform: Platform, request: Request, request_id: str, uid: int | N
     return caller
 
 
-async def read_body(request: Request) -> None:
-    """Read a JSON body by the strict rules and leave the value where the framework looks for it.
-
-    Raises:
-        Refusal: 415 for another content type, 400 INVALID_INPUT for what is not one plain JSON value.
-    """
-    require_json(request)
-    try:
-        request._json = await run_in_threadpool(strict_json.loads, await request.body())
-    except ValueError as error:
-        raise errors.invalid_input(f"invalid request body: {error}", reason="invalid_json") from None
-
-
-def require_json(request: Request) -> None:
-    """Refuse a body of another content type with 415."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise Refusal(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/json")
+def turn_name(caller: Caller) -> str:
+    """Return the name under which a caller takes turns: the credential, so that one never waits for another."""
+    return caller.credential_id or caller.actor_id
 
 
 def named(request: Request, what: str) -> str | None:
@@ -177,19 +167,29 @@ def named(request: Request, what: str) -> str | None:
 def record_refusal(
     platform: Platform, operation: str, caller: Caller, request: Request, error: Refusal | RequestValidationError
 ) -> None:
-    """The audit entry of a change that did not happen, in its own transaction."""
+    """Write the audit entry of a refused change, in its own transaction.
+
+    Only the activity of a tenant or organization that the caller belongs to shows it; every other entry names the
+    caller alone, so that strangers cannot fill the activity of others.
+    """
     refusal = validation_refusal(error) if isinstance(error, RequestValidationError) else error
     access: Access | None = request.scope.get("frost.access")
     try:
         with platform.database.write() as connection:
+            organization_id, tenant_id = belongs_to(
+                connection,
+                caller,
+                access.organization_id if access else named(request, "organization"),
+                access.tenant_id if access else named(request, "tenant"),
+            )
             audit.record(
                 connection,
                 caller,
                 operation=operation,
                 target=keys.masked(request.scope["path"]),
                 outcome="refused",
-                organization_id=access.organization_id if access else named(request, "organization"),
-                tenant_id=access.tenant_id if access else named(request, "tenant"),
+                organization_id=organization_id,
+                tenant_id=tenant_id,
                 details={"status": refusal.status_code, "code": refusal.code},
                 at=platform.clock.now(),
             )

@@ -9,6 +9,7 @@ import hmac
 import re
 import secrets
 from binascii import crc32
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -102,6 +103,15 @@ def caller_of(platform: "Platform", secret: str, *, request_id: str, peer_uid: i
     )
 
 
+def confirm(connection: Connection, caller: Caller, at: datetime) -> Caller | None:
+    """Check on the connection of a change that a caller's key is still good; the caller with the key's scopes now.
+
+    The row stays as it is until the change is committed.
+    """
+    scopes = connection.scalar(_LIVE_KEY, {"id": caller.key_id, "now": at})
+    return None if scopes is None else replace(caller, scopes=tuple(scopes))
+
+
 def _counted(platform: "Platform", found_on: Connection, row: Record, now: datetime) -> int | None:
     """Count a request of a good key, and note its use once a minute; how many seconds too early it came."""
     wait: int | None = None
@@ -133,4 +143,15 @@ _GOOD_KEY = (
         api_keys.c.expires_at > bindparam("now"),
         users.c.deleted_at.is_(None),
     )
+)
+_LIVE_KEY = (
+    select(api_keys.c.scopes)
+    .join(users, users.c.id == api_keys.c.user_id)
+    .where(
+        api_keys.c.id == bindparam("id"),
+        api_keys.c.revoked_at.is_(None),
+        api_keys.c.expires_at > bindparam("now"),
+        users.c.deleted_at.is_(None),
+    )
+    .with_for_update(read=True, of=api_keys)
 )

@@ -1,8 +1,9 @@
-"""How often an API key may ask: one statement of SQL a request, exact whoever asks at the same time. checklist K32
+"""Rate limits counted in the database: one statement of SQL a request, exact for requests at the same time.
 
 The generic cell rate algorithm: a key has a minute's requests at once, and each comes back after its share of a
-minute, so there is no edge of a window at which twice as many pass (hostile D03). What is stored per key is the one
-instant at which its allowance will be whole again. All processes share it, on the database's own clock.
+minute, so there is no edge of a window at which twice as many pass. What is stored per key, or per session or workload
+identity, is the one instant at which its allowance will be whole again. All processes share it, on the database's own
+clock.
 """
 
 import time
@@ -23,6 +24,7 @@ RETURNING full_at
 """
 _STEP_FROM = "CASE WHEN rate_limits.full_at BETWEEN {now} AND {now} + :minute THEN rate_limits.full_at ELSE {now} END"
 _POSTGRESQL_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_NOW_OR_GIVEN = f"coalesce(CAST(:now AS bigint), {_POSTGRESQL_NOW})"
 
 
 def _statement(now: str) -> str:
@@ -33,27 +35,31 @@ _TAKES = {
     # SQLite has no clock of its own finer than a millisecond; it runs on the machine that asks.
     "sqlite": (text(_statement(":now")), text("SELECT full_at - :now FROM rate_limits WHERE key_id = :key")),
     "postgresql": (
-        text(_statement(_POSTGRESQL_NOW)),
-        text(f"SELECT full_at - {_POSTGRESQL_NOW} FROM rate_limits WHERE key_id = :key"),  # noqa: S608 - a constant
+        text(_statement(_NOW_OR_GIVEN)),
+        text(f"SELECT full_at - {_NOW_OR_GIVEN} FROM rate_limits WHERE key_id = :key"),  # noqa: S608 - a constant
     ),
 }
 
 _GUESS = "guess:"
 _FORGET = text(
     "DELETE FROM rate_limits WHERE key_id IN (SELECT key_id FROM rate_limits"  # noqa: S608 - a constant
-    f" WHERE key_id LIKE '{_GUESS}%' AND full_at < {_POSTGRESQL_NOW} FOR UPDATE SKIP LOCKED)"
+    f" WHERE full_at < {_POSTGRESQL_NOW} FOR UPDATE SKIP LOCKED)"
 )
 
 
-def take(connection: Connection, key_id: str, per_minute: int, requests: int = 1) -> int | None:
+def take(
+    connection: Connection, key_id: str, per_minute: int, requests: int = 1, *, now: int | None = None
+) -> int | None:
     """Count one request of a key: None when it fits, else how many seconds later it would.
 
-    One that costs as much as several `requests` counts as so many, but never as more than a whole minute's.
+    Args:
+        requests: a request that costs as much as several counts as so many, but never as more than a whole minute's.
+        now: microseconds since 1970; by default the server's clock on PostgreSQL and this machine's on SQLite.
     """
     kind, step = connection.dialect.name, min(MINUTE, MINUTE // per_minute * requests)
     statement, left = _TAKES[kind]
-    values: dict[str, int | str] = {"key": key_id, "step": step, "minute": MINUTE}
-    clock = {"now": time.time_ns() // 1_000} if kind == "sqlite" else {}
+    values: dict[str, int | str | None] = {"key": key_id, "step": step, "minute": MINUTE}
+    clock = {"now": time.time_ns() // 1_000 if now is None and kind == "sqlite" else now}
     if connection.execute(statement, values | clock).scalar() is not None:
         return None
     ahead = connection.execute(left, {"key": key_id} | clock).scalar() or 0
@@ -65,8 +71,8 @@ def guess(name: str) -> str:
     return f"{_GUESS}{sha256(name.encode()).hexdigest()[: 36 - len(_GUESS)]}"
 
 
-def forget_guesses(connection: Connection) -> None:
-    """Remove what counts no guess any more. PostgreSQL only; rows that somebody else is at are left for later."""
+def forget(connection: Connection) -> None:
+    """Remove the rows whose allowance is whole again. PostgreSQL only; rows in use are left for the next time."""
     connection.execute(_FORGET)
 
 

@@ -5,6 +5,7 @@ from starlette.responses import JSONResponse, Response
 
 from service.access import audit, sessions
 from service.access.authority import Access, authorize
+from service.access.changes import change
 from service.access.guard import area
 from service.clock import wire_time
 from service.errors import session_required
@@ -40,7 +41,7 @@ def list_sessions(platform: Platform = Depends(platform_of), access: Access = De
 def revoke_all_sessions(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
     """End every session on every device, this one too, whoever their issuer is. API keys go on working."""
     user_id, now = str(access.caller.user_id), platform.clock.now()
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
         ended = sessions.end_all(connection, user_id, reason="revoked_all", at=now)
         audit.record(
             connection,
@@ -59,6 +60,6 @@ def end_current_session(platform: Platform = Depends(platform_of), access: Acces
     session_id = access.caller.session_id
     if session_id is None:
         raise session_required()
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
         sessions.sign_out(connection, access.caller, session_id, at=platform.clock.now())
     return Response(status_code=204)

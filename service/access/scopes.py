@@ -26,12 +26,26 @@ class Holding:
 
 @lru_cache(maxsize=REMEMBERED)
 def holding(role: str | None, scope: str, tenant_id: str, known: Known) -> Holding:
-    """How much of a scope somebody with this role holds in a tenant, under whatever conditions."""
+    """Return how much of a scope a role holds in a tenant, under any conditions.
+
+    An operation of another service that the scope covers too (`organizations:write` covers bindings) is not enough.
+    """
     given = possible(role, tenant_id, known)
     parts = [part for part in verbs(scope, known) if part]
     lacks = [name for part in parts for name in part if name not in given]
-    held = bool(parts) and all(any(name in given for name in part) for part in parts)
+    # The first one is printed: an operation of the scope's own service explains the refusal.
+    lacks.sort(key=lambda name: not _is_own(scope, name))
+    held = bool(parts) and all(any(name in given for name in _own(scope, part)) for part in parts)
     return Holding(held, tuple(lacks[:MOST_NAMED]))
+
+
+def _own(scope: str, operations: list[str]) -> list[str]:
+    """Return the operations of the scope's service; all of them for a scope that covers other services only."""
+    return [name for name in operations if _is_own(scope, name)] or operations
+
+
+def _is_own(scope: str, operation: str) -> bool:
+    return operation.partition(":")[0] == scope.partition(":")[0]
 
 
 @lru_cache(maxsize=REMEMBERED)

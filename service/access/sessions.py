@@ -104,6 +104,27 @@ def get(connection: Connection, session_id: str) -> Session | None:
     return Session(*row) if row else None
 
 
+def confirm(connection: Connection, caller: Caller, at: datetime) -> Caller | None:
+    """Check on the connection of a change that the session of a caller, and their token, are still good.
+
+    The row stays as it is until the change is committed.
+    """
+    if caller.token_ends_at is not None and at.timestamp() >= caller.token_ends_at:
+        return None
+    live = (
+        select(sessions.c.id)
+        .join(users, users.c.id == sessions.c.user_id)
+        .where(
+            sessions.c.id == caller.session_id,
+            sessions.c.ended_at.is_(None),
+            sessions.c.expires_at > at,
+            users.c.deleted_at.is_(None),
+        )
+        .with_for_update(read=True, of=sessions)
+    )
+    return None if connection.scalar(live) is None else caller
+
+
 def seen(connection: Connection, session: Session, *, at: datetime) -> None:
     """Move `last_seen_at`, unless another request just did."""
     connection.execute(

@@ -1,9 +1,6 @@
-"""Who may call what: a line for every route, read by the guard. checklist N10
+"""The policy of every route, applied by the guard. A route without one keeps the platform from starting."""
 
-A route without a line stops the platform at start.
-"""
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from service.world.roles import roles
@@ -16,36 +13,38 @@ AUTHORS = frozenset(role.name for role in roles().values() if role.authors_polic
 class Rule:
     """Who may call one route.
 
-    `who`: anyone; a caller with any good credential; a person (an interactive session, never a machine); key (an API
-    key, nothing else); staff (the owner of the unix socket). `scope`: the key scope an API key needs, None when any
-    enforced scope will do. `roles`: the roles one of which is needed in the organization, None for any membership.
-    `scope_of`: whether the path names a tenant or an organization that the caller must be entitled to. `operation`: the
-    name of the change in the audit log, None for reads. `local`: the route exists only on the unix socket. `action`:
-    the operation of the catalogue that a machine's creator and policies must allow too; `on_kind`: its last part, where
-    the path names a kind of resource that says the rest, and with it the scope. `of_people`: people are asked for the
-    operation as well, by the rules of their role. `tries`: a POST that changes nothing.
+    `who`: anyone; a caller with any valid credential; a person (an interactive session); person_or_key (a session or an
+    API key, not a workload); key (an API key only); staff (the owner of the unix socket). `scope`: the scope an API key
+    needs, None if any enforced scope is enough. `roles`: the caller needs one of these roles in the organization, None
+    for any membership. `scope_of`: the route acts on a tenant or an organization that the caller must be entitled to.
+    `home`: the path does not name the tenant; the route acts on the credential's own tenant. `operation`: the name of
+    the change in the audit log, None for reads. `local`: the route exists only on the unix socket. `action`: the
+    catalogue operation that the role of a key's creator and the policies of a key or workload must allow too;
+    `on_kind`: its last part, if the path names a kind of resource that completes it, and with it the scope.
+    `of_people`: the role of a person must allow the operation as well. `tries`: a POST that changes nothing.
+    `heavy`: the route compares whole policy documents or reads many resources, so a credential may run only a few at a
+    time. `forbidden`: the message of a refusal for a missing role, which then has the code FORBIDDEN and not
+    PERMISSION_DENIED.
     """
 
-    who: Literal["anyone", "caller", "person", "key", "staff"]
+    who: Literal["anyone", "caller", "person", "person_or_key", "key", "staff"]
     scope: str | None = None
     roles: frozenset[str] | None = None
     scope_of: Literal["tenant", "organization"] | None = None
+    home: bool = False
     operation: str | None = None
     local: bool = False
     action: str | None = None
     on_kind: str | None = None
     of_people: bool = False
     tries: bool = False
+    forbidden: str | None = None
+    heavy: bool = False
 
     @property
     def looks_up(self) -> bool:
-        """Whether its decision looks at the database at all, beyond the credential and its scopes."""
+        """Whether the decision reads the database, beyond the credential and its scopes."""
         return self.scope_of is not None or self.action is not None
-
-    @property
-    def examines(self) -> bool:
-        """Whether it compares whole policy documents, which takes a while."""
-        return self.tries or (self.operation or "").startswith(("policy.", "group."))
 
 
 IAM = "/api/v1/tenants/{tenant_id}/iam"
@@ -55,17 +54,33 @@ KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
 DEFAULT_TAGS = "/api/v1/tenants/{tenant_id}/default-tags"
 RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
 INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
-# Access is managed by people only, never with a key or a token of a machine. contract: Authentication
+# Policies, groups and keys are managed in an interactive session, never with an API key or a workload token.
 LOOK = Rule("person", scope_of="tenant")
-TRY = Rule("person", scope_of="tenant", tries=True)
+TRY = Rule("person", scope_of="tenant", tries=True, heavy=True)
 
 
 def _changes(operation: str) -> Rule:
-    return Rule("person", roles=AUTHORS, scope_of="tenant", operation=operation)
+    return Rule("person", roles=AUTHORS, scope_of="tenant", operation=operation, heavy=True)
 
 
 def _owns(operation: str) -> Rule:
     return Rule("person", scope_of="tenant", operation=operation)
+
+
+def _binding(verb: str, operation: str | None = None) -> Rule:
+    """Persons and API keys manage bindings. A key needs one scope for all of it: a client reads what it wrote.
+
+    A change compares the rights of a binding with those of its author, which is CPU-heavy.
+    """
+    return Rule(
+        "person_or_key",
+        scope="organizations:write",
+        roles=None if operation is None else AUTHORS,
+        scope_of="tenant",
+        operation=operation,
+        action=f"iam:workload-identities:{verb}",
+        heavy=operation is not None,
+    )
 
 
 def _resource(verb: str, *, changes: bool = True) -> Rule:
@@ -73,8 +88,10 @@ def _resource(verb: str, *, changes: bool = True) -> Rule:
     return Rule("caller", scope_of="tenant", operation=operation, on_kind=verb, of_people=True)
 
 
-def _default_tags(verb: str, operation: str | None = None, *, tries: bool = False) -> Rule:
-    """Members read them, owners and admins change them. contract: Authentication 4"""
+def _default_tags(
+    verb: str, operation: str | None = None, *, tries: bool = False, forbidden: str | None = None
+) -> Rule:
+    """Members read default tags, owners and admins change them."""
     reads = verb == "read"
     return Rule(
         "caller",
@@ -84,6 +101,8 @@ def _default_tags(verb: str, operation: str | None = None, *, tries: bool = Fals
         operation=operation,
         action=f"organizations:default-tags:{verb}",
         tries=tries,
+        forbidden=forbidden,
+        heavy=tries,
     )
 
 
@@ -99,6 +118,7 @@ def _interactive(name: str, scope: str) -> Rule:
 
 # Services that enforce what is decided here ask with a key of the tenant; what they ask changes nothing.
 DECIDES = Rule("key", scope="decisions:evaluate", action="iam:policies:simulate", tries=True)
+SEARCHES = replace(DECIDES, heavy=True)
 
 RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/healthz"): Rule("anyone"),
@@ -136,7 +156,11 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", DEFAULT_TAGS): _default_tags("read"),
     ("PUT", DEFAULT_TAGS): _default_tags("update", "default_tags.update"),
     ("GET", f"{DEFAULT_TAGS}/history"): _default_tags("read"),
-    ("POST", f"{DEFAULT_TAGS}/apply"): _default_tags("apply", "default_tags.apply"),
+    ("POST", f"{DEFAULT_TAGS}/apply"): _default_tags(
+        "apply",
+        "default_tags.apply",
+        forbidden="you must be an owner or admin of the organization that owns this tenant to apply its default tags",
+    ),
     ("POST", f"{DEFAULT_TAGS}/preview"): _default_tags("apply", tries=True),
     ("GET", f"{DEFAULT_TAGS}/runs"): _default_tags("read"),
     ("POST", f"{DEFAULT_TAGS}/runs/{{run_id}}/undo"): _default_tags("apply", "default_tags.undo"),
@@ -185,11 +209,11 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", f"{IAM}/access"): LOOK,
     ("POST", f"{IAM}/who"): TRY,
     ("POST", f"{IAM}/preview"): TRY,
-    ("POST", BINDINGS): _changes("workload_identity.create"),
-    ("GET", BINDINGS): LOOK,
-    ("GET", f"{BINDINGS}/{{binding_id}}"): LOOK,
-    ("PUT", f"{BINDINGS}/{{binding_id}}"): _changes("workload_identity.update"),
-    ("DELETE", f"{BINDINGS}/{{binding_id}}"): _changes("workload_identity.delete"),
+    ("POST", BINDINGS): _binding("create", "workload_identity.create"),
+    ("GET", BINDINGS): _binding("list"),
+    ("GET", f"{BINDINGS}/{{binding_id}}"): _binding("read"),
+    ("PUT", f"{BINDINGS}/{{binding_id}}"): _binding("update", "workload_identity.update"),
+    ("DELETE", f"{BINDINGS}/{{binding_id}}"): _binding("delete", "workload_identity.delete"),
     ("PUT", f"{CLUSTERS}/issuer"): Rule(
         "person", roles=MANAGERS, scope_of="tenant", operation="workload_identity.issuer.set"
     ),
@@ -209,9 +233,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/.well-known/authzen-configuration"): Rule("anyone"),
     ("POST", "/access/v1/evaluation"): DECIDES,
     ("POST", "/access/v1/evaluations"): DECIDES,
-    ("POST", "/access/v1/search/subject"): DECIDES,
-    ("POST", "/access/v1/search/resource"): DECIDES,
-    ("POST", "/access/v1/search/action"): DECIDES,
+    ("POST", "/access/v1/search/subject"): SEARCHES,
+    ("POST", "/access/v1/search/resource"): SEARCHES,
+    ("POST", "/access/v1/search/action"): SEARCHES,
     # Interactive scopes substitute for nothing else, and nothing for them. contract: Scope rules
     ("POST", f"{INTERACTIVE}/port-forwards"): _interactive("port-forwards", "sessions:forward"),
     ("POST", f"{INTERACTIVE}/database-consoles"): _interactive("database-consoles", "sessions:forward"),
@@ -245,6 +269,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/api/v1/platform/accounts/restore"): Rule("staff", operation="account.restore", local=True),
     ("GET", "/api/v1/platform/status"): Rule("staff", local=True),
     ("GET", "/api/v1/platform/operations"): Rule("staff", local=True),
+    ("POST", "/api/v1/platform/operations/{operation_id}/cancel"): Rule(
+        "staff", operation="operation.cancel", local=True
+    ),
     ("GET", "/api/v1/platform/audit/verify"): Rule("staff", local=True),
     ("POST", "/api/v1/platform/stop"): Rule("staff", operation="platform.stop", local=True),
     ("POST", "/api/v1/sessions/current/end"): Rule("person", operation="session.end"),
@@ -255,4 +282,25 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/issuer/authorize"): Rule("staff", local=True),
     ("POST", "/issuer/token"): Rule("anyone", local=True),
     ("POST", "/issuer/revoke"): Rule("anyone", local=True),
+}
+
+# Paths without a tenant, for clients that were released before the tenant was part of the path: the same routes, on the
+# credential's own tenant.
+HOME_PATHS: dict[str, str] = {
+    path.replace("/tenants/{tenant_id}", ""): path
+    for path in (
+        KEYS,
+        f"{KEYS}/{{key_id}}",
+        f"{IAM}/policies",
+        f"{IAM}/policies/{{policy_id}}",
+        f"{IAM}/policies/{{policy_id}}/attachments",
+        BINDINGS,
+        f"{BINDINGS}/{{binding_id}}",
+    )
+}
+RULES |= {
+    (method, home): replace(rule, home=True)
+    for home, path in HOME_PATHS.items()
+    for (method, of), rule in RULES.items()
+    if of == path
 }

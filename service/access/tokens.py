@@ -10,15 +10,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 
+from sqlalchemy import Connection
+
 from service.access import newcomers, sessions
 from service.access.caller import Caller
+from service.access.request_limit import RequestLimit
 from service.access.sessions import Session
 from service.clock import Clock
-from service.db.engine import Database, forgone
+from service.db.engine import Database
 from service.errors import authentication_required
 
 if TYPE_CHECKING:
@@ -30,6 +34,8 @@ LONGEST = 8 * 1024
 REMEMBERED = 2048
 # For the clock of an outside issuer being ahead. None for `exp`: a token is dead when it says so.
 LEEWAY_SECONDS = 30
+# The period over which the lead of an issuer's clock is remembered.
+LEAD_SECONDS = 3_600
 STANDARD = "at+jwt"
 ID_TOKEN_CLAIMS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
 
@@ -65,35 +71,42 @@ class TrustedIssuer(Protocol):
 class Tokens:
     """Checks bearer tokens of the one issuer that is configured."""
 
-    def __init__(self, database: Database, clock: Clock, issuer: TrustedIssuer) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, issuer: TrustedIssuer, limit: RequestLimit | None = None
+    ) -> None:
+        self._limit = limit or RequestLimit(database)
         self._database = database
         self._clock = clock
         self._issuer = issuer
         self._verified: OrderedDict[bytes, Verified] = OrderedDict()
         self._lock = threading.Lock()
-        self._ahead = 0.0
+        self._lead = ClockLead()
 
     def bearer(self, token: str, *, request_id: str, peer_uid: int | None, place: str = "") -> Caller:
         """The caller a bearer token stands for; `place` is where the request came from, kept with a new session.
 
         Raises:
             Refusal: 401 AUTHENTICATION_REQUIRED, in the same words whatever is wrong with the token; or
-                REAUTHENTICATION_REQUIRED, which only a good one of a known person gets.
+                REAUTHENTICATION_REQUIRED, which only a good one of a known person gets. 429 for a session with too
+                many requests.
         """
         now = self._clock.now()
         verified = self._good(token, now)
-        if verified is None:
+        name = verified and self._sign_in_of(verified, now)
+        if verified is None or name is None:
             raise authentication_required()
-        if self._issuer.starts_sessions:
+        with self._database.read_newest() as connection:
+            session, is_new = self._find(connection, verified.claims, name)
+            if session is not None and session.alive_at(now):
+                is_due = now - session.last_seen_at >= sessions.SEEN_STEP
+                self._limit.require(
+                    connection, session.id, partial(sessions.seen, session=session, at=now) if is_due else None
+                )
+        if is_new:
             nobody = Caller(kind="anonymous", request_id=request_id, peer_uid=peer_uid)
-            session = self._outside(verified, nobody, place, now)
-        else:
-            session = self._own(verified.claims)
+            session = self._start(verified.claims, name, nobody, place, now)
         if session is None or not session.alive_at(now):
             raise authentication_required()
-        if now - session.last_seen_at >= sessions.SEEN_STEP:
-            with forgone("a session could not be marked as seen"), self._database.write() as connection:
-                sessions.seen(connection, session, at=now)
         return Caller(
             kind="session",
             request_id=request_id,
@@ -102,6 +115,7 @@ class Tokens:
             session_id=session.id,
             peer_uid=peer_uid,
             expires_at=session.expires_at,
+            token_ends_at=verified.claims["exp"],
         )
 
     def _good(self, token: str, now: datetime) -> "Verified | None":
@@ -127,45 +141,46 @@ class Tokens:
                 self._verified.popitem(last=False)
         return kept
 
-    def _own(self, claims: Mapping[str, Any]) -> Session | None:
-        """The session that the local issuer wrote when it made the token."""
-        sid = claims.get("sid")
-        if not isinstance(sid, str) or not sid.isprintable():
-            return None
-        with self._database.read() as connection:
-            session = sessions.find(connection, issuer=self._issuer.issuer, subject=sid)
-        return session if session and session.user_id == claims["sub"] else None
-
-    def _outside(self, verified: "Verified", nobody: Caller, place: str, now: datetime) -> Session | None:
-        """The session of an outside issuer's token, started here when its sign-in is new."""
-        claims, assumed = verified.claims, self._issuer.assumed
-        if not (verified.standard or "auth_time" in assumed):
+    def _sign_in_of(self, verified: "Verified", now: datetime) -> str | None:
+        """The issuer's name for the session of a token; None when the token names none that counts here."""
+        if not self._issuer.starts_sessions:
+            sid = verified.claims.get("sid")
+            return sid if isinstance(sid, str) and sid.isprintable() else None
+        if not (verified.standard or "auth_time" in self._issuer.assumed):
             logger.info("a token is refused: it is no at+jwt, so its auth_time may be its own; see --assume auth_time")
             return None
-        if "email_verified" in assumed:
+        name = newcomers.name_of(verified.claims)
+        return name if name is not None and self._issued_by(verified.claims, now) else None
+
+    def _find(self, connection: Connection, claims: Mapping[str, Any], name: str) -> tuple[Session | None, bool]:
+        """The session of a sign-in if it belongs to the token's subject, and whether it can start here now."""
+        issuer, subject = self._issuer.issuer, claims["sub"]
+        session = sessions.find(connection, issuer=issuer, subject=name)
+        account = subject
+        if self._issuer.starts_sessions:
+            account = newcomers.account_of(connection, issuer=issuer, subject=subject)
+            if session is None or account is None:
+                return None, True
+        return (session if session and session.user_id == account else None), False
+
+    def _start(self, claims: Mapping[str, Any], name: str, nobody: Caller, place: str, now: datetime) -> Session | None:
+        """Start the session of an outside issuer's sign-in that was not seen before."""
+        if "email_verified" in self._issuer.assumed:
             claims = {"email_verified": True, **claims}
-        issuer, name = self._issuer.issuer, newcomers.name_of(claims)
-        if name is None or not self._issued_by(claims, now):
-            return None
-        with self._database.read() as connection:
-            account = newcomers.account_of(connection, issuer=issuer, subject=claims["sub"])
-            session = sessions.find(connection, issuer=issuer, subject=name)
-        if session is not None and account is not None:
-            return session if session.user_id == account else None
         with self._database.write() as connection:
             return newcomers.first_sight(
                 connection,
-                issuer=issuer,
+                issuer=self._issuer.issuer,
                 name=name,
                 claims=claims,
-                signed_in=claims["auth_time"] - self._ahead,
+                signed_in=claims["auth_time"] - self._lead.seconds(now),
                 caller=nobody,
                 place=place,
                 at=now,
             )
 
     def _issued_by(self, claims: Mapping[str, Any], now: datetime) -> bool:
-        """Whether a token was not issued in the future; within the leeway, how far the issuer's clock is seen ahead.
+        """Return whether a token was not issued in the future; note how far the issuer's clock is ahead.
 
         A sign-in counts as that much earlier: a clock ahead of ours must not carry one over a `revoke-all`.
         """
@@ -173,8 +188,38 @@ class Tokens:
         if not _number(issued) or issued > now.timestamp() + LEEWAY_SECONDS:
             logger.warning("a token is refused: it was issued in the future; compare the issuer's clock with this one")
             return False
-        self._ahead = max(self._ahead, issued - now.timestamp())
+        self._lead.note(issued - now.timestamp(), now)
         return True
+
+
+class ClockLead:
+    """The largest lead of an issuer's clock over ours that its tokens showed, over the last one to two periods.
+
+    A period is longer than access tokens live, so that the lead outlasts every token that was issued with it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._period = 0
+        self._before = self._current = 0.0
+
+    def note(self, lead: float, now: datetime) -> None:
+        """Note the seconds by which a token was issued after now."""
+        with self._lock:
+            self._advance(now)
+            self._current = max(self._current, lead)
+
+    def seconds(self, now: datetime) -> float:
+        """Return the lead, 0 if the clock was not seen ahead."""
+        with self._lock:
+            self._advance(now)
+            return max(self._before, self._current)
+
+    def _advance(self, now: datetime) -> None:
+        period = int(now.timestamp() // LEAD_SECONDS)
+        if period > self._period:
+            self._before = self._current if period == self._period + 1 else 0.0
+            self._period, self._current = period, 0.0
 
 
 class Verified(NamedTuple):

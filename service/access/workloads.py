@@ -5,6 +5,7 @@ A token is `fmw_` and the form of an API key's secret; stored is only its keyed 
 instant it ends. The identity's row is read with every request, so that its removal and its grants act on the next one.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -48,17 +49,17 @@ def caller_of(platform: "Platform", token: str, *, request_id: str, peer_uid: in
     """The caller a well-formed token stands for.
 
     Raises:
-        Refusal: 401, in the same words for an unknown or ended token and for an identity without any grant left.
+        Refusal: 401, in the same words for an unknown or ended token and for an identity without any grant left; 429
+            for an identity with too many requests.
     """
-    now = platform.clock.now()
-    with platform.database.read() as connection:
+    now, token_hash = platform.clock.now(), keys.digest(platform.secret, token)
+    with platform.database.read_newest() as connection:
         row = connection.execute(
-            _TOKEN.where(
-                workload_tokens.c.token_hash == keys.digest(platform.secret, token), workload_tokens.c.expires_at > now
-            )
+            _TOKEN.where(workload_tokens.c.token_hash == token_hash, workload_tokens.c.expires_at > now)
         ).one_or_none()
         if row is None or not granted(connection, row.tenant_id, row.id, row.scopes):
             raise errors.authentication_required()
+        platform.request_limit.require(connection, row.id)
     return Caller(
         kind="workload",
         request_id=request_id,
@@ -67,7 +68,20 @@ def caller_of(platform: "Platform", token: str, *, request_id: str, peer_uid: in
         scopes=tuple(row.scopes),
         peer_uid=peer_uid,
         expires_at=row.expires_at,
+        token_hash=token_hash,
     )
+
+
+def confirm(connection: Connection, caller: Caller, at: datetime) -> Caller | None:
+    """Check on the connection of a change that a caller's token is still good; the caller with the scopes of now.
+
+    The rows stay as they are until the change is committed.
+    """
+    live = _TOKEN.where(workload_tokens.c.token_hash == caller.token_hash, workload_tokens.c.expires_at > at)
+    row = connection.execute(live.with_for_update(read=True)).one_or_none()
+    if row is None or not granted(connection, row.tenant_id, row.id, row.scopes):
+        return None
+    return replace(caller, scopes=tuple(row.scopes))
 
 
 def granted(connection: Connection, tenant_id: str, identity_id: str, scopes: list[str]) -> bool:

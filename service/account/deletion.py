@@ -22,14 +22,6 @@ def restorable_until(deleted_at: datetime) -> datetime:
     return deleted_at + REVERSIBLE
 
 
-def lock_organizations(connection: Connection, user_id: str) -> None:
-    """Let one owner of an organization leave at a time (SQLite has one writer anyway)."""
-    theirs = select(memberships.c.organization_id).where(memberships.c.user_id == user_id)
-    connection.execute(
-        select(organizations.c.id).where(organizations.c.id.in_(theirs)).order_by(organizations.c.id).with_for_update()
-    )
-
-
 def owned_alone(connection: Connection, user_id: str) -> Sequence[Record]:
     """The organizations with other members whose only owner is this person: `id`, `name`."""
     others = (

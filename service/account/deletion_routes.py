@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse
 
 from service.access import audit
 from service.access.authority import Access, authorize
+from service.access.changes import change
 from service.access.guard import area
 from service.account import deletion, store
 from service.clock import wire_time
@@ -39,9 +40,7 @@ def delete_account(
 ) -> JSONResponse:
     """Delete the account of the caller. Its sessions and keys are dead from the next request on."""
     user_id, now = str(access.caller.user_id), platform.clock.now()
-    with platform.database.write() as connection:
-        deletion.lock_organizations(connection, user_id)
-        store.hold(connection, user_id, leaving=True)
+    with change(platform, access, lock_organization=True) as (connection, access):
         person = store.person(connection, user_id)
         if email is not None and email.strip().lower() != person.email:
             raise Refusal(400, "CONFIRMATION_MISMATCH", "this is not the address of the account")

@@ -4,8 +4,6 @@ A person reads and manages their own keys. The list of a tenant names everybody'
 made of keys; another person's key by its id is not found (checklist K40).
 """
 
-import json
-from hashlib import sha256
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -16,20 +14,19 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors
 from service.access.authority import Access, authorize, entitled
+from service.access.changes import change
 from service.access.decisions import Known
 from service.access.guard import area
 from service.access.scopes import holding, verbs
 from service.access.standing import role_in
-from service.account import key_rules, key_store, store
+from service.account import key_rules, key_store
 from service.clock import wire_time
 from service.db.engine import Record
 from service.errors import Refusal
 from service.iam import rules
 from service.iam.answering import CHANGED, nothing, record
-from service.iam.principal_store import lock_tenant
+from service.iam.idempotency import made_under
 from service.platform import Platform, platform_of
-from service.tenants.rules import require_same_request
-from service.tenants.store import claim
 from service.world.catalogue import scopes
 
 router = area("API keys")
@@ -122,15 +119,10 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
     cannot be shown twice.
     """
     now, key_id = platform.clock.now(), str(uuid4())
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
         tenant_id = str(access.tenant_id)
-        lock_tenant(connection, tenant_id)
-        store.hold(connection, access.caller.user_id)
-        if idempotency_key:
-            request_hash = sha256(json.dumps([tenant_id, body.model_dump()]).encode()).hexdigest()
-            named = {"actor_id": access.caller.user_id, "operation": CREATE, "key": idempotency_key}
-            claimed = claim(connection, named | {"request_hash": request_hash, "resource_id": key_id}, now)
-            require_first(claimed, key_id, request_hash)
+        request = (tenant_id, body.model_dump())
+        require_first(made_under(connection, access, idempotency_key, CREATE, request, key_id, now), key_id)
         known, expires = platform.decisions.known(connection), key_rules.expiry(body.expires_at, now)
         values: dict[str, Any] = {
             "id": key_id,
@@ -164,8 +156,7 @@ def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) ->
     now = platform.clock.now()
     if not body.model_fields_set or all(value is None for value in body.model_dump().values()):
         raise errors.invalid_input("nothing to change: give name, description, scopes or rateLimit", reason="nothing")
-    with platform.database.write() as connection:
-        lock_tenant(connection, str(access.tenant_id))
+    with change(platform, access) as (connection, access):
         before = the_key(connection, access, key_id)
         wanted: dict[str, Any] = {}
         if body.name is not None:
@@ -189,8 +180,7 @@ def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) ->
 def revoke_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
     """Refuse the key from the next request on, for good. A second time changes nothing."""
     now = platform.clock.now()
-    with platform.database.write() as connection:
-        lock_tenant(connection, str(access.tenant_id))
+    with change(platform, access) as (connection, access):
         before = the_key(connection, access, key_id)
         if before.revoked_at is None:
             key_store.change(connection, str(access.tenant_id), key_id, {"revoked_at": now})
@@ -205,9 +195,7 @@ def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> 
     With `retireAt` the old key expires then, so that both work in between; without, the caller revokes it.
     """
     now, new_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
-    with platform.database.write() as connection:
-        lock_tenant(connection, tenant_id)
-        store.hold(connection, access.caller.user_id)
+    with change(platform, access) as (connection, access):
         old = the_key(connection, access, key_id)
         if key_store.status(old, now) != "active":
             raise Refusal(409, "API_KEY_NOT_ACTIVE", "only an active key can be rotated", hint="create a new key")
@@ -235,8 +223,7 @@ def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> 
 def delete_key(access: Granted, platform: Here, key_id: str) -> Response:
     """Remove a key in any state, with its memberships and attachments."""
     now = platform.clock.now()
-    with platform.database.write() as connection:
-        lock_tenant(connection, str(access.tenant_id))
+    with change(platform, access) as (connection, access):
         row = the_key(connection, access, key_id)
         key_store.remove(connection, str(access.tenant_id), key_id)
         details = {"name": row.name, "keyPrefix": row.key_prefix}
@@ -275,19 +262,18 @@ def held_scopes(
     return wanted
 
 
-def require_first(claimed: Record, key_id: str, request_hash: str) -> None:
-    """Refuse a creation that was done already under this idempotency key. hostile J05
+def require_first(claimed_id: str, key_id: str) -> None:
+    """Refuse a request whose key was created by an earlier one under the same idempotency key. hostile J05
 
     Raises:
-        Refusal: 409 SECRET_ALREADY_SHOWN with the id of the key that was made.
+        Refusal: 409 SECRET_ALREADY_SHOWN with the id of that key.
     """
-    require_same_request(claimed.request_hash, request_hash)
-    if claimed.resource_id == key_id:
+    if claimed_id == key_id:
         return
     raise Refusal(
         409,
         "SECRET_ALREADY_SHOWN",
         "this key was made by an earlier request, and its secret cannot be shown again",
-        details={"apiKeyId": claimed.resource_id},
+        details={"apiKeyId": claimed_id},
         hint="use the secret you were given, or rotate the key",
     )

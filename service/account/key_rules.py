@@ -1,28 +1,22 @@
 """What an API key may be: its name, scopes, expiry and rate limit. contract: API key, Limits; checklist K04 to K33"""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 
-from service import errors
+from service import errors, names
 from service.access.decisions import Known
 from service.access.scopes import holding, listed
 from service.clock import wire_time
 from service.errors import Refusal
+from service.iam.rules import require_distinct
 
 NAME_MIN, NAME_MAX = 2, 100
 LIFETIME = timedelta(days=365)
 LONGEST_YEARS = 2
 RATE_LIMIT, RATE_LIMIT_MAX = 600, 60_000
 MOST_SCOPES = 100
-# Controls, formats, surrogates, unassigned, line and paragraph separators …
-_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
-# … and what is drawn as nothing although it counts as a letter, a mark or a symbol.
-_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0") | frozenset(
-    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
-)
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-5][0-9])", re.ASCII
 )
@@ -34,8 +28,7 @@ def name(text: str) -> str:
     Raises:
         Refusal: 400 INVALID_API_KEY_NAME with details {reason, min, max}.
     """
-    visible = "".join(c for c in text if unicodedata.category(c) not in _INVISIBLE and c not in _BLANK)
-    kept = unicodedata.normalize("NFC", visible).strip()
+    kept = names.visible(text)
     if NAME_MIN <= len(kept) <= NAME_MAX:
         return kept
     raise Refusal(
@@ -48,18 +41,20 @@ def name(text: str) -> str:
 
 
 def scopes(given: Sequence[str], known: Known) -> list[str]:
-    """The scopes of a key, each once, in the order given: listed ones, or operations of the catalogue.
+    """Return the scopes of a key in their order: listed scopes, or operations of the catalogue.
 
     Raises:
-        Refusal: 400 for none at all, for a wildcard over services, and for what is neither; nothing is corrected (A11).
+        Refusal: 400 for no scope, a scope given twice, a wildcard over services, or an unknown scope; nothing is
+            corrected (A11).
     """
-    wanted = list(dict.fromkeys(given))
+    wanted = list(given)
     if not wanted:
         raise errors.invalid_input("at least one scope is required", member="scopes", reason="too_few", min=1)
     if len(wanted) > MOST_SCOPES:
         raise errors.invalid_input(
             f"a key has at most {MOST_SCOPES} scopes", member="scopes", reason="too_many", max=MOST_SCOPES
         )
+    require_distinct(wanted)
     known_scopes = listed()
     for scope in wanted:
         if scope.partition(":")[0].strip() == "*":

@@ -18,19 +18,6 @@ def person(connection: Connection, user_id: str | None) -> Record:
     ).one()
 
 
-def hold(connection: Connection, user_id: str | None, *, leaving: bool = False) -> None:
-    """Keep a person from being deleted until the transaction ends; whoever is `leaving` waits for all who do so.
-
-    Without it PostgreSQL lets a key be written while its maker's keys are revoked, and it would be missed.
-
-    Raises:
-        Refusal: 401, for a person who was deleted since their session was looked up.
-    """
-    query = select(users.c.id).where(users.c.id == user_id, users.c.deleted_at.is_(None))
-    if connection.scalar(query.with_for_update(read=not leaving, key_share=leaving)) is None:
-        raise errors.authentication_required()
-
-
 def workload(connection: Connection, workload_id: str | None) -> Record:
     """The identity behind a workload's token.
 
@@ -41,13 +28,6 @@ def workload(connection: Connection, workload_id: str | None) -> Record:
     if row is None:
         raise errors.authentication_required()
     return row
-
-
-def default_tenant_id(connection: Connection, caller: Caller) -> str:
-    """The tenant used when none is named: a key's only one, a person's home; empty when there is none."""
-    if caller.tenant_id:
-        return caller.tenant_id
-    return connection.scalar(select(users.c.default_tenant_id).where(users.c.id == caller.user_id)) or ""
 
 
 def organizations_of(connection: Connection, caller: Caller) -> list[Record]:

@@ -37,9 +37,13 @@ REST_SECONDS = 5
 KEPT_CONNECTIONS, MOST_CONNECTIONS, FREE_SECONDS = 8, 24, 10
 # As PostgreSQL numbers them.
 READ_ONLY_TRANSACTION, DISK_FULL = "25006", "53100"
+# A change that does not wait for others waits for a statement of theirs all the same.
+AT_ONCE_MILLISECONDS = 50
+LOCK_NOT_AVAILABLE = "55P03"
 # What passes by itself, and has left nothing behind: the server goes or comes, has no connection to give, did not get
 # to it in time, or two changes were in each other's way.
-PASSING = ("08", "57P", "53300", "57014", "55P03", "40001", "40P01")
+AWAY = ("08", "57P", "53300", "55P03")
+PASSING = (*AWAY, "57014", "40001", "40P01")
 # How a connection is to be, unless the URL says otherwise. A server that is gone without a word is noticed; and what a
 # replica that is gone without a word had locked, is free again: its transaction ends when it has said nothing for long.
 CONNECTION = {
@@ -59,6 +63,10 @@ MOST_NAMED = 500
 
 # A row whose columns are read by name.
 Record: TypeAlias = Row[*tuple[Any, ...]]
+
+
+class Busy(Exception):
+    """A change was not made because it would have had to wait for others."""
 
 
 class Database:
@@ -148,6 +156,31 @@ class Database:
                 connection.exec_driver_sql(f"PRAGMA cache_size={usual}")
 
     @contextmanager
+    def write_at_once(self) -> Iterator[Connection]:
+        """Like `write`, but does not wait for other changes.
+
+        Raises:
+            Busy: others hold what this change needs.
+        """
+        try:
+            if self.kind == "postgresql":
+                with self.engine.begin() as connection:
+                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{AT_ONCE_MILLISECONDS}ms'")
+                    yield connection
+                return
+            if not self._writer.acquire(timeout=AT_ONCE_MILLISECONDS / 1000):
+                raise Busy
+            try:
+                with self._immediate.connect() as connection, _impatient(connection), connection.begin():
+                    yield connection
+            finally:
+                self._writer.release()
+        except DBAPIError as error:
+            if is_held_by_others(error):
+                raise Busy from error
+            raise
+
+    @contextmanager
     def _turn(self) -> Iterator[None]:
         """The writer's turn, of one thread at a time."""
         if not self._writer.acquire(blocking=False):
@@ -181,13 +214,15 @@ class Database:
             connection.commit()
 
     def writable(self) -> bool:
-        """Whether a change could begin now."""
+        """Return whether a change could begin, now or after those that are being made."""
         try:
-            with self.write() as connection:
+            with self.write_at_once() as connection:
                 if self.kind == "postgresql":
                     return connection.exec_driver_sql("SHOW transaction_read_only").scalar() == "off"
                 # BEGIN IMMEDIATE has already been refused on a database that cannot be written.
                 return True
+        except Busy:
+            return True
         except OperationalError:
             return False
 
@@ -228,6 +263,13 @@ def takes_no_changes(error: DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) in (READ_ONLY_TRANSACTION, DISK_FULL)
 
 
+def is_held_by_others(error: DBAPIError) -> bool:
+    """Return whether a statement failed because others hold a lock for longer than it may wait."""
+    if isinstance(error.orig, sqlite3.Error):
+        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return getattr(error.orig, "sqlstate", None) == LOCK_NOT_AVAILABLE
+
+
 def passes(error: Exception) -> bool:
     """Whether the database could not answer for a reason that passes: the same request may be sent again later."""
     if isinstance(error, NoneFree):
@@ -235,12 +277,23 @@ def passes(error: Exception) -> bool:
     if not isinstance(error, DBAPIError):
         return False
     if isinstance(error.orig, sqlite3.Error):
-        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        return is_held_by_others(error)
     state = getattr(error.orig, "sqlstate", None)
     # Without a number: it was not the server that said it, but the driver, of the connection.
     return error.connection_invalidated or (
         isinstance(error, OperationalError) and (state is None or state.startswith(PASSING))
     )
+
+
+def is_away(error: Exception) -> bool:
+    """Whether the database is away, busy, full or read-only, which no statement of ours causes.
+
+    A statement that takes too long, a deadlock and a serialization failure pass as well, but may come back every time.
+    """
+    if isinstance(error, DBAPIError) and takes_no_changes(error):
+        return True
+    state = getattr(error.orig, "sqlstate", None) if isinstance(error, DBAPIError) else None
+    return passes(error) and (state is None or state.startswith(AWAY))
 
 
 @contextmanager
@@ -295,6 +348,17 @@ def _prepare_sqlite(driver_connection: Any, record: object) -> None:
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+@contextmanager
+def _impatient(connection: Connection) -> Iterator[None]:
+    """Let a connection to SQLite that has not begun a transaction wait only briefly for one of another process."""
+    driver: Any = connection.connection.driver_connection
+    driver.execute(f"PRAGMA busy_timeout={AT_ONCE_MILLISECONDS}")
+    try:
+        yield
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
 
 def _begin_sqlite(connection: Connection) -> None:

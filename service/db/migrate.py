@@ -26,12 +26,11 @@ from pathlib import Path
 from sqlalchemy import Connection, column, select, table, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
+from service.db import advisory_locks
 from service.db.engine import Database
 
-HEAD = "0010"
+HEAD = "0012"
 MIGRATIONS = Path(__file__).parent / "migrations"
-# Any number will do, as long as nothing else on the database server uses it as an advisory lock.
-_ADVISORY_LOCK = 0x66726F7374
 # How long the others stand still at most while a change of a table waits for its turn, and how long it is tried.
 # Less than the second after which PostgreSQL looks for changes in each other's way, and may end the other one.
 LOCK_SECONDS = 0.4
@@ -92,7 +91,7 @@ def _migrated(database: Database) -> bool:
             if database.kind == "postgresql":
                 # It takes as long as it takes, and so does the turn of another replica that is at it.
                 connection.execute(text("SET LOCAL statement_timeout = 0"))
-                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK})
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": advisory_locks.MIGRATION})
                 connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS * 1000:.0f}ms'"))
             _run(connection, HEAD)
     except OperationalError as error:

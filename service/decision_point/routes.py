@@ -4,8 +4,7 @@ Refusals are an error message as plain text, and what cannot be read is 400 what
 never an error: it comes with 200, whichever it is. Nothing is written for a decision but the count of the key's rate.
 """
 
-import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -39,7 +38,6 @@ ENDPOINTS = {
     "search_resource_endpoint": "/access/v1/search/resource",
     "search_action_endpoint": "/access/v1/search/action",
 }
-_HOST = re.compile(r"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?", re.ASCII)
 
 Granted = Annotated[Access, Depends(authorize)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -69,13 +67,22 @@ decisions = APIRouter(route_class=DecisionRoute, tags=["decision point"])
 
 
 @discovery.get("/.well-known/authzen-configuration")
-def describe_decision_point(request: Request) -> JSONResponse:
-    """Where the decision point answers, by the name it was asked under; always https, whoever ends it."""
-    host = request.headers.get("host", "")
-    if not _HOST.fullmatch(host):
-        raise errors.invalid_input("the Host header is missing or no host")
-    base = f"https://{host}"
+def describe_decision_point(request: Request, platform: Here) -> JSONResponse:
+    """Return the addresses of the decision point, under the platform's public address (`--public-url`).
+
+    Without one it is the address that the connection came in on, `http://localhost` over the unix socket. It is never
+    taken from the `Host` header, which anyone can write.
+    """
+    base = platform.settings.public_url or f"{request.scope['scheme']}://{listening_on(request)}"
     return JSONResponse({"policy_decision_point": base} | {name: base + path for name, path in ENDPOINTS.items()})
+
+
+def listening_on(request: Request) -> str:
+    """Return host and port at which the server accepted a connection; `localhost` for the unix socket."""
+    host, port = request.scope.get("server") or ("localhost", None)
+    if port is None:
+        return "localhost"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @decisions.post("/access/v1/evaluation")
@@ -94,7 +101,8 @@ def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONRes
         raise errors.invalid_input(f"evaluations: at most {brake.MOST_EVALUATIONS} in one request")
     brake.charge(platform, access.caller, brake.of_evaluations(len(body.evaluations)))
     semantic = (body.options or Options()).evaluations_semantic
-    asked = [_one_of(body, given) for given in body.evaluations]
+    defaults = body.defaults()
+    asked = [_one_of(defaults, given) for given in body.evaluations]
     with platform.database.read() as connection:
         sitting = sitting_of(platform, connection, access)
         sitting.look_up(each.resource for each in asked if isinstance(each, Evaluation))
@@ -102,10 +110,10 @@ def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONRes
         return JSONResponse({"evaluations": rules.answered(said, semantic)})
 
 
-def _one_of(body: Evaluations, given: Any) -> Evaluation | str:
-    """One of several, or what is wrong with it."""
+def _one_of(defaults: Mapping[str, Any], given: Any) -> Evaluation | str:
+    """Return one of several evaluations, or its error."""
     try:
-        return one(body.defaults(), given)
+        return one(defaults, given)
     except RequestValidationError as error:
         return validation_refusal(error).message
 

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from sqlalchemy import Connection
 
 from service import errors
 from service.access.decisions import Known
@@ -10,6 +11,8 @@ from service.clock import Clock
 from service.errors import Refusal
 from service.policy.facts import Facts, read_address, read_instant
 from service.policy.matching import STAR, PatternRefused, Target, asked_target, is_region, read_operation, read_target
+from service.resources.store import has_region
+from service.world.regions import REGIONS
 
 Text = Annotated[str, StringConstraints(max_length=2_048)]
 Tags = dict[
@@ -34,11 +37,33 @@ class FactsBody(BaseModel):
 NOTHING_SAID = FactsBody.model_validate({})
 
 
+def require_region(connection: Connection, tenant_id: str, body: FactsBody, target: Target | None = None) -> None:
+    """Refuse a region that does not exist: neither one of the platform nor of a resource of the tenant.
+
+    A trial in a misspelt region would be decided by rules that no real request meets. The region of the target is
+    accepted: so a counterexample in a region that does not exist yet can be tried as it is printed.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT with the regions that exist.
+    """
+    region = body.region
+    if region is None or region in REGIONS or not is_region(region):
+        return
+    if (target is not None and target.region == region) or has_region(connection, tenant_id, region):
+        return
+    raise errors.invalid_input(
+        f"there is no region {region[:64]}; the regions are {', '.join(REGIONS)}",
+        member="facts.region",
+        reason="unknown_region",
+        regions=list(REGIONS),
+    )
+
+
 def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
     """The facts of a body; `known` fills what it leaves out.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for an address, an instant or a region that is none.
+        Refusal: 400 INVALID_INPUT for an address, an instant or a region that is not well-formed.
     """
     address = instant = None
     if body.source_ip is not None:
@@ -62,7 +87,7 @@ def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
     return Facts(
         source_ip=address,
         current_time=instant,
-        region=body.region,
+        region=body.region or known.get("region"),
         principal_type=body.principal_type or known.get("principal_type"),
         tenant=body.tenant or known.get("tenant"),
         request_tags=body.request_tags,
@@ -110,14 +135,23 @@ def target_for(operation: str, text: str) -> Target:
     Raises:
         Refusal: 400 INVALID_INPUT saying which service was expected.
     """
-    target, service = target_of(text), operation.partition(":")[0]
-    if target.service not in (STAR, service):
-        raise errors.invalid_input(
-            f"the target is of {target.service}, and {operation} is done on targets of {service}: frn:{service}:…",
-            member="target",
-            expected=service,
-        )
+    target = target_of(text)
+    if because := other_service(operation, target):
+        raise errors.invalid_input(because, member="target", expected=operation.partition(":")[0])
     return target
+
+
+def other_service(operation: str, target: Target) -> str | None:
+    """Return why no request can do an operation on a target: it is of another service. None if it is not."""
+    service = operation.partition(":")[0]
+    if target.service in (STAR, service):
+        return None
+    return f"the target is of {target.service}, and {operation} is done on targets of {service}: frn:{service}:…"
+
+
+def known_region(target: Target) -> str | None:
+    """Return the region of a target, which is also that of the request; None where it is open."""
+    return None if target.region == STAR else target.region
 
 
 def full_target(target: Target, operation: str, region: str | None) -> str:

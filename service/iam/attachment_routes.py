@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
 
 from service import errors
+from service.access.changes import change
 from service.access.guard import area
 from service.iam import authorship, grants, permits, policy_store, rules, wire
 from service.iam.answering import nothing, record, require_principal
@@ -51,7 +52,7 @@ def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAtta
     # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
     with platform.database.read() as connection:
         require_authority(connection)
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
         locked(connection, access, policy_id)
         require_authority(connection)
         if policy_store.attached(connection, tenant_id, policy_id, kind, attachee_id):
@@ -103,7 +104,7 @@ def detach_policy(
     """Detach a policy. Refused where it is the last grant of a workload identity."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     kind = rules.one_of("attacheeType", attachee_type, rules.ATTACHEE_TYPES)
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
         locked(connection, access, policy_id)
         if not rules.is_id(attachee_id) or not policy_store.attached(
             connection, tenant_id, policy_id, kind, attachee_id

@@ -18,17 +18,21 @@ from sqlalchemy import Connection
 from service import errors
 from service.access import standing as stored
 from service.access.authority import Access
-from service.access.decisions import Known, covers, role_document, role_rules
+from service.access.decisions import NOBODY, Known, covers, role_document, role_rules
+from service.access.enforcement import compiled
 from service.access.table import AUTHORS
 from service.db.engine import Record
 from service.errors import Refusal
 from service.iam import principal_store, wire
+from service.iam.documents import read_stored
 from service.platform import Platform
 from service.policy import containment
 from service.policy.containment import Answer, Check
-from service.policy.document import DocumentRefused, read
+from service.policy.document import DocumentRefused
+from service.policy.engine import Engine, GrantedRule, grants
 from service.policy.matching import ANYTHING, OperationPattern, read_operation_pattern
 from service.policy.rules import Document, Rule
+from service.world.regions import REGIONS
 from service.world.roles import roles
 
 REMEMBERED = 512
@@ -44,19 +48,25 @@ EVERYTHING = Document((Rule("", "allow", (read_operation_pattern("*"),), ("*",),
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Somebody who manages access in a tenant, with the role they have there at this moment."""
+    """A principal that manages access in a tenant: a person, or an API key for its creator.
+
+    `role` is the current role of the person or creator. `scopes` and `policies` limit a key further: None for a person,
+    and `policies` None for a key without policies.
+    """
 
     user_id: str
     tenant_id: str
     role: str | None
     known: Known
+    scopes: tuple[str, ...] | None = None
+    policies: Engine | None = None
 
 
 def author_of(connection: Connection, platform: Platform, access: Access) -> Author:
-    """The caller as an author; the role is read on this connection.
+    """Return the caller as an author, with role and policies as they are on this connection.
 
     Raises:
-        Refusal: 403 for somebody whose membership ended, or whose role, since the request was let in.
+        Refusal: 403 if the membership ended, or lost its role, since the request was admitted.
     """
     tenant_id, user_id = str(access.tenant_id), str(access.caller.user_id)
     role = stored.role_in(connection, tenant_id, user_id)
@@ -64,11 +74,23 @@ def author_of(connection: Connection, platform: Platform, access: Access) -> Aut
         raise errors.tenant_access_denied()
     if role not in AUTHORS:
         raise errors.permission_denied("tenant")
-    return Author(user_id, tenant_id, role, platform.decisions.known(connection))
+    if access.caller.kind == "session":
+        return Author(user_id, tenant_id, role, platform.decisions.known(connection))
+    key = compiled(platform, connection, access.caller, tenant_id)
+    policies = NOBODY if key.unreadable else key.policies
+    return Author(user_id, tenant_id, role, key.known, access.caller.scopes, policies)
 
 
 def examine(author: Author, text: str) -> Check:
-    """Whether a canonical document stays within the author's rights."""
+    """Check whether a canonical document stays within the author's rights."""
+    check = _examine_role(author, text)
+    if check.answer is not Answer.WITHIN or author.scopes is None:
+        return check
+    return _within_key(author, author.scopes, understood(text, author.known))
+
+
+def _examine_role(author: Author, text: str) -> Check:
+    """Check a canonical document against the author's role only."""
     asked = (sha256(text.encode()).digest(), author.role, author.tenant_id, author.known)
     if _PASSED.knows(asked):
         return WITHIN
@@ -105,7 +127,7 @@ _PASSED = _Passed()
 @lru_cache(maxsize=REMEMBERED_TEXTS)
 def _examined(text: str, role: str | None, tenant_id: str, known: Known) -> Check:
     try:
-        document = read(text, known.catalogue).document
+        document = read_stored(text, known)
     except DocumentRefused:
         # A stored document that is not understood any more gives nothing, so it may be anything.
         return Check(Answer.UNDECIDED)
@@ -115,13 +137,51 @@ def _examined(text: str, role: str | None, tenant_id: str, known: Known) -> Chec
 def understood(text: str, known: Known) -> Document:
     """A stored document; one that is not understood any more is taken for the most it could mean."""
     try:
-        return read(text, known.catalogue).document
+        return read_stored(text, known)
     except DocumentRefused:
         return EVERYTHING
 
 
 def _contained(document: Document, role: str | None, tenant_id: str, known: Known) -> Check:
-    return containment.check(document, role_rules(role), tenant=tenant_id, catalogue=known.catalogue.names)
+    return _check(document, role_rules(role), tenant_id, known)
+
+
+def _check(document: Document, held: Sequence[GrantedRule], tenant_id: str, known: Known) -> Check:
+    """Compare a document with rules that its author holds, in the catalogue and the regions of the platform."""
+    return containment.check(document, held, tenant=tenant_id, catalogue=known.catalogue.names, regions=REGIONS)
+
+
+def _check_rights(author: Author, document: Document) -> Check:
+    """Check whether rights stay within the author's."""
+    check = _contained_rights(document, author.role, author.tenant_id, author.known)
+    if check.answer is not Answer.WITHIN or author.scopes is None:
+        return check
+    return _within_key(author, author.scopes, document)
+
+
+def _within_key(author: Author, scopes: tuple[str, ...], document: Document) -> Check:
+    """Check rights against the scopes and policies of an API key."""
+    check = _contained_scopes(document, scopes, author.tenant_id, author.known)
+    if check.answer is not Answer.WITHIN or author.policies is None:
+        return check
+    return _contained_policies(document, author.policies, author.tenant_id, author.known)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _contained_scopes(document: Document, scopes: tuple[str, ...], tenant_id: str, known: Known) -> Check:
+    held = grants(_scope_rights(scopes, known), "scopes", "scopes")
+    return _check(document, held, tenant_id, known)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _contained_policies(document: Document, policies: Engine, tenant_id: str, known: Known) -> Check:
+    """Check rights against compiled policies. An allow counts only if its author's role covers the document."""
+    covering: dict[Engine | None, bool] = {None: True}
+    for cap in {granted.cap for granted in policies.rules if granted.cap is not None}:
+        check = _check(document, cap.rules, tenant_id, known)
+        covering[cap] = check.answer is Answer.WITHIN
+    held = [granted for granted in policies.rules if granted.rule.denies or covering[granted.cap]]
+    return _check(document, held, tenant_id, known)
 
 
 def require_within(author: Author, text: str, **named: Any) -> None:
@@ -151,10 +211,31 @@ def require_within(author: Author, text: str, **named: Any) -> None:
     )
 
 
-def require_over(connection: Connection, author: Author, principals: Sequence[tuple[str, str]]) -> None:
-    """Refuse to change what keys and identities may do for somebody who neither made them nor covers their rights.
+def require_within_unchanged(author: Author, text: str) -> None:
+    """Refuse to change the name or description of a policy whose document allows what the author may not do.
 
-    A deny, or a policy taken away, is a weapon against a stronger key as much as an allow is one for a weaker.
+    A stored document that cannot be read may mean anything: an author who holds everything may still name its policy.
+
+    Raises:
+        Refusal: 403 POLICY_EXCEEDS_AUTHOR.
+    """
+    if understood(text, author.known) is not EVERYTHING:
+        require_within(author, text)
+    elif _compared(author, EVERYTHING, {}) is not None:
+        raise Refusal(
+            403,
+            "POLICY_EXCEEDS_AUTHOR",
+            "the policy's document cannot be read, so only an author who holds everything may rename it",
+            details={"answer": Answer.UNDECIDED.value, "counterexamples": []},
+            hint="replace the document, or ask an owner",
+        )
+
+
+def require_over(connection: Connection, author: Author, principals: Sequence[tuple[str, str]]) -> None:
+    """Refuse to change the rights of keys and identities that the author neither created nor covers in rights.
+
+    Adding a deny or removing a policy harms a stronger key as much as an allow lifts a weaker one. An API key must
+    cover the rights of its creator's principals, too: it acts within its own scopes only.
 
     Raises:
         Refusal: 403 PRINCIPAL_EXCEEDS_AUTHOR naming the principals.
@@ -170,9 +251,13 @@ def require_over(connection: Connection, author: Author, principals: Sequence[tu
         raise Refusal(
             403,
             "PRINCIPAL_EXCEEDS_AUTHOR",
-            "you neither made this principal nor hold all that it may do",
+            "you neither made this principal nor hold all that it may do"
+            if author.scopes is None
+            else "the API key does not hold all that this principal may do",
             details={"principals": beyond, "counterexamples": examples[: containment.MOST_EXAMPLES]},
-            hint="ask its maker, or somebody whose rights cover it",
+            hint="ask its creator or an admin"
+            if author.scopes is None
+            else "use a key whose scopes cover it, or sign in: frost login",
         )
 
 
@@ -188,7 +273,7 @@ class _Beyond(NamedTuple):
 def _beyond(
     connection: Connection, author: Author, principals: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[dict[str, str], _Beyond]]:
-    """Those principals of others that may ever do what the author may not; those the author made are left out."""
+    """Yield the principals that may do what the author may not. A person's own are left out, a key's are not."""
     if _compared(author, EVERYTHING, {}) is None:
         return
     named: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
@@ -198,7 +283,7 @@ def _beyond(
     # However many principals there are, they rest on few different scopes and policies: each is compared once.
     of_keys: dict[tuple[tuple[str, ...], str | None], _Beyond | None] = {}
     for key in principal_store.keys_among(connection, author.tenant_id, named["api_key"]):
-        if key.user_id == author.user_id:
+        if author.scopes is None and key.user_id == author.user_id:
             continue
         # Policies are left out: they narrow it now and may be gone tomorrow.
         rests_on = (tuple(key.scopes), makers.get(key.user_id))
@@ -210,7 +295,7 @@ def _beyond(
     others = [
         row
         for row in principal_store.identities_among(connection, author.tenant_id, named["workload_identity"])
-        if row.created_by != author.user_id
+        if author.scopes is not None or row.created_by != author.user_id
     ]
     of_scopes = {
         scopes: _compared(author, _scope_rights(scopes, author.known), {"scopes": list(scopes)})
@@ -234,8 +319,8 @@ def _scopes(identity: Record) -> tuple[str, ...]:
 
 
 def _compared(author: Author, document: Document, source: dict[str, Any]) -> _Beyond | None:
-    """What of some rights exceeds the author's; None when nothing does."""
-    check = _contained_rights(document, author.role, author.tenant_id, author.known)
+    """Return how rights exceed the author's; None if they do not."""
+    check = _check_rights(author, document)
     return None if check.answer is Answer.WITHIN else _Beyond(check, document, source)
 
 
@@ -291,11 +376,12 @@ def require_scope(author: Author, scope: str) -> None:
         Refusal: 403 SCOPE_EXCEEDS_AUTHOR naming the scope, with counterexamples.
     """
     document = _scope_rights((scope,), author.known)
-    check = _contained_rights(document, author.role, author.tenant_id, author.known)
+    check = _check_rights(author, document)
     if check.answer is not Answer.WITHIN:
+        holder = "you hold" if author.scopes is None else "the API key holds"
         raise Refusal(
             403,
             "SCOPE_EXCEEDS_AUTHOR",
-            f"the scope {scope} gives more than you hold",
+            f"the scope {scope} gives more than {holder}",
             details={"scope": scope, "counterexamples": [wire.counterexample(o, document) for o in check.examples]},
         )

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors
 from service.access.authority import Access, authorize
+from service.access.changes import change
 from service.access.guard import area
 from service.access.standing import documents, policies_of
 from service.db.engine import Record
@@ -58,14 +59,20 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
         "service_account": rules.dns_subdomain("serviceAccount", body.service_account),
     }
     scopes = rules.scopes(body.scopes or [])
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
+
+    def require_authority(connection: Connection, access: Access) -> None:
         if not rules.is_id(body.cluster_id) or not principal_store.cluster_exists(
             connection, tenant_id, body.cluster_id
         ):
             raise errors.not_found()
         require_new(connection, tenant_id, subject)
         require_scopes(authorship.author_of(connection, platform, access), scopes)
+
+    # Checked twice: the answers of the first time are remembered, so that the check takes no time under the locks.
+    with platform.database.read() as connection:
+        require_authority(connection, access)
+    with change(platform, access) as (connection, access):
+        require_authority(connection, access)
         values = subject | {"id": binding_id, "tenant_id": tenant_id, "scopes": scopes}
         principal_store.add_identity(
             connection, values | {"created_by": access.caller.user_id, "created_at": now, "updated_at": now}
@@ -100,8 +107,8 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
     """Replace the scopes. Dropping the last grant is refused."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     scopes = rules.scopes(body.scopes or [])
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
+
+    def require_authority(connection: Connection, access: Access) -> Record:
         before = the_binding(connection, access, binding_id)
         if before.scopes != scopes:
             author = authorship.author_of(connection, platform, access)
@@ -109,6 +116,14 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
             require_scopes(author, scopes)
             if not scopes:
                 require_policies_within(connection, author, binding_id)
+        return before
+
+    # Checked twice, as in `create_binding`.
+    with platform.database.read() as connection:
+        require_authority(connection, access)
+    with change(platform, access) as (connection, access):
+        before = require_authority(connection, access)
+        if before.scopes != scopes:
             granted = grants.granted(connection, tenant_id, [binding_id])
             principal_store.change_scopes(connection, tenant_id, binding_id, scopes, now)
             grants.require_kept(connection, tenant_id, granted)
@@ -121,11 +136,18 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
 def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response:
     """Remove a binding, its memberships and its attachments. Never refused for its grants."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
+
+    def require_authority(connection: Connection, access: Access) -> Record:
         binding = the_binding(connection, access, binding_id)
         author = authorship.author_of(connection, platform, access)
         authorship.require_over(connection, author, [(KIND, binding_id)])
+        return binding
+
+    # Checked twice, as in `create_binding`.
+    with platform.database.read() as connection:
+        require_authority(connection, access)
+    with change(platform, access) as (connection, access):
+        binding = require_authority(connection, access)
         principal_store.remove_identity(connection, tenant_id, binding_id)
         details = {"namespace": binding.namespace, "serviceAccount": binding.service_account}
         record(connection, access, "workload_identity.delete", f"workload_identity:{binding_id}", now, details)

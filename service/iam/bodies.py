@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from client.models import strict_json
 from client.models.strict_json import StrictJsonError
 from service import errors
-from service.access.guard import require_json
+from service.access.request_body import parse_body, require_few_values, require_json
 
 DOCUMENT = "document"
+MAX_MEMBERS = 100
+"""Members among which the document is searched for."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -40,8 +41,7 @@ async def policy_body(request: Request) -> PolicyBody:
     """
     require_json(request)
     try:
-        text = (await request.body()).decode("utf-8-sig")
-        members, document = await run_in_threadpool(split, text)
+        members, document = await parse_body(request, lambda body: split(body.decode("utf-8-sig")))
     except UnicodeDecodeError:
         raise errors.invalid_input("invalid request body: not UTF-8", reason="invalid_json") from None
     except StrictJsonError as error:
@@ -68,17 +68,20 @@ def split(text: str) -> tuple[dict[str, Any], str | None]:
     A document that is not JSON reaches to the end of the body: the reader of documents will say what is wrong with it.
 
     Raises:
-        StrictJsonError: what is around the document is not one strict JSON object.
+        StrictJsonError: the text around the document is not one strict JSON object.
+        Refusal: 400 INVALID_INPUT for too many values around the document.
     """
     found = _place(text)
+    around = text
     if found is None:
-        members = strict_json.loads(text)
         document = None
     else:
         begin, end = found
         # Of a document that is not JSON the end is not known: what stands before it still counts.
         rest, document = ("}", text[begin:]) if end is None else (text[end:], text[begin:end])
-        members = strict_json.loads(f"{text[:begin]}null{rest}")
+        around = f"{text[:begin]}null{rest}"
+    members = strict_json.loads(around)
+    require_few_values(members, around)
     if not isinstance(members, dict):
         raise StrictJsonError("a JSON object is required")
     if document is not None:
@@ -89,13 +92,15 @@ def split(text: str) -> tuple[dict[str, Any], str | None]:
 def _place(text: str) -> tuple[int, int | None] | None:
     """Where the value of `document` begins and ends; the end is None where it cannot be read, all None without one.
 
-    Anything else that is amiss is left to the strict reader.
+    Any other error is left to the strict reader, and so is an object with more members than any request has.
     """
     found: tuple[int, int] | None = None
     decoder = json.JSONDecoder()
     at = _space(text, 0)
     mark = "{"
-    while text.startswith(mark, at):
+    for _ in range(MAX_MEMBERS):
+        if not text.startswith(mark, at):
+            break
         at = _space(text, at + 1)
         if not text.startswith('"', at):
             break

@@ -20,6 +20,7 @@ from service.access import audit, workloads
 from service.access.address import address_of
 from service.access.authority import Access, authorize
 from service.access.caller import Caller
+from service.access.changes import change
 from service.access.guard import area
 from service.clock import wire_time
 from service.db.engine import Record
@@ -55,8 +56,7 @@ def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIs
     """
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     issuer, keys = cluster_issuers.issuer_url(body.issuer), cluster_issuers.public_keys(body.keys)
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
+    with change(platform, access) as (connection, access):
         require_cluster(connection, tenant_id, cluster_id)
         before = cluster_store.one(connection, tenant_id, cluster_id)
         if before and (before.issuer != issuer or any(key not in keys for key in before.keys)):
@@ -79,8 +79,7 @@ def get_issuer(access: Granted, platform: Here, cluster_id: str) -> JSONResponse
 def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
     """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
+    with change(platform, access) as (connection, access):
         found(cluster_store.one(connection, tenant_id, cluster_id))
         cluster_store.remove(connection, tenant_id, cluster_id)
         record(connection, access, "workload_identity.issuer.remove", f"cluster:{cluster_id}", now)
@@ -137,7 +136,9 @@ def exchanged(platform: Platform, anonymous: Caller, subject_token: str, scope: 
         if believed is None:
             raise errors.authentication_required()
         identity, ends = believed
-        caller = Caller(kind="workload", request_id=anonymous.request_id, workload_id=identity.id)
+        caller = Caller(
+            kind="workload", request_id=anonymous.request_id, workload_id=identity.id, tenant_id=identity.tenant_id
+        )
         scope["frost.caller"], scope["frost.access"] = caller, Access(caller, tenant_id=identity.tenant_id)
         if not workloads.granted(connection, identity.tenant_id, identity.id, identity.scopes):
             raise Refusal(403, "WORKLOAD_HAS_NO_GRANT", "this workload identity has neither scopes nor a policy")

@@ -1,6 +1,6 @@
 """Groups and their members over HTTP. contract: Principal groups; checklist R, M"""
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import uuid4
 
 from fastapi import Depends, Header, Query
@@ -10,10 +10,11 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors, names
 from service.access.authority import Access, authorize
+from service.access.changes import change
 from service.access.guard import area
 from service.db.engine import Record
 from service.errors import Refusal
-from service.iam import authorship, group_store, permits, principal_store, rules, wire
+from service.iam import authorship, group_store, permits, rules, wire
 from service.iam.answering import found, nothing, record, require_principal, versioned
 from service.iam.idempotency import made_under
 from service.iam.paging import Asked, asked, page_of
@@ -64,9 +65,8 @@ def create_group(
     """A new, empty group. The same body under the same `Idempotency-Key` answers with the same group."""
     tenant_id, now, wanted = str(access.tenant_id), platform.clock.now(), str(uuid4())
     name, description = names.display_name(body.name, "name"), rules.description(body.description)
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
-        group_id = made_under(connection, access, idempotency_key, CREATE, (name, description), wanted, now)
+    with change(platform, access) as (connection, access):
+        group_id = made_under(connection, access, idempotency_key, CREATE, (tenant_id, name, description), wanted, now)
         if group_id == wanted:
             require_free(connection, tenant_id, name, None)
             group_store.add(
@@ -82,7 +82,7 @@ def create_group(
                 },
             )
             record(connection, access, CREATE, f"group:{group_id}", now, {"name": name})
-        return versioned(wire.group(found(group_store.get(connection, tenant_id, group_id))), 201)
+        return versioned(_whole(connection, found(group_store.get(connection, tenant_id, group_id))), 201)
 
 
 @router.get(GROUPS)
@@ -105,9 +105,9 @@ def list_groups(
 
 @router.get(GROUPS + "/{group_id}")
 def get_group(access: Granted, platform: Here, group_id: str) -> JSONResponse:
-    """One group."""
+    """One group with its members, at most 200; `membersTruncated` is true when there are more."""
     with platform.database.read() as connection:
-        return versioned(wire.group(the_group(connection, access, group_id)))
+        return versioned(_whole(connection, the_group(connection, access, group_id)))
 
 
 @router.patch(GROUPS + "/{group_id}")
@@ -123,8 +123,7 @@ def update_group(
         wanted["name"] = names.display_name(body.name, "name")
     if body.description is not None:
         wanted["description"] = rules.description(body.description)
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
+    with change(platform, access) as (connection, access):
         before = the_group(connection, access, group_id)
         require_fresh(connection, before, if_match)
         changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
@@ -134,15 +133,14 @@ def update_group(
             group_store.change(connection, group_id, changes, now)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
             record(connection, access, group_store.CHANGED, f"group:{group_id}", now, details)
-        return versioned(wire.group(the_group(connection, access, group_id)), changed=bool(changes))
+        return versioned(_whole(connection, the_group(connection, access, group_id)), changed=bool(changes))
 
 
 @router.delete(GROUPS + "/{group_id}", status_code=204)
 def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMatch = None) -> Response:
     """Remove a group, its membership and its attachments, in one transaction. Members and policies stay."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
+    with change(platform, access) as (connection, access):
         group = the_group(connection, access, group_id)
         require_fresh(connection, group, if_match)
         members = group_store.members(connection, group_id)
@@ -167,8 +165,7 @@ def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMe
     # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
     with platform.database.read() as connection:
         require_authority(connection)
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
+    with change(platform, access) as (connection, access):
         require_authority(connection)
         values = {"group_id": group_id, "member_type": kind, "member_id": member_id}
         added = group_store.add_member(
@@ -203,8 +200,7 @@ def remove_group_member(
     """Take a principal out of a group. An identity may be left without any grant; it is inert then."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     kind = rules.one_of("memberType", member_type, rules.MEMBER_TYPES)
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
+    with change(platform, access) as (connection, access):
         group = the_group(connection, access, group_id)
         if not rules.is_id(member_id) or not group_store.is_member(connection, group_id, kind, member_id):
             raise errors.not_found()
@@ -213,6 +209,10 @@ def remove_group_member(
         details = {"memberType": kind, "memberId": member_id}
         record(connection, access, "group.member.remove", f"group:{group_id}", now, details)
     return nothing()
+
+
+def _whole(connection: Connection, group: Record) -> dict[str, Any]:
+    return wire.whole_group(group, group_store.first_members(connection, group.tenant_id, group.id))
 
 
 def the_group(connection: Connection, access: Access, group_id: str) -> Record:

@@ -10,6 +10,8 @@ from service.db.engine import Record
 from service.db.tables import api_keys, audit_log, group_members, groups, policy_attachments, workload_identities
 from service.iam.paging import Key, behind
 
+MAX_MEMBERS = 200
+"""Members that the answer of a single group holds; all of them are in the pages of its members."""
 CHANGED = "group.update"
 """What the audit log calls a new version of a group."""
 
@@ -103,6 +105,18 @@ def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
     """Every member of a group as (type, id)."""
     rows = connection.execute(
         select(group_members.c.member_type, group_members.c.member_id).where(group_members.c.group_id == group_id)
+    )
+    return [(row.member_type, row.member_id) for row in rows]
+
+
+def first_members(connection: Connection, tenant_id: str, group_id: str) -> list[tuple[str, str]]:
+    """The first MAX_MEMBERS members of a group as (type, id), in the order they were added."""
+    table = group_members.c
+    rows = connection.execute(
+        select(table.member_type, table.member_id)
+        .where(table.tenant_id == tenant_id, table.group_id == group_id)
+        .order_by(table.added_at, table.member_type, table.member_id)
+        .limit(MAX_MEMBERS)
     )
     return [(row.member_type, row.member_id) for row in rows]
 

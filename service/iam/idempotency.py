@@ -1,16 +1,17 @@
-"""Making things under an `Idempotency-Key`: the same request again is answered with what the first one made.
+"""Requests that create something under an `Idempotency-Key`: a repeated request gets what the first one created.
 
-Whoever saw no answer (a time-out, a lost connection) may send the request again. A key is kept for a day.
+A client that got no answer (a time-out, a lost connection) may send the request again. A key is kept for a day.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
 from service.access.authority import Access
+from service.db.idempotency_keys import claim
 from service.tenants.rules import request_hash, require_same_request
-from service.tenants.store import claim
 
 
 def made_under(
@@ -18,22 +19,23 @@ def made_under(
     access: Access,
     key: str | None,
     operation: str,
-    request: Sequence[str],
+    request: Sequence[Any],
     new: str,
     at: datetime,
 ) -> str:
-    """The id of what a request makes: `new`, or of what an earlier one under the same key has made.
+    """Return the id for a resource to create: `new`, or the id that an earlier request under the same key got.
 
     Args:
-        request: what two requests under one key have in common, as it will be stored.
+        request: the place and all members of the request, as JSON values; they must be the same under one key.
 
     Raises:
-        Refusal: 409 IDEMPOTENCY_KEY_REUSED for another request, with the `id` of what was made.
+        Refusal: 409 IDEMPOTENCY_KEY_REUSED for another request, with the `id` of the resource.
     """
     if key is None:
         return new
-    asked = request_hash(str(access.tenant_id), *request)
-    named = {"actor_id": access.caller.key_id or str(access.caller.user_id), "operation": operation, "key": key}
-    claimed = claim(connection, named | {"request_hash": asked, "resource_id": new}, at)
-    require_same_request(claimed.request_hash, asked, id=claimed.resource_id)
+    digest = request_hash(*request)
+    actor_id = access.caller.key_id or access.caller.actor_id
+    row = {"actor_id": actor_id, "operation": operation, "key": key, "request_hash": digest, "resource_id": new}
+    claimed = claim(connection, row, at)
+    require_same_request(claimed.request_hash, digest, id=claimed.resource_id)
     return str(claimed.resource_id)

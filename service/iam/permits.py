@@ -41,12 +41,15 @@ def leave(connection: Connection, author: Author, group: Record, members: Sequen
 
 
 def rewrite(connection: Connection, author: Author, before: Record, document: str) -> None:
-    """Refuse a new document of a policy.
+    """Refuse a new version of a policy, with a new document or the same one under another name.
 
     Raises:
         Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
     """
-    authorship.require_within(author, document)
+    if document == before.document:
+        authorship.require_within_unchanged(author, document)
+    else:
+        authorship.require_within(author, document)
     if _has_denies(before.document) or _has_denies(document):
         # Whoever takes a deny away opens what it kept shut; whoever writes one shuts out all that it reaches.
         over_reached(connection, author, before.id)

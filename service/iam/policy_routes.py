@@ -10,9 +10,10 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors, names
 from service.access.authority import Access, authorize
+from service.access.changes import change
 from service.access.guard import area
 from service.db.engine import Record
-from service.iam import authorship, permits, policy_store, principal_store, rules, wire
+from service.iam import authorship, permits, policy_store, rules, wire
 from service.iam.answering import found, nothing, record, versioned
 from service.iam.bodies import PolicyBody, policy_body
 from service.iam.documents import read_document, required
@@ -63,9 +64,9 @@ def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: 
         raise errors.invalid_input('"name" is required', member="name", reason="missing")
     name, description = names.display_name(body.name, "name"), rules.description(body.description or "")
     text = read_draft(platform, access, required(body.document))
-    with platform.database.write() as connection:
-        principal_store.lock_tenant(connection, tenant_id)
-        policy_id = made_under(connection, access, idempotency_key, CREATE, (name, description, text), wanted, now)
+    with change(platform, access) as (connection, access):
+        request = (tenant_id, name, description, text)
+        policy_id = made_under(connection, access, idempotency_key, CREATE, request, wanted, now)
         if policy_id == wanted:
             authorship.require_within(authorship.author_of(connection, platform, access), text)
             shown = {"name": name, "description": description, "document": text, "authored_by": access.caller.user_id}
@@ -92,7 +93,7 @@ def list_policies(
     those that have it: names need not be unique."""
     tenant_id = str(access.tenant_id)
     attachee = attachee_of(attachee_type, attachee_id)
-    name = None if name is None else names.display_name(name, "name")
+    name = None if name is None else names.stored_name(name)
     page = page_of(
         platform, paging, "policies", tenant_id, *(attachee or ()), *(() if name is None else ("name", name))
     )
@@ -123,7 +124,13 @@ def update_policy(
         wanted["document"] = read_draft(platform, access, body.document)
     if not wanted:
         raise errors.invalid_input("nothing to change: give name, description or document", reason="nothing_to_change")
-    with platform.database.write() as connection:
+    if body.document is None:
+        with platform.database.read() as connection:
+            document = the_policy(connection, access, policy_id).document
+            author = authorship.author_of(connection, platform, access)
+        # Before the writer's turn; the answer is remembered.
+        authorship.examine(author, document)
+    with change(platform, access) as (connection, access):
         before = locked(connection, access, policy_id, if_match)
         changed = write(connection, platform, access, before, wanted, "update")
         return versioned(wire.policy(the_policy(connection, access, policy_id)), changed=changed)
@@ -133,7 +140,7 @@ def update_policy(
 def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfMatch = None) -> Response:
     """Remove a policy, its attachments and its history, in one transaction."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
         policy = locked(connection, access, policy_id, if_match)
         permits.over_reached(connection, authorship.author_of(connection, platform, access), policy_id)
         policy_store.remove(connection, tenant_id, policy_id)
@@ -174,7 +181,7 @@ def roll_back_policy(
         author = authorship.author_of(connection, platform, access)
     # Examined before the writer's turn, and remembered.
     authorship.examine(author, earlier.document)
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
         before = locked(connection, access, policy_id, if_match)
         earlier = the_version(connection, access, policy_id, str(body.version))
         changed = write(connection, platform, access, before, {"document": earlier.document}, "rollback", body.version)
@@ -205,11 +212,10 @@ def write(
     changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
     if not changes:
         return False
-    author_id = before.authored_by
-    if "document" in changes:
-        author = authorship.author_of(connection, platform, access)
-        permits.rewrite(connection, author, before, changes["document"])
-        author_id = author.user_id
+    # A name or a description alone is changed only by an author who could have written the text.
+    author = authorship.author_of(connection, platform, access)
+    permits.rewrite(connection, author, before, changes.get("document", before.document))
+    author_id = author.user_id if "document" in changes else before.authored_by
     shown = {name: getattr(before, name) for name in ("name", "description", "document")} | changes
     number = before.version + 1
     policy_store.change(
@@ -235,10 +241,9 @@ def _entry(access: Access, at: Any, change: str, changed: list[str]) -> dict[str
 
 
 def locked(connection: Connection, access: Access, policy_id: str, if_match: str | None = None) -> Record:
-    """The policy of the path, with the tenant locked for a change, in the version the caller insists on."""
+    """Return the policy of the path in the version that `If-Match` names; call it inside `change`."""
     tenant_id = str(access.tenant_id)
     expected = rules.expected_version(if_match)
-    principal_store.lock_tenant(connection, tenant_id)
     policy = the_policy(connection, access, policy_id)
     if expected is not None and expected != policy.version:
         since = policy_store.versions_after(connection, tenant_id, policy_id, expected)

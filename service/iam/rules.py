@@ -2,12 +2,13 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
-from service import errors
+from service import errors, names
 from service.errors import Refusal
 from service.world.catalogue import enforced_scopes
 
@@ -17,8 +18,8 @@ ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
 PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
 _IF_MATCH = re.compile(r'(?:"([0-9]{1,9})"|\*)', re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
-# Line breaks are what descriptions are written with; the rest of the controls has no business in one.
-_REFUSED = frozenset({"Cc", "Cf", "Cs", "Cn"})
+# Line breaks are part of a description; other controls are not.
+_ALLOWED = "\n\t\u2028\u2029"
 
 
 def description(text: str) -> str:
@@ -35,7 +36,7 @@ def description(text: str) -> str:
             reason="too_long",
             max=DESCRIPTION_MAX,
         )
-    if any(unicodedata.category(c) in _REFUSED and c not in "\n\t" for c in kept):
+    if names.has_control(kept, allowed=_ALLOWED):
         raise errors.invalid_input(
             "description must not hold control or formatting characters", member="description", reason="character"
         )
@@ -111,11 +112,12 @@ def is_id(text: str) -> bool:
 
 
 def scopes(given: Sequence[str]) -> list[str]:
-    """The scopes of a workload identity, each once, in the order given.
+    """Return the scopes of a workload identity in their order.
 
     Raises:
-        Refusal: 400 for a wildcard, and for what no service asks for.
+        Refusal: 400 for a scope given twice, a wildcard, or a scope that no service enforces.
     """
+    require_distinct(given)
     listed = [name for name in enforced_scopes() if not name.endswith("*")]
     for scope in given:
         if "*" in scope:
@@ -134,7 +136,23 @@ def scopes(given: Sequence[str]) -> list[str]:
                 "no service asks for this scope",
                 details={"scope": scope, "suggestions": near},
             )
-    return list(dict.fromkeys(given))
+    return list(given)
+
+
+def require_distinct(scopes: Sequence[str]) -> None:
+    """Refuse a scope that is given twice: a stored list that differs from the given one looks like drift to Terraform.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT with the scope.
+    """
+    for scope, number in Counter(scopes).items():
+        if number > 1:
+            raise errors.invalid_input(
+                f"the scope {scope[:100]} is given twice; give each scope once",
+                member="scopes",
+                reason="duplicate",
+                scope=scope[:100],
+            )
 
 
 def dns_label(member: str, text: str) -> str:

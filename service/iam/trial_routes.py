@@ -14,14 +14,23 @@ from service.access.decisions import Known, role_engine
 from service.access.guard import area
 from service.iam import authorship, policy_store, rules, wire
 from service.iam.answering import found
-from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, operation_of, target_for, target_of
-from service.iam.documents import problem, read_document
+from service.iam.asking import (
+    NOTHING_SAID,
+    FactsBody,
+    facts_of,
+    known_region,
+    operation_of,
+    other_service,
+    require_region,
+    target_of,
+)
+from service.iam.documents import canonical, problem, read_document
 from service.platform import Platform, platform_of
 from service.policy.coverage import Coverage, cover
 from service.policy.difference import changes, conditions_of, differing
-from service.policy.document import Reading, canonical_text
+from service.policy.document import Reading
 from service.policy.engine import Engine, compile_document, grants
-from service.policy.explain import RuleTrace, explain, flag_for
+from service.policy.explain import RuleTrace, explain, flag_for, unmatched
 from service.policy.facts import Facts, Question
 from service.policy.matching import STAR, OperationPattern, Target
 
@@ -77,19 +86,27 @@ class Draft(BaseModel):
 
 @router.post(IAM + "/simulate")
 def simulate(access: Granted, platform: Here, body: Trial) -> JSONResponse:
-    """Whether a document would allow a request, and why, rule by rule."""
-    known, reading = _read(platform, body.document_text)
+    """Whether a document would allow a request, and why, rule by rule.
+
+    An operation is only done on targets of its own service: on any other target the answer is denied, and `because`
+    says so.
+    """
+    target = target_of(body.target)
+    known, reading = _read(access, platform, body.document_text, body.facts, target)
     operation = operation_of(body.operation, known)
-    target = target_for(operation, body.target)
-    facts = facts_of(body.facts, platform.clock)
+    facts = facts_of(body.facts, platform.clock, tenant=str(access.tenant_id), region=known_region(target))
     cap = role_engine(access.role) if body.as_author else None
     engine = compile_document(reading.document, cap=cap)
     explained = explain(engine, Question(operation, str(target), facts))
+    because = other_service(operation, target)
+    if because is not None:
+        explained = unmatched(explained)
     nearest = explained.nearest
     return JSONResponse(
         {
             "decision": "allowed" if explained.allowed else "denied",
             "reason": explained.reason.value,
+            "because": because,
             "decidingRule": explained.deciding and _named(explained.deciding),
             "nearestRule": nearest and {**_named(nearest), "failed": explained.failed},
             "rules": [_trace(engine, trace) for trace in explained.rules],
@@ -104,14 +121,14 @@ def simulate(access: Granted, platform: Here, body: Trial) -> JSONResponse:
 @router.post(IAM + "/coverage")
 def map_coverage(access: Granted, platform: Here, body: Mapping) -> JSONResponse:
     """Which operations a document gives on some targets, and what that changes against another document."""
-    known, reading = _read(platform, body.document_text)
+    known, reading = _read(access, platform, body.document_text, body.facts)
     targets = [target_of(text, "targets") for text in body.targets]
-    facts = facts_of(body.facts, platform.clock)
+    facts = facts_of(body.facts, platform.clock, tenant=str(access.tenant_id))
     masks = known.catalogue.masks
     covered = _covered(known, reading, targets, facts)
     other: Reading | None = None
     if body.compare is not None:
-        other = _read(platform, _compared(access, platform, body.compare))[1]
+        other = _read(access, platform, _compared(access, platform, body.compare))[1]
     moved = _changes(known, other, reading, covered, facts) if other is not None else []
     maps = []
     for place, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
@@ -130,10 +147,10 @@ def map_coverage(access: Granted, platform: Here, body: Mapping) -> JSONResponse
 @router.post(IAM + "/check")
 def check_document(access: Granted, platform: Here, body: Draft) -> JSONResponse:
     """Whether a document stays within what the caller holds, with counterexamples where it does not."""
-    _, reading = _read(platform, body.document_text)
+    known, reading = _read(access, platform, body.document_text)
     with platform.database.read() as connection:
         author = authorship.author_of(connection, platform, access)
-    check = authorship.examine(author, canonical_text(reading.document))
+    check = authorship.examine(author, canonical(reading, known))
     return JSONResponse(
         {
             "answer": check.answer.value,
@@ -143,9 +160,12 @@ def check_document(access: Granted, platform: Here, body: Draft) -> JSONResponse
     )
 
 
-def _read(platform: Platform, text: str) -> tuple[Known, Reading]:
+def _read(
+    access: Access, platform: Platform, text: str, facts: FactsBody = NOTHING_SAID, target: Target | None = None
+) -> tuple[Known, Reading]:
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
+        require_region(connection, str(access.tenant_id), facts, target)
     return known, read_document(platform, known, text)
 
 

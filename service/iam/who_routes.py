@@ -15,7 +15,16 @@ from service.db.engine import Record
 from service.errors import Refusal
 from service.iam import authorship, effects, group_store, policy_store, preview, principal_store, principals, rules
 from service.iam.answering import found, require_principal
-from service.iam.asking import NOTHING_SAID, FactsBody, facts_of, full_target, operation_of, target_for
+from service.iam.asking import (
+    NOTHING_SAID,
+    FactsBody,
+    facts_of,
+    full_target,
+    known_region,
+    operation_of,
+    require_region,
+    target_for,
+)
 from service.iam.documents import read_document
 from service.iam.preview import Change
 from service.platform import Platform, platform_of
@@ -99,6 +108,7 @@ def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
     examined = 0
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
+        require_region(connection, tenant_id, body.facts)
         operation = operation_of(body.operation, known)
         asked = full_target(target_for(operation, body.target), operation, body.facts.region)
         # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
@@ -108,7 +118,13 @@ def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
             standing = principal.standing
             rests_on = (standing.kind, standing.role, standing.scopes, standing.policies)
             if rests_on not in decided:
-                facts = facts_of(body.facts, platform.clock, principal_type=principal.kind, tenant=tenant_id)
+                facts = facts_of(
+                    body.facts,
+                    platform.clock,
+                    principal_type=principal.kind,
+                    tenant=tenant_id,
+                    region=known_region(target_for(operation, body.target)),
+                )
                 compiled = platform.decisions.compiled(connection, standing)
                 decided[rests_on] = effects.because(compiled, operation, asked, facts)
             if because := decided[rests_on]:

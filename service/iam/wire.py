@@ -1,6 +1,7 @@
 """Groups, policies, traces and counterexamples as they travel."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv6Address
 from math import isfinite
@@ -24,6 +25,15 @@ def group(row: Record) -> dict[str, Any]:
         "policyCount": row.policy_count,
         "createdAt": wire_time(row.created_at),
         "updatedAt": wire_time(row.updated_at),
+    }
+
+
+def whole_group(row: Record, members: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """A group with its members as (type, id), or the first of them."""
+    return {
+        **group(row),
+        "members": [{"type": kind, "id": identifier} for kind, identifier in members],
+        "membersTruncated": len(members) < row.member_count,
     }
 
 
@@ -127,19 +137,28 @@ def binding(row: Record, granted: bool) -> dict[str, Any]:
 
 
 def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
-    """A request the draft would allow and its author may not make."""
+    """Return a request that the draft would allow and its author may not make.
+
+    Sent to simulate as it is, it is allowed by the draft and denied by the author's rules. Only one whose operation
+    does not exist yet cannot be sent: it is `future`, says so in `why`, and is returned only if there is no other.
+    """
     denied = found.author_deny
     if found.future:
-        why = "the draft would outgrow you: this operation is not in the catalogue yet, and you would not hold it"
+        missing = "region" if found.new_region else "operation"
+        why = f"the draft grants more than you have once a new {missing} exists"
     elif denied is not None:
         why = f"you are denied this by rule {denied.index + 1} of {denied.policy_name}"
     else:
         why = "you do not hold this"
     index = found.draft_rule.index
+    shown = facts(found.question.facts)
+    if found.time_unknown:
+        # Left out it would be the present time.
+        shown["currentTime"] = None
     return {
         "operation": found.question.operation,
         "target": found.question.target,
-        "facts": facts(found.question.facts),
+        "facts": shown,
         "ruleIndex": index,
         "ruleName": document.rules[index].name,
         "why": why,
@@ -150,13 +169,15 @@ def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
 
 
 def facts(known: Facts) -> dict[str, Any]:
-    """The facts that are known; the others are left out."""
+    """Return the facts that are known, as simulate reads them; the others are left out."""
     shown: dict[str, Any] = {}
     if known.source_ip is not None:
         family, number = known.source_ip
         shown["sourceIp"] = str(IPv4Address(number) if family == 4 else IPv6Address(number))
     if known.current_time is not None:
-        shown["currentTime"] = wire_time(datetime.fromtimestamp(known.current_time, UTC))
+        # To the microsecond: a cut instant may be on the other side of a limit.
+        instant = datetime.fromtimestamp(known.current_time, UTC)
+        shown["currentTime"] = instant.isoformat().removesuffix("+00:00") + "Z"
     texts = {"region": known.region, "principalType": known.principal_type, "tenant": known.tenant}
     shown |= {name: text for name, text in texts.items() if text is not None}
     for name, tags in (("requestTags", known.request_tags), ("resourceTags", known.resource_tags)):

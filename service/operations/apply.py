@@ -2,7 +2,8 @@
 
 The operations row is the only memory: a portion is looked at, changed, counted and passed (`cursor`, `seq + 1`) in one
 transaction, so that a process may be killed anywhere and nothing is lost or done twice. The tags are those of the
-moment the run was asked for. A portion that fails unexpectedly is tried again, ever later, without end.
+moment the run was asked for. A portion that fails unexpectedly is tried again, ever later, and after `max_tries` the
+run fails. A database that is away or takes no changes is waited for. A run ends when its person loses the right to it.
 contract: `tenant default-tags apply` semantics; checklist L01 to L37; design: Durable operations
 """
 
@@ -22,11 +23,12 @@ from service.access import audit, standing
 from service.access.caller import PLATFORM
 from service.access.table import MANAGERS
 from service.clock import Clock
-from service.db.engine import Database
+from service.db.engine import Database, is_away
 from service.operations import apply_store, store
 from service.operations.apply_portions import Job, change, look, out_of_reach
 from service.operations.apply_result import Tally
 from service.resources.tagging import examined_kinds
+from service.settings import DEFAULT_OPERATION_TRIES
 from service.world.kinds import kinds
 
 logger = logging.getLogger(__name__)
@@ -34,10 +36,9 @@ logger = logging.getLogger(__name__)
 KIND = "apply_default_tags"
 RESOURCE_TYPE = "tenant_default_tags"
 LONGEST_WAIT = 60.0
-NOT_ALLOWED = (
-    "whoever started this is no owner or admin of the organization any more, so nothing was changed; "
-    "somebody who is one can start it again"
-)
+WORKFLOW_ERROR = "WORKFLOW_ERROR"
+NOT_ALLOWED = "the person who started this is not an owner or admin of the organization any more"
+KEY_REVOKED = "the API key that started this was revoked or deleted"
 
 
 def operation_id(tenant_id: str, undoes: str | None = None) -> str:
@@ -45,8 +46,15 @@ def operation_id(tenant_id: str, undoes: str | None = None) -> str:
     return f"{'apply' if undoes is None else 'undo'}-default-tags-{tenant_id}"
 
 
-def plan(connection: Connection, job: Job, *, started_by: str | None, at: datetime) -> str:
-    """Writes the operation that will carry out the job; returns its run id.
+def plan(connection: Connection, job: Job, *, started_by: str | None, at: datetime, key_id: str | None = None) -> str:
+    """Write the operation that will carry out the job; return its run id.
+
+    Args:
+        connection: The transaction of the request.
+        job: Which tags go to which tenant's resources.
+        started_by: The person, or the creator of the key.
+        at: When it was asked for.
+        key_id: The API key that asked for it, if one did.
 
     Raises IntegrityError when one is open already for this tenant.
     """
@@ -66,7 +74,7 @@ def plan(connection: Connection, job: Job, *, started_by: str | None, at: dateti
             "steps": [],
             "seq": 0,
             "counts": Tally.of(kind.name for kind in examined_kinds()).written(),
-            "snapshot": {"tags": dict(job.tags), "undoes": job.undoes},
+            "snapshot": {"tags": dict(job.tags), "undoes": job.undoes, "key": key_id},
             "created_at": at,
             "updated_at": at,
         },
@@ -99,6 +107,7 @@ class Applying:
     """Carries runs of `apply_default_tags` forward.
 
     `pace` is the least time between two portions, in seconds; `least` and `most` are how many resources one has.
+    `max_tries` is how often a portion may fail in a row.
     """
 
     database: Database
@@ -106,34 +115,40 @@ class Applying:
     pace: float
     least: int = apply_store.LEAST_PORTION
     most: int = apply_store.PORTION
+    max_tries: int = DEFAULT_OPERATION_TRIES
 
     async def run(self, run_id: str) -> None:
-        """Takes the run to its end, from wherever the last process left it. Cancelling is safe at any await.
+        """Take the run to its end, from wherever the last process left it. Cancelling is safe at any await.
 
         Where changes take turns (SQLite), others come first: as long as somebody had to wait, portions get smaller
         and the run rests as long as it worked; otherwise they grow.
         """
-        attempts, size, going = 0, self.least, True
+        attempts, failures, size, going, ending = 0, 0, self.least, True, False
         step: Callable[[], bool] = partial(self.begin, run_id)
         while going:
             waits, began = self.database.waits, time.monotonic()
             try:
                 going = await asyncio.to_thread(step)
-            except Exception:
-                logger.exception("run %s could not go on; trying again", run_id)
+            except Exception as error:
+                logger.exception("run %s could not go on", run_id)
                 attempts += 1
+                if not is_away(error):
+                    failures += 1
+                    if failures >= self.max_tries and not ending:
+                        # A step like the others: if it fails, it is tried again and the tries stay counted.
+                        ending, step = True, partial(self.give_up, run_id, error)
                 await asyncio.sleep(min(LONGEST_WAIT, max(self.pace, 0.05) * 2.0 ** min(attempts, 30)))
                 continue
             in_the_way = self.database.waits != waits
             size = max(self.least, size // 2) if in_the_way else min(self.most, size * 2)
-            attempts, step = 0, partial(self.carry_on, run_id, size)
+            attempts, failures, step = 0, 0, partial(self.carry_on, run_id, size)
             await asyncio.sleep(max(self.pace, time.monotonic() - began if in_the_way else 0))
         await asyncio.to_thread(self.tidy, run_id)
 
     def begin(self, run_id: str) -> bool:
-        """Shows a run that was pending as running; False when it is over.
+        """Show a run that was pending as running; False when it is over.
 
-        Who started it must still be allowed to: the platform's own rights are nobody's. hostile A13
+        The person who started it must still be allowed to: the platform adds no rights of its own. hostile A13
         """
         with self.database.write() as connection:
             row = store.locked(connection, run_id)
@@ -142,17 +157,7 @@ class Applying:
             if row["status"] == "running":
                 return True
             now, job = self.clock.now(), _job(row)
-            if standing.role_in(connection, job.tenant_id, row["started_by"]) not in MANAGERS:
-                store.advance(
-                    connection,
-                    run_id,
-                    at=now,
-                    status="failed",
-                    error=NOT_ALLOWED,
-                    error_code="forbidden",
-                    completed_at=now,
-                )
-                _record_end(connection, row, job, "refused", {"reason": "forbidden"}, now)
+            if _stop_without_right(connection, row, now):
                 return False
             if job.undoes is None:
                 found = apply_store.totals(connection, job.tenant_id)
@@ -167,11 +172,10 @@ class Applying:
                 started_at=now,
                 snapshot=row["snapshot"] | {"total": sum(totals.values()), "totals": totals},
             )
-            apply_store.gather_statistics(connection)
             return True
 
     def carry_on(self, run_id: str, size: int) -> bool:
-        """Does the next portion, of at most so many resources, and writes down how far the run is; False at its end.
+        """Do the next portion, of at most `size` resources, and write down how far the run is; False at its end.
 
         All or nothing. Kinds that have no resources, or cannot be listed now, are passed on the way.
         """
@@ -180,6 +184,8 @@ class Applying:
             if row is None or row["status"] not in store.OPEN:
                 return False
             now, job, tally = self.clock.now(), _job(row), Tally.read(row["counts"])
+            if _stop_without_right(connection, row, now):
+                return False
             failing = out_of_reach(connection, job)
             # Those the run began with, whatever a newer version covers.
             examined = [kinds()[name] for name in tally.by_type]
@@ -217,6 +223,19 @@ class Applying:
             _record_end(connection, row, job, "done", {"summary": result["summary"]}, now)
             return False
 
+    def give_up(self, run_id: str, error: Exception) -> bool:
+        """End a run that cannot go on as failed, so that the tenant can start another one; return False."""
+        with self.database.write() as connection:
+            row = store.locked(connection, run_id)
+            if row is not None and row["status"] in store.OPEN:
+                where = f" at {row['current_step']}" if row["current_step"] else ""
+                reason = (
+                    f"gave up after {self.max_tries} tries{where}: internal error ({type(error).__name__}); "
+                    "the platform's log has the details"
+                )
+                _end_early(connection, row, self.clock.now(), reason, WORKFLOW_ERROR, "failed")
+        return False
+
     def tidy(self, run_id: str) -> None:
         """Forgets what runs before the tenant's last ones added, a portion at a time."""
         with self.database.read() as connection:
@@ -227,6 +246,34 @@ class Applying:
             while more:
                 with self.database.write() as connection:
                     more = apply_store.forget_portion(connection, tenant_id, older, self.least)
+
+
+def _stop_without_right(connection: Connection, row: RowMapping, at: datetime) -> bool:
+    """End the run if its person may not apply any more, or the key that started it was revoked; whether it was."""
+    key_id = (row["snapshot"] or {}).get("key")
+    if standing.role_in(connection, row["tenant_id"], row["started_by"]) not in MANAGERS:
+        reason = NOT_ALLOWED
+    elif key_id is not None and store.key_is_revoked(connection, key_id):
+        reason = KEY_REVOKED
+    else:
+        return False
+    _end_early(connection, row, at, reason, "forbidden", "refused")
+    return True
+
+
+def _end_early(connection: Connection, row: RowMapping, at: datetime, reason: str, code: str, outcome: str) -> None:
+    updated = row["counts"]["summary"]["updated"]
+    changed = f"{updated:,} resources were changed until then" if updated else "nothing was changed"
+    store.advance(
+        connection,
+        row["run_id"],
+        at=at,
+        status="failed",
+        error=f"{reason}; {changed}",
+        error_code=code,
+        completed_at=at,
+    )
+    _record_end(connection, row, _job(row), outcome, {"reason": code}, at)
 
 
 def _job(row: RowMapping) -> Job:

@@ -54,13 +54,6 @@ _ADDED = {
 }
 
 
-def gather_statistics(connection: Connection) -> None:
-    """Let PostgreSQL look at the inventory, which takes a moment: of one filled a minute ago its planner knows nothing
-    yet, and goes through a whole kind for each portion (measured: 13 times slower)."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("ANALYZE resources"))
-
-
 def totals(connection: Connection, tenant_id: str) -> dict[str, int]:
     """How many resources the tenant has of each kind it has any of."""
     rows = connection.execute(

@@ -2,8 +2,8 @@
 
 The operations row is the truth. A request writes the row and commits; then `submit` wakes one thread of this
 process, which queues the run. The same thread sweeps for rows left behind, at start and every few seconds while
-operations are open. The workflow engine is loaded only when there is something to run, and rests again after it.
-design: Durable operations
+operations are open, and deletes expired idempotency keys once an hour. The workflow engine is loaded only when there is
+something to run, and rests again after it. design: Durable operations
 """
 
 import asyncio
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 START_DELAY = 0.3
 SWEEP_SECONDS = 5.0
 REST_AFTER_SECONDS = 30.0
+EXPIRY_SECONDS = 3_600.0
+"""Between two deletions of expired rows."""
 AWAY_SECONDS = 1.0
 STOP_SECONDS = 10.0
 
@@ -44,10 +46,13 @@ class Operations:
         url = there if shared else sqlite_url(settings.data_dir / "workflows.db")
         self._workflows = Workflows(url, self._executor, self._carry)
         self._kinds: dict[str, Callable[[str], Awaitable[None]]] = {
-            provisioning.KIND: provisioning.Provisioning(database, clock, settings.provisioning_pace).run,
-            apply.KIND: apply.Applying(database, clock, settings.apply_pace).run,
+            provisioning.KIND: provisioning.Provisioning(
+                database, clock, settings.provisioning_pace, settings.operation_tries
+            ).run,
+            apply.KIND: apply.Applying(database, clock, settings.apply_pace, max_tries=settings.operation_tries).run,
         }
         self._submitted: set[str] = set()
+        self._cancelled: set[str] = set()
         self._at_work: set[str] = set()
         self._nobody_at: set[str] = set()
         self._wake = threading.Event()
@@ -55,6 +60,8 @@ class Operations:
         self._thread: threading.Thread | None = None
         self._quiet_since = time.monotonic()
         self._swept_at = float("-inf")
+        self._clock = clock
+        self._expiry_at = time.monotonic()
         self.signals = Signals(database, clock)
 
     @property
@@ -70,6 +77,14 @@ class Operations:
     def submit(self, run_id: str) -> None:
         """Has the run carried out. Call it after the commit that made its row; calling it twice is calling it once."""
         self._submitted.add(run_id)
+        self._wake.set()
+
+    def cancel(self, run_id: str) -> None:
+        """Drop a cancelled run from the queue. Call it after the commit that cancelled its row.
+
+        A run that goes on, here or in another process, reads its row before each portion and ends by itself.
+        """
+        self._cancelled.add(run_id)
         self._wake.set()
 
     def open_count(self) -> int:
@@ -89,13 +104,23 @@ class Operations:
 
     def _look_after(self) -> None:
         self._wake.wait(START_DELAY)
+        self._plan_again()
         try:
             while not self._stopping:
                 self._wake.clear()
                 wait = self._round()
-                self._wake.wait(wait)
+                self._delete_expired()
+                until = max(0.0, self._expiry_at - time.monotonic())
+                self._wake.wait(until if wait is None else min(wait, until))
         finally:
             self._rest()
+
+    def _plan_again(self) -> None:
+        """Start the provisioning of tenants again whose last run failed or was cancelled, once a start."""
+        try:
+            self._submitted.update(provisioning.plan_again(self._database, self._clock.now()))
+        except Exception:
+            logger.exception("tenants that are not provisioned could not be looked for; restart the platform to retry")
 
     def _round(self) -> float | None:
         """Does what there is to do now; returns the seconds until the next time, None for not before `submit`."""
@@ -110,12 +135,24 @@ class Operations:
                 self._workflows.launch()
             elif time.monotonic() - self._quiet_since > REST_AFTER_SECONDS:
                 self._rest()
+            while self._cancelled and self._workflows.launched:
+                self._workflows.cancel(self._cancelled.pop())
             if busy:
                 self._run_what_is_open()
         except Exception:
             logger.exception("operations could not be looked after; trying again in %.0f s", SWEEP_SECONDS)
             return SWEEP_SECONDS
         return SWEEP_SECONDS if self._workflows.launched or self._shared else None
+
+    def _delete_expired(self) -> None:
+        """Delete expired rows, once an hour. A failure waits for the next time: expired rows do no harm."""
+        if time.monotonic() < self._expiry_at:
+            return
+        self._expiry_at = time.monotonic() + EXPIRY_SECONDS
+        try:
+            sweep.delete_expired_keys(self._database, self._clock.now())
+        except Exception:
+            logger.exception("expired idempotency keys could not be deleted; trying again in an hour")
 
     def _run_what_is_open(self) -> None:
         while self._submitted:

@@ -2,26 +2,30 @@
 
 The operations row is the only memory. A step begins in one transaction (which makes it visible) and is carried
 out in another that holds its work, its state and `seq + 1` together; between the two it waits so long that a
-person can watch it. A failed attempt is written down and tried again, ever later. contract: Tenant, create;
-checklist T03, T07, T08; design: Durable operations
+person can watch it. A failed attempt is written down and tried again, ever later; after `max_tries` of one step the
+run fails and the tenant stays `provisioning`. The next start of the platform plans another run for such a tenant.
+contract: Tenant, create; checklist T03, T07, T08; design: Durable operations
 """
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import Connection, RowMapping, select, update
+from sqlalchemy.exc import IntegrityError
 
 from service.access.audit import record
 from service.access.caller import PLATFORM
 from service.clock import Clock, wire_time
-from service.db.engine import Database
+from service.db.engine import Database, is_away
 from service.db.tables import tenants
 from service.operations import store
 from service.operations.tenant_parts import WORK
+from service.settings import DEFAULT_OPERATION_TRIES
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +33,8 @@ KIND = "provision_tenant"
 STEPS = ("isolation", "roles", "quotas", "billing_account")
 LONGEST_WAIT = 60.0
 BACKENDS = {"isolation": "isolation", "roles": "roles", "quotas": "quota", "billing_account": "billing"}
-UNEXPECTED = "the step failed unexpectedly; it is being tried again"
+WORKFLOW_ERROR = "WORKFLOW_ERROR"
+UNEXPECTED = "the step failed unexpectedly"
 
 
 class BackendUnavailable(Exception):
@@ -83,6 +88,7 @@ class Provisioning:
     database: Database
     clock: Clock
     pace: float
+    max_tries: int = DEFAULT_OPERATION_TRIES
 
     async def run(self, run_id: str) -> None:
         """Takes the run to its end, from wherever the last process left it. Cancelling is safe at any await."""
@@ -94,7 +100,7 @@ class Provisioning:
                 if not isinstance(error, BackendUnavailable):
                     logger.exception("step %s of run %s failed", name, run_id)
                 text = str(error) if isinstance(error, BackendUnavailable) else UNEXPECTED
-                attempts = await asyncio.to_thread(self.put_off, run_id, name, text)
+                attempts = await asyncio.to_thread(self.put_off, run_id, name, text, count=not is_away(error))
                 await asyncio.sleep(self.wait_after(attempts))
 
     def begin(self, run_id: str) -> str | None:
@@ -146,16 +152,38 @@ class Provisioning:
                 _activate(connection, row, now)
             store.advance(connection, run_id, at=now, **changes)
 
-    def put_off(self, run_id: str, name: str, error: str) -> int:
-        """Shows that the step failed and will be tried again; returns how many attempts it has had."""
+    def put_off(self, run_id: str, name: str, error: str, *, count: bool = True) -> int:
+        """Show that a step failed, and end the run as failed after `max_tries`; return the attempts of the step.
+
+        The attempts are stored with the step, so a restart does not begin to count again.
+
+        Args:
+            count: False if the database was away: that ends without the run, so the attempt does not count.
+        """
         with self.database.write() as connection:
             row = store.locked(connection, run_id)
             step = _open_step(row, name)
             if row is None or step is None:
                 return 0
-            changed = step | {"status": "retrying", "error": error}
-            store.advance(connection, run_id, at=self.clock.now(), steps=_with_step(row, changed))
-            return int(step["attempts"])
+            now = self.clock.now()
+            attempts = int(step["attempts"])
+            if count and attempts >= self.max_tries:
+                store.advance(
+                    connection,
+                    run_id,
+                    at=now,
+                    status="failed",
+                    error=f"gave up after {attempts} tries at {row['current_step']}: {error}",
+                    error_code=WORKFLOW_ERROR,
+                    completed_at=now,
+                    steps=_with_step(row, step | {"status": "failed", "error": error}),
+                )
+                _record(connection, row, now, outcome="failed", reason=WORKFLOW_ERROR)
+                return attempts
+            kept = attempts if count else attempts - 1
+            changed = step | {"status": "retrying", "error": error, "attempts": kept}
+            store.advance(connection, run_id, at=now, steps=_with_step(row, changed))
+            return attempts
 
     def wait_after(self, attempts: int) -> float:
         """Seconds to wait after so many attempts: twice as long each time, at most a minute."""
@@ -184,6 +212,11 @@ def _activate(connection: Connection, row: RowMapping, now: datetime) -> None:
     """The tenant can be used. Nothing else about it changes, not even `updatedAt` (checklist T03)."""
     tenant_id = row["tenant_id"]
     connection.execute(update(tenants).where(tenants.c.id == tenant_id).values(status="active"))
+    _record(connection, row, now)
+
+
+def _record(connection: Connection, row: RowMapping, now: datetime, outcome: str = "done", **details: str) -> None:
+    tenant_id = row["tenant_id"]
     organization_id = connection.execute(
         select(tenants.c.organization_id).where(tenants.c.id == tenant_id)
     ).scalar_one()
@@ -192,8 +225,25 @@ def _activate(connection: Connection, row: RowMapping, now: datetime) -> None:
         PLATFORM,
         operation="tenant.provision",
         target=f"tenant:{tenant_id}",
+        outcome=outcome,
         organization_id=organization_id,
         tenant_id=tenant_id,
-        details={"runId": row["run_id"]},
+        details={"runId": row["run_id"], **details},
         at=now,
     )
+
+
+def plan_again(database: Database, at: datetime) -> list[str]:
+    """Plan a run for each tenant whose provisioning failed or was cancelled; return the run ids.
+
+    Steps that were completed do their work again, which changes nothing that is there.
+    """
+    planned = []
+    with database.read() as connection:
+        waiting = store.tenants_without_run(connection, KIND)
+    for tenant_id in waiting:
+        # Another process may plan the same one: the database lets one run of a kind be open for a tenant.
+        with suppress(IntegrityError), database.write() as connection:
+            if store.is_provisioning(connection, tenant_id):
+                planned.append(plan(connection, tenant_id=tenant_id, started_by=None, at=at))
+    return planned

@@ -7,11 +7,13 @@ from fastapi import Depends
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse, StreamingResponse
 
+from service.access import audit, standing
 from service.access.authority import Access, authorize
 from service.access.enforcement import compiled, target_of
 from service.access.guard import area
 from service.errors import Refusal, operation_not_found, tenant_access_denied
 from service.operations import documents, store
+from service.operations.cancellation import cancel
 from service.operations.signals import MOST_OF_ONE, Signals, Stream, TooManyOfOne, TooManyStreams
 from service.platform import Platform, platform_of
 
@@ -73,6 +75,34 @@ def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONR
     with platform.database.read() as connection:
         rows = store.of_platform(connection)
     return JSONResponse({"operations": [documents.operation_of_platform(row, platform.clock.now()) for row in rows]})
+
+
+@router.post("/api/v1/platform/operations/{operation_id}/cancel")
+def cancel_operation(
+    operation_id: str, access: Access = Depends(authorize), platform: Platform = Depends(platform_of)
+) -> JSONResponse:
+    """Cancel an open operation of any tenant, by its run id, or the latest run of an operation id."""
+    now = platform.clock.now()
+    with platform.database.write() as connection:
+        row = store.find_anywhere(connection, operation_id)
+        if row is None:
+            raise operation_not_found()
+        cancel(connection, row, now)
+        audit.record(
+            connection,
+            access.caller,
+            operation="operation.cancel",
+            target=f"operation:{row['run_id']}",
+            organization_id=standing.organization_of(connection, row["tenant_id"]),
+            tenant_id=row["tenant_id"],
+            details={"operationId": row["operation_id"], "kind": row["kind"]},
+            at=now,
+        )
+        cancelled = store.locked(connection, row["run_id"])
+        assert cancelled is not None
+        document = documents.operation(cancelled, now)
+    platform.operations.cancel(row["run_id"])
+    return JSONResponse(document)
 
 
 @router.get("/api/v1/tenants/{tenant_id}/events")

@@ -63,6 +63,7 @@ class Look:
     credentials: frozenset[str]
     entitled: frozenset[tuple[str, str]]
     views: dict[str, View]
+    changes: store.Changes
 
     def may_hear(self, stream: "Stream") -> bool:
         """Whether its credential is still good and its person may still enter its tenant; a workload is of its own."""
@@ -120,6 +121,8 @@ class Signals:
         self._clock = clock
         self._streams: set[Stream] = set()
         self._views: dict[str, View] = {}
+        self._last_entry: int | None = None
+        """The newest audit entry at the last look; None before the first look."""
         self._joined = asyncio.Event()
         self._looker: asyncio.Task[None] | None = None
         self._closed = False
@@ -166,6 +169,7 @@ class Signals:
             except TimeoutError:
                 pass
         self._views.clear()
+        self._last_entry = None
 
     def _busy(self) -> bool:
         rows = (row for view in self._views.values() for row in view.operations.values())
@@ -178,12 +182,19 @@ class Signals:
             return
         look = await asyncio.to_thread(self._look, streams)
         now = self._clock.now()
-        signals = {
+        signals: dict[str, list[str]] = {
             tenant_id: signals_between(self._views[tenant_id], view, tenant_id, now)
             for tenant_id, view in look.views.items()
             if tenant_id in self._views
         }
+        for tenant_id, things in look.changes.things.items():
+            if tenant_id in signals:
+                # Without the id: a stream is open to callers who may not list policies or keys.
+                signals[tenant_id] += [_signal(f"{thing}.updated", thing, None, "", now) for thing in sorted(things)]
+        if look.changes.cut:
+            signals = {tenant_id: [RESYNC] for tenant_id in signals}
         self._views = look.views
+        self._last_entry = look.changes.last
         for stream in streams:
             if not look.may_hear(stream):
                 stream.end()
@@ -206,6 +217,7 @@ class Signals:
             entitled = still_entitled(connection, {stream.user_id for stream in streams}, tenant_ids)
             states = store.tenant_states(connection, tenant_ids)
             movement = store.movement(connection, tenant_ids)
+            changes = store.changes_since(connection, self._last_entry, tenant_ids)
             views = {}
             for tenant_id in tenant_ids:
                 before = self._views.get(tenant_id)
@@ -215,7 +227,7 @@ class Signals:
                 else:
                     operations = {row["run_id"]: row for row in store.latest(connection, tenant_id)}
                 views[tenant_id] = View(states.get(tenant_id), moved, operations)
-            return Look(good.sessions | good.keys | good.workloads, entitled, views)
+            return Look(good.sessions | good.keys | good.workloads, entitled, views, changes)
 
 
 def signals_between(before: View, after: View, tenant_id: str, now: datetime) -> list[str]:

@@ -19,10 +19,13 @@ from sqlalchemy import (
     update,
 )
 
+from service.access.audit_chain import LOWEST
 from service.access.workloads import granted
+from service.db import advisory_locks
 from service.db.engine import insert_unless_there
 from service.db.tables import (
     api_keys,
+    audit_log,
     executors,
     operations,
     sessions,
@@ -36,6 +39,12 @@ OPEN = ("pending", "running")
 LISTED = 50
 # An open operation that has not moved for so long is flagged. design: Durable operations
 STILL = timedelta(minutes=1)
+SIGNALLED = frozenset(("policy", "group", "api_key", "workload_identity", "default_tags", "quota_request", "resource"))
+"""The subjects of audit entries that are signalled. Tenants and operations have signals of their own."""
+NOT_SIGNALLED = ("workload_identity.exchange",)
+"""Operations on such a subject that change nothing that a reader shows."""
+MAX_ENTRIES = 1000
+"""Changes in the tenants of open streams, between two looks, beyond which readers have to read everything again."""
 
 
 def is_open() -> ColumnElement[bool]:
@@ -80,6 +89,20 @@ def open_run(connection: Connection, tenant_id: str, kind: str) -> RowMapping | 
     """The tenant's pending or running operation of a kind; there is at most one."""
     query = select(operations).where(operations.c.tenant_id == tenant_id, operations.c.kind == kind, is_open())
     return connection.execute(query).mappings().one_or_none()
+
+
+def tenants_without_run(connection: Connection, kind: str) -> Sequence[str]:
+    """Tenants that are still being provisioned although no run of the kind is open, in the order they were made."""
+    run = select(operations.c.run_id).where(
+        operations.c.tenant_id == tenants.c.id, operations.c.kind == kind, is_open()
+    )
+    query = select(tenants.c.id).where(tenants.c.status == "provisioning", ~run.exists())
+    return connection.scalars(query.order_by(tenants.c.created_at, tenants.c.id)).all()
+
+
+def is_provisioning(connection: Connection, tenant_id: str) -> bool:
+    """Whether a tenant is still being provisioned."""
+    return connection.scalar(select(tenants.c.status).where(tenants.c.id == tenant_id)) == "provisioning"
 
 
 def open_runs(connection: Connection, run_ids: Collection[str] | None = None) -> list[str]:
@@ -132,6 +155,24 @@ def find(connection: Connection, tenant_id: str, identifier: str) -> RowMapping 
     )
 
 
+def find_anywhere(connection: Connection, identifier: str) -> RowMapping | None:
+    """One operation of any tenant, by run id, else the latest run of an operation id; locked as by `locked`."""
+    query = (
+        select(operations.c.run_id)
+        .where(or_(operations.c.run_id == identifier, operations.c.operation_id == identifier))
+        .order_by((operations.c.run_id == identifier).desc(), operations.c.created_at.desc())
+        .limit(1)
+    )
+    run_id = connection.scalar(query)
+    return None if run_id is None else locked(connection, run_id)
+
+
+def key_is_revoked(connection: Connection, key_id: str) -> bool:
+    """Whether an API key was revoked, or is not there any more."""
+    query = select(api_keys.c.id).where(api_keys.c.id == key_id, api_keys.c.revoked_at.is_(None))
+    return connection.scalar(query) is None
+
+
 def of_platform(connection: Connection) -> Sequence[RowMapping]:
     """Every open operation (oldest first), then the newest 50 of the others, each with its tenant's name."""
     columns = select(operations, tenants.c.display_name.label("tenant_name")).join(tenants)
@@ -143,8 +184,6 @@ def of_platform(connection: Connection) -> Sequence[RowMapping]:
 # Who runs operations, where several processes share a PostgreSQL database.
 
 DATABASE_NOW = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
-# Any number, as long as it is this one: whoever holds it shares out what dead executors left.
-SHARING_OUT = 0x66726F7374
 
 
 def seen(connection: Connection, executor: str) -> None:
@@ -170,8 +209,8 @@ def living(connection: Connection) -> set[str]:
 
 
 def may_share_out(connection: Connection) -> bool:
-    """Whether this transaction is the one, among all processes, that deals with the dead now."""
-    return bool(connection.execute(select(func.pg_try_advisory_xact_lock(SHARING_OUT))).scalar_one())
+    """Try to take the recovery lock for this transaction."""
+    return bool(connection.execute(select(func.pg_try_advisory_xact_lock(advisory_locks.RECOVERY))).scalar_one())
 
 
 # What the event stream compares from one look to the next.
@@ -215,6 +254,49 @@ def tenant_states(connection: Connection, tenant_ids: Collection[str]) -> dict[s
         )
     )
     return {row.id: (row.status, row.display_name, row.updated_at) for row in rows}
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes that the audit log recorded between two looks."""
+
+    last: int
+    """The newest entry."""
+    things: Mapping[str, set[str]]
+    """Per tenant: what was changed, a member of `SIGNALLED`."""
+    cut: bool = False
+    """Whether there were too many to look at."""
+
+
+def changes_since(connection: Connection, last: int | None, tenant_ids: Collection[str]) -> Changes:
+    """What was changed in these tenants after the audit entry `last`; nothing at the first look.
+
+    An entry is written in the transaction of its change, and transactions that add entries wait for each other: an
+    entry with a lower id never appears later.
+    """
+    newest = connection.scalar(select(func.max(audit_log.c.id)))
+    newest = LOWEST if newest is None else newest
+    if last is None or newest <= last:
+        return Changes(newest, {})
+    rows = connection.execute(
+        select(audit_log.c.tenant_id, audit_log.c.operation)
+        .where(
+            audit_log.c.id > last,
+            audit_log.c.id <= newest,
+            audit_log.c.tenant_id.in_(tenant_ids),
+            audit_log.c.outcome == "done",
+            audit_log.c.operation.not_in(NOT_SIGNALLED),
+        )
+        .limit(MAX_ENTRIES + 1)
+    ).all()
+    if len(rows) > MAX_ENTRIES:
+        return Changes(newest, {}, cut=True)
+    things: dict[str, set[str]] = {}
+    for tenant_id, operation in rows:
+        thing = operation.partition(".")[0]
+        if thing in SIGNALLED:
+            things.setdefault(tenant_id, set()).add(thing)
+    return Changes(newest, things)
 
 
 @dataclass(frozen=True)

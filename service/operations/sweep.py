@@ -6,13 +6,16 @@ process that shares the database died. Running twice does no harm (a step is don
 so this only has to be sure that nothing is forgotten.
 """
 
+from datetime import datetime
 from itertools import islice
 
+from service.db import idempotency_keys
 from service.db.engine import Database
 from service.operations import store
 from service.operations.workflows import Workflows
 
 AT_A_TIME = 500
+KEYS_AT_A_TIME = 1_000
 HEARTBEAT_SECONDS = 5.0
 DEAD_AFTER_SECONDS = 20
 WAITING = ("ENQUEUED", "DELAYED")
@@ -49,6 +52,14 @@ def share_out(database: Database, workflows: Workflows) -> None:
         for run_id, (status, executor) in known.items():
             if status == "PENDING" and executor not in living:
                 workflows.take_over(run_id)
+
+
+def delete_expired_keys(database: Database, at: datetime, size: int = KEYS_AT_A_TIME) -> None:
+    """Delete the idempotency keys that have expired, in one transaction for each `size` of them."""
+    more = True
+    while more:
+        with database.write() as connection:
+            more = idempotency_keys.delete_expired(connection, at, size)
 
 
 def heartbeat(database: Database, executor: str) -> None:

@@ -122,6 +122,13 @@ class Workflows:
 
         DBOS.resume_workflow(run_id, queue_name=QUEUE)
 
+    def cancel(self, run_id: str) -> None:
+        """Remove a run from the queue and exclude it from recovery."""
+        from dbos import DBOS
+
+        if self.known([run_id]):
+            DBOS.cancel_workflow(run_id)
+
     def known(self, run_ids: Collection[str]) -> dict[str, tuple[str, str]]:
         """Status and executor of those runs that the engine knows.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import compress, count
+from math import ceil, floor
 from typing import Any
 
 from service.policy import conditions
@@ -16,13 +17,15 @@ from service.policy.bits import mask_from
 from service.policy.conditions import read_block
 from service.policy.facts import Address, Facts, read_instant
 from service.policy.glob_classes import classes
-from service.policy.matching import STAR, glob
+from service.policy.matching import STAR, glob, is_region
 from service.policy.rules import (
     CURRENT_TIME,
     PRINCIPAL_TYPE,
+    REGION,
     REQUEST_TAG,
     RESOURCE_TAG,
     SOURCE_IP,
+    TENANT,
     Constraint,
 )
 from service.policy.work import Work
@@ -114,9 +117,20 @@ def operation_part(literals: Sequence[str], work: Work) -> Coordinate:
 
 
 def target_part(literals: Sequence[str], work: Work) -> Coordinate:
-    """Region or type of a target."""
+    """The type of a target."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
     return Coordinate([*named, unused(named), UNKNOWN], work)
+
+
+def region(literals: Sequence[str], constraints: Sequence[Constraint], work: Work) -> Coordinate:
+    """The region of a target, which is also `frn:region`. Literals come first, in their order. Raises `OutOfBudget`."""
+    named = [literal for literal in literals if literal != STAR]
+    named += [c.values[0] for c in constraints if c.operator != "like"]
+    globs = [c.values[0] for c in constraints if c.operator == "like"]
+    # A text that is not a region name is no request's region, and no region matches a glob that asks for such text.
+    usable = [text for text in named if is_region(text)]
+    usable += [pattern for pattern in globs if not pattern.strip(STAR) or is_region(pattern.replace(STAR, ""))]
+    return Coordinate([*classes(usable, work, shortest=1), UNKNOWN], work)
 
 
 def target_id(patterns: Sequence[str], work: Work) -> Coordinate:
@@ -178,9 +192,9 @@ def facts_of(atoms: "dict[str, Atom]") -> Facts:
     return Facts(
         source_ip=known.get(SOURCE_IP),
         current_time=known.get(CURRENT_TIME),
-        region=known.get("frn:region"),
+        region=known.get(REGION),
         principal_type=known.get(PRINCIPAL_TYPE),
-        tenant=known.get("frn:tenant"),
+        tenant=known.get(TENANT),
         request_tags=tags[REQUEST_TAG],
         resource_tags=tags[RESOURCE_TAG],
     )
@@ -211,14 +225,26 @@ def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
 
 
 def _instants(constraints: Sequence[Constraint]) -> list[float]:
-    """Every instant named, and one in each gap."""
+    """Every instant that is named, and one that can be written in each gap between them, a whole second if possible."""
     named = sorted({instant for c in constraints if (instant := read_instant(c.values[0])) is not None})
     if not named:
         return [0.0]
-    found = [named[0] - 86_400]
+    found = [float(floor(named[0])) - 86_400]
     for before, after in zip(named, [*named[1:], named[-1] + 2 * 86_400], strict=True):
-        found += [before, (before + after) / 2]
+        found.append(before)
+        between = _between(before, after)
+        if between is not None:
+            found.append(between)
     # Before the first and after the last instant that can be written there is no request to find. The two themselves
-    # stand for the gap they are in, where its own instant lies beyond.
+    # are the witnesses of the gap they are in, where its own instant lies beyond.
     found = [instant for instant in found if FIRST_INSTANT <= instant <= LAST_INSTANT]
     return list(dict.fromkeys([*found, FIRST_INSTANT, LAST_INSTANT]))
+
+
+def _between(before: float, after: float) -> float | None:
+    """Return an instant strictly between two others; None if there is none in whole microseconds."""
+    middle = (before + after) / 2
+    for instant in (float(floor(middle)), float(ceil(middle)), round(middle * 1e6) / 1e6):
+        if before < instant < after:
+            return instant
+    return None

@@ -25,8 +25,8 @@ def split(box: Box, cover: Box) -> Iterator[Box]:
 def merged(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Join boxes that differ in one coordinate only, the last one first: fewer boxes, the same union."""
     found = list(dict.fromkeys(boxes))
-    if not found:
-        return []
+    if len(found) < 2:
+        return found
     for place in reversed(range(len(found[0]))):
         joined: dict[tuple[int, ...], int] = {}
         for box in found:

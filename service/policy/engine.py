@@ -17,6 +17,8 @@ from service.policy.matching import (
     OperationPattern,
     PatternRefused,
     Target,
+    fields_may_cover,
+    fields_surely_cover,
     may_cover,
     read_operation,
     read_target,
@@ -76,6 +78,7 @@ class Engine:
             for pattern in dict.fromkeys(granted.rule.operations):
                 self._by_pattern.setdefault(pattern, []).append(number)
         self._tests: dict[tuple[bool, tuple[Constraint, ...]], Test | None] = {}
+        self._truths: dict[Constraint, tuple[Test, Test]] = {}
         self._table: dict[str, dict[str, Leaf | Head]] = {}
         self._leaves = 0
 
@@ -187,6 +190,13 @@ class Engine:
             self._tests[key] = conditions.every([polarity(constraint) for constraint in constraints])
         return self._tests[key]
 
+    def truth_tests(self, constraint: Constraint) -> tuple[Test, Test]:
+        """Return the tests whether a constraint surely and whether it possibly holds, compiled once."""
+        tests = self._truths.get(constraint)
+        if tests is None:
+            tests = self._truths[constraint] = conditions.surely(constraint), conditions.possibly(constraint)
+        return tests
+
 
 def compile_document(document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None) -> Engine:
     """An engine of one document on its own."""
@@ -209,14 +219,15 @@ def _capped(test: Test | None, cap: Engine, operation: str, target: str) -> Test
 
 
 def _candidate(number: int, granted: GrantedRule, target: Target) -> Candidate | None:
-    """A rule whose target fields hold; what it says of ids is left for the leaf."""
-    covers = may_cover if granted.rule.denies else surely_covers
-    # The id is answered as known here: "any" by a pattern of stars only, everything else is looked at by name.
-    matching = [pattern for pattern in granted.rule.targets if covers(pattern._replace(id=STAR), target)]
+    """Return a rule whose target fields hold; its ids are left for the leaf."""
+    covers = fields_may_cover if granted.rule.denies else fields_surely_cover
+    matching = [pattern for pattern in granted.rule.targets if covers(pattern, target)]
     if not matching:
         return None
-    if any(pattern.id.strip(STAR) == "" for pattern in matching):
-        return Candidate(number, granted, None)
+    # A pattern of stars only matches any id; every other one is tried by name.
+    for pattern in matching:
+        if pattern.id == STAR or not pattern.id.strip(STAR):
+            return Candidate(number, granted, None)
     return Candidate(number, granted, tuple(matching))
 
 

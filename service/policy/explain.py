@@ -3,10 +3,10 @@
 The slower path beside the engine. The verdict is the engine's own; a test holds the two together.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from service.policy import conditions
 from service.policy.engine import Engine, GrantedRule, Source
 from service.policy.facts import Facts, Question
 from service.policy.matching import (
@@ -109,7 +109,8 @@ def explain(engine: Engine, question: Question) -> Explanation:
     """Decide a request and say why. The operation and the target must be well-formed (`PatternRefused` otherwise)."""
     operation = read_operation(question.operation)
     target = asked_target(read_target(question.target), operation.service, question.facts.region)
-    traces = tuple(_trace(engine, granted, operation, target, question.facts) for granted in engine.rules)
+    tracer = _Tracer(engine, operation, target, question.facts)
+    traces = tuple([tracer.trace(number, granted) for number, granted in enumerate(engine.rules, 1)])
     verdict = engine.decide(str(operation), str(target), question.facts)
     deciding = traces[abs(verdict) - 1] if verdict else None
     undecided = [trace for trace in traces if trace.access == "allow" and trace.truth is Truth.UNKNOWN]
@@ -130,41 +131,72 @@ def explain(engine: Engine, question: Question) -> Explanation:
     )
 
 
-def constraint_truth(constraint: Constraint, facts: Facts) -> Truth:
-    """How one constraint comes out."""
-    if conditions.surely(constraint)(facts):
+def unmatched(explained: Explanation) -> Explanation:
+    """Return the explanation of a request that no rule can be about: denied, and no rule covers its target."""
+    rules = tuple(replace(trace, target=Truth.FALSE, fires=False) for trace in explained.rules)
+    nearest = _nearest(rules)
+    return Explanation(
+        allowed=False,
+        reason=Reason.NO_MATCH,
+        deciding=None,
+        nearest=nearest,
+        failed="targets" if nearest is not None else None,
+        rules=rules,
+        some_target=None,
+        missing=(),
+    )
+
+
+class _Tracer:
+    """The traces of all rules for one request. A pattern or constraint that several rules have is tried once."""
+
+    def __init__(self, engine: Engine, operation: OperationPattern, target: Target, facts: Facts) -> None:
+        self._engine = engine
+        self._operation = str(operation)
+        self._target = target
+        self._facts = facts
+        self._candidates = frozenset(engine.candidates(operation))
+        self._targets: dict[Target, Truth] = {}
+        self._parts: dict[Constraint, Part] = {}
+
+    def trace(self, number: int, granted: GrantedRule) -> RuleTrace:
+        """Return the trace of a rule; `number` counts from 1."""
+        rule = granted.rule
+        matches = Truth.TRUE if number in self._candidates else Truth.FALSE
+        where = self._where(rule.targets)
+        parts = tuple([self._part(constraint) for constraint in rule.constraints])
+        within = None
+        if granted.cap is not None and not rule.denies:
+            within = granted.cap.decide(self._operation, str(self._target), self._facts) > 0
+        whole = _all(matches, where, *[part.truth for part in parts])
+        fires = whole is not Truth.FALSE if rule.denies else whole is Truth.TRUE and within is not False
+        return RuleTrace(granted.source, rule.name, rule.access, matches, where, parts, within, fires)
+
+    def _where(self, patterns: Sequence[Target]) -> Truth:
+        found = Truth.FALSE
+        for pattern in patterns:
+            truth = self._targets.get(pattern)
+            if truth is None:
+                truth = self._targets[pattern] = _target_truth(pattern, self._target)
+            if truth is Truth.TRUE:
+                return truth
+            if truth is Truth.UNKNOWN:
+                found = truth
+        return found
+
+    def _part(self, constraint: Constraint) -> Part:
+        part = self._parts.get(constraint)
+        if part is None:
+            surely, possibly = self._engine.truth_tests(constraint)
+            truth = Truth.TRUE if surely(self._facts) else Truth.UNKNOWN if possibly(self._facts) else Truth.FALSE
+            part = self._parts[constraint] = Part(*constraint, truth)
+        return part
+
+
+def _target_truth(pattern: Target, asked: Target) -> Truth:
+    if surely_covers(pattern, asked):
         return Truth.TRUE
-    return Truth.UNKNOWN if conditions.possibly(constraint)(facts) else Truth.FALSE
-
-
-def _trace(
-    engine: Engine, granted: GrantedRule, operation: OperationPattern, target: Target, facts: Facts
-) -> RuleTrace:
-    rule = granted.rule
-    parts = tuple(Part(*constraint, constraint_truth(constraint, facts)) for constraint in rule.constraints)
-    matches = any(pattern.matches(operation) for pattern in rule.operations)
-    where = (
-        Truth.TRUE
-        if any(surely_covers(pattern, target) for pattern in rule.targets)
-        else Truth.UNKNOWN
-        if any(may_cover(pattern, target) for pattern in rule.targets)
-        else Truth.FALSE
-    )
-    within = None
-    if granted.cap is not None and not rule.denies:
-        within = granted.cap.decide(str(operation), str(target), facts) > 0
-    whole = _all(Truth.TRUE if matches else Truth.FALSE, where, *(part.truth for part in parts))
-    fires = whole is not Truth.FALSE if rule.denies else whole is Truth.TRUE and within is not False
-    return RuleTrace(
-        granted.source,
-        rule.name,
-        rule.access,
-        Truth.TRUE if matches else Truth.FALSE,
-        where,
-        parts,
-        within,
-        fires,
-    )
+    return Truth.UNKNOWN if may_cover(pattern, asked) else Truth.FALSE
 
 
 def _all(*truths: Truth) -> Truth:

@@ -4,12 +4,15 @@ All matching is by whole parts and by literal text; only `*` is special, and ins
 of a target and in the value of `like`. Nothing here takes more than linear time (hostile E10).
 """
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 STAR = "*"
 MOST_REMEMBERED = 256
+_NAME = re.compile(r"[a-z0-9_-]+")
+_WHOLE = re.compile(r"([a-z0-9_-]+|\*):([a-z0-9_-]+|\*):([a-z0-9_-]+|\*)")
 
 
 class OperationPattern(NamedTuple):
@@ -49,6 +52,9 @@ class PatternRefused(ValueError):
 
 def read_operation_pattern(text: str) -> OperationPattern:
     """`a:b:c`, or a shorter form that ends in `*` (`compute:*`, `*`), each part a literal or `*`."""
+    whole = _WHOLE.fullmatch(text)
+    if whole is not None:
+        return OperationPattern._make(whole.groups())
     parts = text.split(":")
     if len(parts) > 3 or (len(parts) < 3 and parts[-1] != STAR):
         raise PatternRefused("an operation is service:resource:action, or shorter when it ends in *")
@@ -102,7 +108,7 @@ def is_region(text: str) -> bool:
 
 
 def _is_name(part: str) -> bool:
-    return bool(part) and part.isascii() and all(c.islower() or c.isdigit() or c in "-_" for c in part)
+    return _NAME.fullmatch(part) is not None
 
 
 def glob(pattern: str) -> Callable[[str], bool]:
@@ -139,29 +145,38 @@ def _glob(pattern: str) -> Callable[[str], bool]:
 _remembered = lru_cache(maxsize=4096)(_glob)
 
 
+def fields_surely_cover(pattern: Target, asked: Target) -> bool:
+    """Whether the fields before the id hold for every value the asked ones may turn out to have."""
+    service, region, tenant, kind, _ = pattern
+    return (
+        (service == STAR or service == asked.service)
+        and (region == STAR or region == asked.region)
+        and (tenant == STAR or tenant == asked.tenant)
+        and (kind == STAR or kind == asked.type)
+    )
+
+
+def fields_may_cover(pattern: Target, asked: Target) -> bool:
+    """Whether the fields before the id hold for at least one value the asked ones may turn out to have."""
+    service, region, tenant, kind, _ = asked
+    return (
+        (service == STAR or pattern.service == STAR or pattern.service == service)
+        and (region == STAR or pattern.region == STAR or pattern.region == region)
+        and (tenant == STAR or pattern.tenant == STAR or pattern.tenant == tenant)
+        and (kind == STAR or pattern.type == STAR or pattern.type == kind)
+    )
+
+
 def surely_covers(pattern: Target, asked: Target) -> bool:
     """Whether a pattern holds for every value the asked target may turn out to have."""
-    # A field at a time, not in a loop: the coverage map asks this for each pattern and target.
-    service, region, tenant, kind, name = pattern
-    if service not in (STAR, asked.service) or region not in (STAR, asked.region):
+    if not fields_surely_cover(pattern, asked):
         return False
-    if tenant not in (STAR, asked.tenant) or kind not in (STAR, asked.type):
-        return False
-    return not name.strip(STAR) or (asked.id != STAR and glob(name)(asked.id))
+    return not pattern.id.strip(STAR) or (asked.id != STAR and glob(pattern.id)(asked.id))
 
 
 def may_cover(pattern: Target, asked: Target) -> bool:
     """Whether a pattern holds for at least one value the asked target may turn out to have."""
-    service, region, tenant, kind, name = asked
-    if not (service == STAR or pattern.service in (STAR, service)):
-        return False
-    if not (region == STAR or pattern.region in (STAR, region)):
-        return False
-    if not (tenant == STAR or pattern.tenant in (STAR, tenant)):
-        return False
-    if not (kind == STAR or pattern.type in (STAR, kind)):
-        return False
-    return name == STAR or glob(pattern.id)(name)
+    return fields_may_cover(pattern, asked) and (asked.id == STAR or glob(pattern.id)(asked.id))
 
 
 def asked_target(target: Target, service: str, region: str | None) -> Target:

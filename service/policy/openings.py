@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from service.policy import conditions
 from service.policy.atoms import unused
 from service.policy.engine import Engine, GrantedRule
 from service.policy.facts import Facts
@@ -77,12 +76,13 @@ def _bounds(
 
 
 def _counting(engine: Engine, operation: OperationPattern, facts: Facts, *, denying: bool) -> Iterator[GrantedRule]:
-    """The rules of one kind that count for an operation, but for their targets."""
-    holds = conditions.possibly if denying else conditions.surely
+    """Yield the rules of one kind that count for an operation, apart from their targets."""
     for number in engine.candidates(operation):
         granted = engine.rules[number - 1]
         rule = granted.rule
-        if rule.denies is denying and all(holds(constraint)(facts) for constraint in rule.constraints):
+        # An allow counts where it surely holds, a deny where it may.
+        tests = (engine.truth_tests(constraint)[denying] for constraint in rule.constraints)
+        if rule.denies is denying and all(test(facts) for test in tests):
             yield granted
 
 

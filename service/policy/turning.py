@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from service.policy import conditions
 from service.policy.engine import Engine, GrantedRule
 from service.policy.facts import Facts
 from service.policy.matching import may_cover, read_operation, read_target, surely_covers
@@ -24,13 +23,14 @@ def turning(engine: Engine, operation: str, target: str, facts: Facts) -> Turnin
         rule = granted.rule
         if not any(may_cover(pattern, asked) for pattern in rule.targets):
             continue
-        if not all(conditions.possibly(constraint)(facts) for constraint in rule.constraints):
+        tests = [engine.truth_tests(constraint) for constraint in rule.constraints]
+        if not all(possibly(facts) for _, possibly in tests):
             continue
         if not rule.denies:
             if granted.cap is None or _may(granted.cap, operation, target, facts):
                 allows.append(granted)
         elif any(surely_covers(pattern, asked) for pattern in rule.targets) and all(
-            conditions.surely(constraint)(facts) for constraint in rule.constraints
+            surely(facts) for surely, _ in tests
         ):
             return Turning()
         else:

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 
 from service.access import audit
 from service.access.authority import Access, authorize
+from service.access.changes import change
 from service.access.guard import area
 from service.access.ratelimit import seconds
 from service.account.store import person
@@ -23,13 +24,11 @@ from service.db.tables import MICROSECOND
 from service.iam.answering import CHANGED, found
 from service.iam.idempotency import made_under
 from service.iam.paging import Asked, asked, page_of
-from service.iam.principal_store import lock_tenant
 from service.platform import Platform, platform_of
 from service.quotas import counting, request_rules, request_store, rules, store
 from service.quotas.request_rules import REQUESTS_AN_HOUR, Verdict
 from service.quotas.request_store import OF_ORGANIZATION, OF_TENANT
 from service.quotas.wire import request
-from service.tenants.store import lock_organization
 from service.world.quotas import QuotaType
 
 router = area("quotas")
@@ -80,12 +79,10 @@ def request_tenant_quota(
     """
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
     wish = wished(body, platform.clock.now())
-    with platform.database.write() as connection:
+    with change(platform, access, lock_organization=True) as (connection, access):
         wish, answered = first(connection, access, CREATE, wish, idempotency_key)
         if answered:
             return answered
-        lock_organization(connection, organization_id)
-        lock_tenant(connection, tenant_id)
         current = store.limits_of(connection, tenant_id)[wish.resource_type]
         if wish.limit == current:
             return unchanged(connection, access, wish)
@@ -122,11 +119,10 @@ def request_organization_quota(
     """Ask for another limit of the organization, higher or lower: it waits for review, one for each resource type."""
     organization_id = str(access.organization_id)
     wish = wished(body, platform.clock.now())
-    with platform.database.write() as connection:
+    with change(platform, access, lock_organization=True) as (connection, access):
         wish, answered = first(connection, access, CREATE_ORGANIZATION, wish, idempotency_key)
         if answered:
             return answered
-        lock_organization(connection, organization_id)
         current = found(store.organization_limits(connection, organization_id)[wish.resource_type])
         if wish.limit == current:
             return unchanged(connection, access, wish)
@@ -162,8 +158,7 @@ def first(
     connection: Connection, access: Access, operation: str, wish: Wish, key: str | None
 ) -> tuple[Wish, JSONResponse | None]:
     """The wish under the id it has for good, and the answer to an earlier one under the same key, if there was one."""
-    place = str(access.tenant_id or access.organization_id)
-    same = (place, wish.resource_type, str(wish.limit), wish.reason)
+    same = (str(access.tenant_id or access.organization_id), wish.resource_type, str(wish.limit), wish.reason)
     wish = replace(wish, id=made_under(connection, access, key, operation, same, wish.id, wish.at))
     row = request_store.one(connection, wish.id)
     return wish, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)

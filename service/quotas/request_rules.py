@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from service import errors
+from service import errors, names
 from service.errors import Refusal
 from service.quotas.rules import Use
 from service.world.quotas import QuotaType, quota_types
@@ -16,7 +16,7 @@ LIMIT_MAX = 2**53
 # Requests a tenant may make in an hour, whatever became of them: its history cannot be flooded. hostile D07
 REQUESTS_AN_HOUR = 100
 # Line breaks are what reasons are written with; the rest of the controls has no business in one.
-_REFUSED = frozenset({"Cc", "Cf", "Cs", "Cn"})
+_ALLOWED = "\n\t\u2028\u2029"
 
 Status = Literal["approved", "denied", "pending", "rejected"]
 
@@ -94,13 +94,13 @@ def reason(text: str, member: str = "reason") -> str:
         Refusal: 400 INVALID_INPUT with reason `blank`, `too_long` or `character`.
     """
     kept = unicodedata.normalize("NFC", text).strip()
-    if not kept:
+    if not names.visible(kept) and not names.has_control(kept):
         raise errors.invalid_input(f"{member} must not be blank", member=member, reason="blank")
     if len(kept) > REASON_MAX:
         raise errors.invalid_input(
             f"{member} has at most {REASON_MAX} characters", member=member, reason="too_long", max=REASON_MAX
         )
-    if any(unicodedata.category(character) in _REFUSED and character not in "\n\t" for character in kept):
+    if names.has_control(kept, allowed=_ALLOWED):
         raise errors.invalid_input(
             f"{member} must not hold control or formatting characters", member=member, reason="character"
         )

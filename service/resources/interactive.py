@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 
 from service import errors
 from service.access.authority import Access, authorize
+from service.access.changes import change
 from service.access.enforcement import compiled, require, require_somewhere, target_in
 from service.access.guard import area
 from service.iam.answering import record
@@ -76,7 +77,7 @@ def opened(access: Access, platform: Platform, resource_id: str) -> JSONResponse
         Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
     now, tenant_id, kinds = platform.clock.now(), str(access.tenant_id), OPENED_TO[str(access.action)]
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
         row = store.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
         if row is None:
             require_somewhere(compiled(platform, connection, access.caller, tenant_id), access)

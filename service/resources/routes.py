@@ -16,18 +16,21 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors, names
 from service.access.authority import Access, authorize
+from service.access.changes import change
 from service.access.enforcement import compiled, require, require_somewhere, target_in
 from service.access.guard import area
 from service.db.engine import Record
+from service.errors import Refusal
 from service.iam import cluster_store
 from service.iam.answering import found, nothing, record
 from service.iam.paging import Asked, asked, page_of
-from service.iam.principal_store import CLUSTER, lock_tenant
+from service.iam.principal_store import CLUSTER
 from service.iam.rules import is_id
 from service.platform import Platform, platform_of
 from service.policy.facts import Facts
 from service.quotas.creation import counted_attributes, require_room
 from service.resources import rules, store
+from service.resources.search import MOST_DECIDED, Search
 from service.resources.tagging import with_defaults
 from service.tenants.default_tag_rules import require_new_provider
 from service.tenants.default_tag_store import propagated
@@ -35,6 +38,8 @@ from service.world.kinds import Kind, kinds
 
 router = area("resources")
 RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
+SEARCHED = 1_000
+"""Resources read at a time until one is found that the caller may list."""
 REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
 
 Granted = Annotated[Access, Depends(authorize)]
@@ -78,22 +83,54 @@ class ResourceChange(BaseModel):
 def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging) -> JSONResponse:
     """The resources of a kind that the caller may list, in the order they were made.
 
-    A page may hold fewer than asked, even none, while there is a `nextCursor`: others are not the caller's to see.
+    A page may hold fewer than asked while there is a `nextCursor`, because the caller may not list the others, but at
+    least one. A caller who may list none of the resources gets 403. So does a caller whose policies name single
+    resources if none of the next 5,000 may be listed.
     """
     tenant_id = str(access.tenant_id)
     page = page_of(platform, paging, "resources", tenant_id, kind.name)
     with platform.database.read() as connection:
-        rows, cursor = page.cut(
-            store.page(connection, tenant_id, kind.name, page.after, page.limit), "created_at", "id"
-        )
         ready = compiled(platform, connection, access.caller, tenant_id)
-    require_somewhere(ready, access)
-    shown = [
-        rules.wire(row, kind)
-        for row in rows
-        if ready.decide(str(access.action), target_in(access, row), facts_of(access, row)).allowed
-    ]
-    return JSONResponse({"resources": shown, "nextCursor": cursor})
+        require_somewhere(ready, access)
+        search = Search(ready, access)
+        shown: list[Record] = []
+        after, size = page.after, page.limit
+        while not shown:
+            rows, cursor = replace(page, limit=size).cut(
+                store.page(connection, tenant_id, kind.name, after, size, search.within.regions, search.within.ids),
+                "created_at",
+                "id",
+            )
+            for row in rows:
+                if not search.decide(row).allowed:
+                    continue
+                if len(shown) == page.limit:
+                    cursor = page.cursor(shown[-1].created_at, shown[-1].id)
+                    break
+                shown.append(row)
+            if not cursor:
+                break
+            if not shown and search.exhausted:
+                raise none_found(access)
+            after, size = (rows[-1].created_at, rows[-1].id), SEARCHED
+        if not shown and page.after is None:
+            for row in store.page(connection, tenant_id, kind.name, None, 0):
+                refused = ready.decide(str(access.action), target_in(access, row), facts_of(access, row))
+                if not refused.allowed:
+                    raise errors.insufficient_permissions(str(access.action), refused.part, refused.reason)
+    return JSONResponse({"resources": [rules.wire(row, kind) for row in shown], "nextCursor": cursor})
+
+
+def none_found(access: Access) -> Refusal:
+    """Return the refusal of a listing that decided about as many resources as one request may and found none."""
+    return Refusal(
+        403,
+        "INSUFFICIENT_PERMISSIONS",
+        f"{access.action} is allowed on none of the next {MOST_DECIDED} resources",
+        details={"reason": "no_match"},
+        required_permission=str(access.action),
+        hint="name the resources by id, or by region, in the policies of this credential",
+    )
 
 
 @router.post(RESOURCES, status_code=201)
@@ -120,8 +157,8 @@ def create_resource(
         "created_at": now,
         "updated_at": now,
     }
-    facts = replace(access.facts, region=body.region, request_tags=kept)
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
+        facts = replace(access.facts, region=body.region, request_tags=kept)
         defaults = propagated(connection, tenant_id, now - timedelta(seconds=platform.settings.tag_propagation))
         values["tags"] = with_defaults(kind, kept, defaults)
         require(platform, connection, access, target_in(access, None, body.region), facts)
@@ -150,11 +187,10 @@ def update_resource(
     if body.name is None and body.tags is None:
         raise errors.invalid_input("nothing to change: give name or tags", reason="nothing")
     values: dict[str, Any] = {} if body.name is None else {"name": names.display_name(body.name, "name")}
-    facts = access.facts
     if body.tags is not None:
         values["tags"] = rules.tags(body.tags, kind)
-        facts = replace(facts, request_tags=values["tags"])
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
+        facts = replace(access.facts, request_tags=values.get("tags", {}))
         row = the_resource(connection, platform, replace(access, facts=facts), kind, resource_id, lock=True)
         rules.require_changeable(row, kind, retags="tags" in values)
         details = {name: {"from": getattr(row, name), "to": value} for name, value in values.items()}
@@ -165,9 +201,7 @@ def update_resource(
 def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> Response:
     """Remove a resource for good; a cluster with the keys its tokens were believed by, and what was given for them."""
     now, tenant_id = platform.clock.now(), str(access.tenant_id)
-    with platform.database.write() as connection:
-        if kind.name == CLUSTER:
-            lock_tenant(connection, tenant_id)
+    with change(platform, access) as (connection, access):
         row = the_resource(connection, platform, access, kind, resource_id, lock=True)
         rules.require_changeable(row, kind, retags=False)
         if kind.name == CLUSTER:
@@ -198,7 +232,7 @@ def restart_resource(access: Granted, platform: Here, kind: OfKind, resource_id:
 def powered(access: Access, platform: Platform, kind: Kind, resource_id: str, verb: str) -> JSONResponse:
     """Start, stop or restart, with its audit entry."""
     now = platform.clock.now()
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
         row = the_resource(connection, platform, access, kind, resource_id, lock=True)
         state = rules.next_state(verb, kind, row.state)
         details = {"from": row.state, "to": state}

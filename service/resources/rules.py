@@ -1,10 +1,9 @@
 """What can be done with a resource, without the database and without HTTP. contract: Resources"""
 
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from service import errors
+from service import errors, names
 from service.clock import wire_time
 from service.db.engine import Record
 from service.errors import Refusal
@@ -19,7 +18,6 @@ POWER: dict[str, tuple[tuple[str, ...], str]] = {
     "restart": (("running",), "running"),
 }
 _SERVICES = {"running": "active"}
-_REFUSED = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
 
 
 def tags(given: Mapping[str, str], kind: Kind) -> dict[str, str]:
@@ -34,7 +32,7 @@ def tags(given: Mapping[str, str], kind: Kind) -> dict[str, str]:
         )
     for key, value in given.items():
         fits = 1 <= len(key.encode()) <= TAG_KEY_MAX and len(value.encode()) <= TAG_VALUE_MAX
-        if not fits or any(unicodedata.category(character) in _REFUSED for character in key + value):
+        if not fits or names.has_control(key + value) or not names.visible(key):
             raise errors.invalid_input(
                 f"a tag is a key of 1 to {TAG_KEY_MAX} bytes and a value of at most {TAG_VALUE_MAX}, both printable",
                 member="tags",

@@ -1,9 +1,10 @@
 """The inventory in the database. Every query carries the tenant."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from service.db.engine import Record
 from service.db.tables import resources
@@ -33,12 +34,42 @@ def any_kind(connection: Connection, tenant_id: str, kinds: Sequence[str], resou
     ).one_or_none()
 
 
-def page(connection: Connection, tenant_id: str, kind: str, after: Key | None, limit: int) -> Sequence[Record]:
-    """Resources of a kind in the order they were made; one row more than asked."""
+def page(
+    connection: Connection,
+    tenant_id: str,
+    kind: str,
+    after: Key | None,
+    limit: int,
+    regions: Iterable[str] | None = None,
+    ids: Iterable[str] | None = None,
+) -> Sequence[Record]:
+    """Resources of a kind in the order they were made; one row more than asked.
+
+    Args:
+        regions: Only resources in these regions.
+        ids: Only resources with these ids, in which `*` is any text. SQLite may return a few more: case is ignored.
+    """
     query = select(resources).where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
+    if regions is not None:
+        query = query.where(resources.c.region.in_(sorted(regions)))
+    if ids is not None:
+        ids = sorted(ids)
+        whole = resources.c.id.in_([one for one in ids if "*" not in one])
+        query = query.where(or_(whole, *(resources.c.id.like(_like(one), escape="\\") for one in ids if "*" in one)))
     if after is not None:
         query = query.where(behind(_ORDER, after))
     return connection.execute(query.order_by(*_ORDER).limit(limit + 1)).all()
+
+
+def _like(pattern: str) -> str:
+    """Return a pattern with `*` as one for LIKE."""
+    return re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%")
+
+
+def has_region(connection: Connection, tenant_id: str, region: str) -> bool:
+    """Return whether a resource of the tenant is in a region."""
+    query = select(resources.c.id).where(resources.c.tenant_id == tenant_id, resources.c.region == region)
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def add(connection: Connection, values: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from pydantic.config import JsonDict
 from starlette.responses import JSONResponse
 
 from service.access.authority import Access, authorize
+from service.access.changes import change
 from service.access.guard import area
 from service.access.table import DEFAULT_TAGS
 from service.clock import wire_time
@@ -50,8 +51,8 @@ def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: If
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     wanted = rules.read_set(body.tags)
     expected = expected_version(if_match)
-    with platform.database.write() as connection:
-        before = store.get(connection, tenant_id, lock=True)
+    with change(platform, access) as (connection, access):
+        before = store.get(connection, tenant_id)
         require_version(expected, before.version, {"tags": rules.in_order(before.tags)})
         if wanted == before.tags:
             return tagged(wanted, before.version, changed=False)

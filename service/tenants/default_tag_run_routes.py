@@ -9,18 +9,22 @@ from typing import Annotated, Any
 from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from client.models import strict_json
 from service import errors
 from service.access.authority import Access, authorize
+from service.access.changes import change
 from service.access.guard import area
+from service.access.request_body import parse_body
 from service.access.table import DEFAULT_TAGS
 from service.clock import wire_time
 from service.errors import Refusal
 from service.iam.answering import record
 from service.operations import apply, apply_store
 from service.operations.apply_portions import Job
-from service.operations.store import open_run
+from service.operations.store import OPEN, open_run
 from service.platform import Platform, platform_of
 from service.tenants import default_tag_rules as rules
 from service.tenants import default_tag_store as store
@@ -30,6 +34,14 @@ router = area("default tags")
 
 Granted = Annotated[Access, Depends(authorize)]
 Here = Annotated[Platform, Depends(platform_of)]
+
+
+NO_MEMBERS = {
+    "requestBody": {
+        "required": False,
+        "content": {"application/json": {"schema": {"type": "object", "additionalProperties": False}}},
+    }
+}
 
 
 class Tried(BaseModel):
@@ -49,12 +61,40 @@ class Undo(BaseModel):
     preview: bool = Field(description="Only say what it would do")
 
 
-@router.post(f"{DEFAULT_TAGS}/apply", status_code=202)
+async def no_members(request: Request) -> None:
+    """Read the body of a request that takes no members: none, or `{}`.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT for any other body.
+    """
+    try:
+        value = await parse_body(request, lambda body: strict_json.loads(body) if body.strip() else {})
+    except ValueError as error:
+        raise errors.invalid_input(f"invalid request body: {error}", reason="invalid_json") from None
+    if not isinstance(value, dict):
+        raise errors.invalid_input("this request takes no body; send none, or {}", reason="unexpected_body")
+    for member in value:
+        name = member[:100]
+        raise errors.invalid_input(
+            f'invalid request body: unknown member "{name}"; send no body, or {{}}',
+            member=name,
+            reason="unknown_member",
+        )
+
+
+@router.post(f"{DEFAULT_TAGS}/apply", status_code=202, dependencies=[Depends(no_members)], openapi_extra=NO_MEMBERS)
 def apply_default_tags(access: Granted, platform: Here) -> JSONResponse:
-    """Add the default tags, as they are now, to every resource that lacks some; answered once the run is planned."""
+    """Add the default tags, as they are now, to every resource that lacks some. The answer comes once the run is
+    planned; the request takes no body, or `{}`.
+
+    The counts of a run's result: `examined` is the sum of `updated`, `unchanged`, `skipped` and of the resources that
+    `failed`. A type whose resources could not be listed has nothing `examined`; it adds 1 to `failed`, and an entry to
+    `failures` with an empty `resourceId`. So `failed` may exceed the failures among the examined resources, and
+    `examined` says nothing about the resources of such a type. The same holds in `byType` and in a preview.
+    """
     tenant_id = str(access.tenant_id)
-    with platform.database.write() as connection:
-        row = store.get(connection, tenant_id, lock=True)
+    with change(platform, access) as (connection, access):
+        row = store.get(connection, tenant_id)
         rules.require_provisioned(row.status)
         rules.require_good(row.tags)
         job = Job(tenant_id, rules.in_order(row.tags))
@@ -65,7 +105,10 @@ def apply_default_tags(access: Granted, platform: Here) -> JSONResponse:
 
 @router.post(f"{DEFAULT_TAGS}/preview")
 def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONResponse:
-    """What an apply would do now, with these tags or the stored ones; nothing is written."""
+    """What an apply would do now, with these tags or the stored ones; nothing is written.
+
+    The counts add up as those of an apply: a type that cannot be listed counts 1 in `failed` and 0 in `examined`.
+    """
     tenant_id = str(access.tenant_id)
     wanted = rules.read_set(body.tags) if "tags" in body.model_fields_set else None
     with platform.database.read() as connection:
@@ -91,8 +134,8 @@ def undo_default_tag_run(access: Granted, platform: Here, run_id: str, body: Und
         with platform.database.read() as connection:
             rules.require_provisioned(store.get(connection, tenant_id).status)
             return JSONResponse(apply.preview(connection, undo_of(connection, tenant_id, run_id)))
-    with platform.database.write() as connection:
-        rules.require_provisioned(store.get(connection, tenant_id, lock=True).status)
+    with change(platform, access) as (connection, access):
+        rules.require_provisioned(store.get(connection, tenant_id).status)
         require_none_open(connection, tenant_id)
         job = undo_of(connection, tenant_id, run_id)
         undo_id, document = started(connection, platform, access, job, "default_tags.undo", {"undoes": run_id})
@@ -110,7 +153,7 @@ def started(
     """
     now = platform.clock.now()
     require_none_open(connection, job.tenant_id)
-    run_id = apply.plan(connection, job, started_by=access.caller.user_id, at=now)
+    run_id = apply.plan(connection, job, started_by=access.caller.user_id, at=now, key_id=access.caller.key_id)
     record(connection, access, operation, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
     return run_id, {
         "operationId": apply.operation_id(job.tenant_id, job.undoes),
@@ -169,7 +212,8 @@ def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
         "appliedTags": rules.in_order(row["snapshot"]["tags"]),
         "summary": row["counts"]["summary"],
         "startedBy": store.person(row, row["started_by"]),
-        "undoable": row["remembered"] and row["status"] == "completed",
+        # A run that ended early keeps the changes that it made.
+        "undoable": row["remembered"] and row["status"] not in OPEN,
         "undoneBy": undone_by(row, rows),
         "undoes": undoes,
     }
@@ -178,6 +222,6 @@ def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
 def undone_by(row: RowMapping, rows: Sequence[RowMapping]) -> str | None:
     """The newest run that takes this one back; it is newer, so it is among the last ones too."""
     for other in rows:
-        if other["snapshot"]["undoes"] == row["run_id"] and other["status"] != "failed":
+        if other["snapshot"]["undoes"] == row["run_id"] and other["status"] not in ("failed", "cancelled"):
             return str(other["run_id"])
     return None

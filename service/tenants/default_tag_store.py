@@ -10,16 +10,12 @@ from service.db.engine import Record
 from service.db.tables import default_tag_versions, tenants, users
 
 
-def get(connection: Connection, tenant_id: str, *, lock: bool = False) -> Record:
-    """The set of a tenant that there is: `tags`, `version`, and the tenant's `status`.
-
-    `lock` holds the tenant against others who change its default tags or start an apply of them; on PostgreSQL not
-    against what only refers to it.
-    """
+def get(connection: Connection, tenant_id: str) -> Record:
+    """Return the default tags of a tenant: `tags`, `version`, and the tenant's `status`."""
     query = select(
         tenants.c.default_tags.label("tags"), tenants.c.default_tags_version.label("version"), tenants.c.status
     ).where(tenants.c.id == tenant_id)
-    return connection.execute(query.with_for_update(key_share=True) if lock else query).one()
+    return connection.execute(query).one()
 
 
 def change(

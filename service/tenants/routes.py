@@ -10,12 +10,13 @@ from starlette.responses import JSONResponse
 
 from service import names
 from service.access import audit
-from service.access.authority import Access, authorize
+from service.access.authority import Access, authorize, home_tenant
 from service.access.caller import Caller
+from service.access.changes import change
 from service.access.guard import area
-from service.account.store import default_tenant_id
 from service.clock import wire_time
 from service.db.engine import Record
+from service.iam.idempotency import made_under
 from service.operations import provisioning
 from service.platform import Platform, platform_of
 from service.quotas import counting
@@ -63,18 +64,11 @@ def create_tenant(
     """
     caller, organization_id, now = access.caller, str(access.organization_id), platform.clock.now()
     name = names.display_name(body.display_name)
-    request_hash = rules.request_hash(organization_id, name)
-    actor_id = caller.key_id or str(caller.user_id)
-    wanted = tenant_id = str(uuid4())
+    wanted = str(uuid4())
     run_id = None
-    with platform.database.write() as connection:
-        if idempotency_key:
-            claim = {"actor_id": actor_id, "operation": CREATE, "key": idempotency_key}
-            claimed = store.claim(connection, claim | {"request_hash": request_hash, "resource_id": wanted}, now)
-            rules.require_same_request(claimed.request_hash, request_hash)
-            tenant_id = claimed.resource_id
+    with change(platform, access, lock_organization=True) as (connection, access):
+        tenant_id = made_under(connection, access, idempotency_key, CREATE, (organization_id, name), wanted, now)
         if tenant_id == wanted:
-            store.lock_organization(connection, organization_id)
             slug = names.slug(name)
             slug = names.free_slug(slug, store.slugs_like(connection, organization_id, slug))
             store.add(
@@ -114,7 +108,7 @@ def rename_tenant(access: Granted, platform: Here, body: Naming) -> JSONResponse
     """Change the display name, to one that need not be unique. Id and slug never change."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     name = names.display_name(body.display_name)
-    with platform.database.write() as connection:
+    with change(platform, access) as (connection, access):
         before = store.get(connection, access.caller, tenant_id).display_name
         store.rename(connection, tenant_id, name, now)
         audit.record(
@@ -137,8 +131,8 @@ def listing(platform: Platform, caller: Caller, organization_id: str | None, inc
         documents = [tenant(row) for row in rows]
         if include == "usage":
             add_usage(connection, caller, documents)
-        default = default_tenant_id(connection, caller)
-    return JSONResponse({"tenants": documents, "defaultTenantId": default})
+        default = home_tenant(connection, caller)
+    return JSONResponse({"tenants": documents, "defaultTenantId": default or ""})
 
 
 def add_usage(connection: Connection, caller: Caller, documents: list[dict[str, Any]]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
+from typing import Any
 
 from service.errors import Refusal
 from service.world.quotas import QuotaType
@@ -55,16 +56,16 @@ def tightest(
     return best[1] if best else first_unknown
 
 
-def request_hash(*request: str) -> str:
-    """What tells two uses of one idempotency key apart."""
+def request_hash(*request: Any) -> str:
+    """Return the digest by which two requests under one idempotency key are compared."""
     return sha256(json.dumps(request).encode()).hexdigest()
 
 
 def require_same_request(stored: str, now: str, **made: str) -> None:
-    """An idempotency key means one request for good.
+    """Refuse another request under a used idempotency key.
 
     Args:
-        made: what the refusal tells of what the first request has made.
+        made: details of the refusal about what the first request created.
 
     Raises:
         Refusal: 409 IDEMPOTENCY_KEY_REUSED.

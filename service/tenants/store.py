@@ -1,17 +1,15 @@
 """Tenants in the database. Every query carries the caller or the tenant; none is repeated per row."""
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, delete, insert, literal, or_, select, update
+from sqlalchemy import Connection, Select, and_, insert, literal, or_, select, update
 
 from service.access.authority import entitled
 from service.access.caller import Caller
-from service.db.engine import Record, insert_unless_there
+from service.db.engine import Record
 from service.db.tables import (
     default_tag_versions,
-    idempotency_keys,
     memberships,
     operations,
     organizations,
@@ -21,8 +19,6 @@ from service.errors import permission_denied, tenant_access_denied
 from service.operations import provisioning
 from service.operations.store import OPEN
 from service.tenants.rules import PROVISIONING
-
-REMEMBERED = timedelta(days=1)
 
 # A tenant with its organization and the operation that still sets it up.
 _TENANT = (
@@ -151,19 +147,3 @@ def rename(connection: Connection, tenant_id: str, display_name: str, at: dateti
     connection.execute(
         update(tenants).where(tenants.c.id == tenant_id).values(display_name=display_name, updated_at=at)
     )
-
-
-def claim(connection: Connection, values: Mapping[str, Any], at: datetime) -> Record:
-    """Take an idempotency key for what is about to be made, unless it is taken: its `request_hash`, `resource_id` now.
-
-    One statement, so that of several at once one takes it and the others, after waiting for it, are told what it made;
-    also when they mean different organizations. Keys older than a day are forgotten.
-    """
-    connection.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at < at - REMEMBERED))
-    taken = insert_unless_there(connection, idempotency_keys).values(**values, created_at=at)
-    return connection.execute(
-        # Setting the key to itself: only a row that was written is returned.
-        taken.on_conflict_do_update(
-            index_elements=["actor_id", "operation", "key"], set_={"key": taken.excluded.key}
-        ).returning(idempotency_keys.c.request_hash, idempotency_keys.c.resource_id)
-    ).one()

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection, func, insert, select, text
 
 from service.clock import Clock
-from service.db import tables
+from service.db import statistics, tables
 from service.db.engine import Database, insert_unless_there
 from service.settings import WORLDS
 from service.world import catalogue, described, scale
@@ -41,6 +41,7 @@ def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: P
             if _claim(connection, name):
                 _append(connection)
                 _fill(connection, name, clock.now(), minting)
+                statistics.analyze(connection)
                 # Last, still inside the transaction: a world whose keys nobody could write down is not loaded.
                 _write_keys(data_dir / KEY_FILE, minting.minted)
                 return True

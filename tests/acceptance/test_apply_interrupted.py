@@ -65,6 +65,7 @@ def test_L21_L22_every_ending_names_the_operation_and_leaves_the_run_alone(
     if times == 1:
         assert f"apply-default-tags-{slow.tenant}" in shown
         assert "the apply goes on" in shown
+        assert f"tenant: {slow.tenant}" in shown
     assert mine["runId"] in shown
     over = slow.wait_for_runs(1)[0]
     assert (over["runId"], over["status"]) == (mine["runId"], "completed")

@@ -184,4 +184,8 @@ def test_D28_D29_members_read_and_admins_write(demo: Home, person: str, reads: i
     assert mine.run("default-tags", "get").code == reads
     assert mine.run("default-tags", "set", "--tag", "a=1").code == writes
     assert mine.run("default-tags", "clear", "--yes").code == writes
-    assert mine.run("default-tags", "apply", "--yes").code == (0 if person == ADMIN else writes)
+    applied = mine.run("default-tags", "apply", "--yes")
+    assert applied.code == (0 if person == ADMIN else writes)
+    if person == MEMBER:
+        assert "must be an owner or admin" in applied.err
+        assert "Ask an owner or admin" in applied.err

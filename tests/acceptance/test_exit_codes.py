@@ -162,7 +162,8 @@ def test_a_session_that_is_over_ends_with_3(own_desk: Desk) -> None:
 
 @pytest.mark.slow
 def test_a_platform_out_of_reach_ends_with_7(own_desk: Desk) -> None:
-    assert own_desk.home.frost("config", "set", "api_key", own_desk.home.world_key("terraform")).code == 0
+    key = own_desk.home.world_key("terraform")
     assert own_desk.home.frost("config", "set", "api_endpoint", "http://127.0.0.1:9/api").code == 0
+    assert own_desk.home.frost("config", "set", "api_key", key).code == 0
     for words in (("iam", "catalog"), ("iam", "group", "list"), ("tenant", "list"), ("whoami",)):
         assert own_desk.home.frost(*words, timeout=120).code == 7, words

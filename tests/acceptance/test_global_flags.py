@@ -76,6 +76,7 @@ COMMANDS = [
     "platform audit verify",
     "platform backup",
     "platform operations",
+    "platform operations cancel",
     "platform reset",
     "platform restore",
     "platform review approve",

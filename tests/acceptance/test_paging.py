@@ -148,6 +148,15 @@ def test_P13_a_service_that_repeats_a_cursor_is_not_followed_for_ever(home: Home
         trail.send("a")
 
 
+def test_the_next_command_stays_in_its_tenant_when_another_one_is_selected(desk: Desk, groups: list[str]) -> None:
+    """A cursor is refused in another tenant than its own."""
+    words = ["iam", "groups", "list", "--limit", "10"]
+    shown = desk.home.frost(*words, env={"FROST_TENANT": DATA_LAKE})
+    assert f"--tenant {DATA_LAKE}" in shown.err
+    second = desk.home.frost(*shlex.split(shown.err.removeprefix("more: "))[1:])
+    assert (second.code, [line.split()[1] for line in second.out.splitlines()[1:]]) == (0, groups[10:20])
+
+
 def test_P14_the_next_command_is_said_ready_to_be_run(desk: Desk, groups: list[str]) -> None:
     words = ["iam", "groups", "list", "--limit", "10", "--tenant", DATA_LAKE]
     shown = desk.home.frost(*words)

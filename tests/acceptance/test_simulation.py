@@ -51,12 +51,15 @@ def test_S03_what_is_asked_has_to_be_said(desk: Desk, flag: str) -> None:
     assert flag in desk.refused(2, "simulate", *words[: at + 1], "", *words[at + 2 :])
 
 
-def test_S08_a_target_of_another_service_is_a_wrong_value_for_every_command(desk: Desk) -> None:
-    asked = ("--operation", READ, "--target", "frn:storage:*:*:buckets/b")
-    for words in (("simulate", "--document", text(allow("*")), *asked), ("who", *asked)):
-        said = desk.refused(2, *words)
-        assert "target" in said
-        assert "of compute" in said
+def test_S08_a_target_of_another_service_is_denied_and_nobody_can_be_asked_for(desk: Desk) -> None:
+    bucket = "frn:storage:*:*:buckets/b"
+    assert verdict(desk, allow("*"), target=bucket) == "denied"
+    lines = shown(desk, allow("*"), target=bucket)
+    assert lines[0].startswith("DENIED")
+    assert "the target is of storage" in lines[1]
+    said = desk.refused(2, "who", "--operation", READ, "--target", bucket)
+    assert "target" in said
+    assert "of compute" in said
 
 
 @pytest.mark.slow

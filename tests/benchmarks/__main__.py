@@ -11,6 +11,7 @@ AREAS = (
     "account",
     "default_tags",
     "throughput",
+    "flood",
     "growth",
     "screens",
     "editor",

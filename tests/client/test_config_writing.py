@@ -1,5 +1,7 @@
 """Changes to the configuration file: nothing lost, nothing half, nobody else's file touched."""
 
+import errno
+import fcntl
 import json
 import os
 import re
@@ -383,3 +385,134 @@ def temporaries(file: Path) -> list[Path]:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+# --- beside the public Terraform provider ----------------------------------------------------------------------------
+
+
+def locks(file: Path) -> list[str]:
+    return sorted(found.name for found in file.parent.glob("*.lock"))
+
+
+def lock_of_the_provider(file: Path, age: float = 0) -> Path:
+    """What its client makes exclusively, and removes in the end: an empty file whose existence is the lock."""
+    lock = file.with_name("config.yaml.lock")
+    os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    os.utime(lock, (time.time() - age,) * 2)
+    return lock
+
+
+def test_a_write_and_a_refresh_leave_no_lock_in_the_folder(file: Path) -> None:
+    path = written(file, COMMENTED)
+    set_region(path, "r2")
+    assert locks(file) == []
+    with config_file.refreshing(path, seconds=5):
+        set_region(path, "r3")
+        # It is there for the whole refresh: two refreshes with one token would end the session.
+        assert locks(file) == ["config.yaml.lock"]
+    assert locks(file) == []
+
+
+def test_the_provider_finds_the_lock_while_the_file_is_written(file: Path) -> None:
+    path = written(file, COMMENTED)
+    with edit(path):
+        with pytest.raises(FileExistsError):
+            lock_of_the_provider(file)
+        # It takes a lock that is older than 120 s for that of a dead process.
+        assert abs(time.time() - file.with_name("config.yaml.lock").stat().st_mtime) < 60
+    lock_of_the_provider(file)
+
+
+def test_a_young_lock_of_the_provider_is_respected(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, lock = written(file, COMMENTED), lock_of_the_provider(file, age=60)
+    monkeypatch.setattr(config_file, "LOCK_SECONDS", 0.2)
+    with pytest.raises(FrostError, match="another process") as caught, config_file.locked(path, seconds=0.2):
+        pass
+    assert caught.value.exit_code == Exit.CONFLICT
+    assert "Terraform" in caught.value.hint
+    with pytest.raises(FrostError, match="another process"), config_file.refreshing(path, seconds=0.2):
+        pass
+    assert lock.exists()
+    assert file.read_text() == COMMENTED
+    # Its holder may end while the writer waits.
+    threading.Timer(0.5, lock.unlink).start()
+    with config_file.locked(path, seconds=30):
+        pass
+    assert locks(file) == []
+
+
+@pytest.mark.parametrize("age", [121, 86_400, -86_400])
+def test_an_old_lock_is_ignored_and_removed(file: Path, age: float) -> None:
+    """Of a dead process, or of an earlier release, which never removed its own."""
+    path, _ = written(file, COMMENTED), lock_of_the_provider(file, age)
+    file.with_name("config.yaml.refresh.lock").touch()
+    set_region(path, "r2")
+    assert 'region: "r2"' in file.read_text()
+    assert locks(file) == []
+
+
+@pytest.mark.parametrize("name", ["config.yaml.lock", "config.yaml.refresh.lock"])
+def test_a_lock_that_a_process_of_an_earlier_release_holds_is_respected(file: Path, name: str) -> None:
+    path, lock = written(file, COMMENTED), file.with_name(name)
+    with lock.open("w") as held:
+        os.utime(lock, (time.time() - 3600,) * 2)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(FrostError, match="another process"), config_file.refreshing(path, seconds=0.2):
+            pass
+        assert lock.exists()
+    with config_file.refreshing(path, seconds=5):
+        pass
+    assert locks(file) == []
+
+
+def test_an_earlier_release_waits_for_a_write_of_this_one(file: Path) -> None:
+    """It takes a `flock` on `config.yaml.lock`."""
+    path = written(file, COMMENTED)
+    with edit(path), file.with_name("config.yaml.lock").open("r+") as former, pytest.raises(BlockingIOError):
+        fcntl.flock(former, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize("held", ["locked", "refreshing"])
+def test_what_a_killed_process_left_of_the_lock_stops_no_write(file: Path, held: str) -> None:
+    path = written(file, COMMENTED)
+    program = HOLDER.replace("import locked", f"import {held}").replace(
+        "with locked(sys.argv[1])", f"with {held}(sys.argv[1], seconds=5)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE, env=environment())
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    holder.stdout.close()
+    assert locks(file) == ["config.yaml.lock"]
+    set_region(path, "r2")
+    assert locks(file) == []
+
+
+def test_a_write_beside_a_refresh_of_another_process_leaves_its_lock(file: Path) -> None:
+    path = written(file, COMMENTED)
+    program = HOLDER.replace("locked(sys.argv[1])", "refreshing(sys.argv[1], seconds=5)").replace(
+        "import locked", "import refreshing"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE, env=environment())
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        set_region(path, "r2")
+        assert locks(file) == ["config.yaml.lock"]
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+
+
+def test_a_file_system_without_hard_links_is_written_to(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*paths: object, **more: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    path = written(file, COMMENTED)
+    monkeypatch.setattr(os, "link", refused)
+    set_region(path, "r2")
+    lock_of_the_provider(file)
+    with pytest.raises(FrostError, match="another process"), config_file.locked(path, seconds=0.2):
+        pass

@@ -113,16 +113,19 @@ def test_choosing_the_only_context_of_a_flat_file_changes_nothing(home: Home) ->
     assert home.config.read_text() == "region: r1\n"
 
 
-def test_a_session_is_never_sent_to_another_endpoint(home: Home) -> None:
+def test_credentials_are_never_sent_to_another_endpoint(home: Home) -> None:
     home.config.parent.mkdir(mode=0o700)
     home.config.write_text(
         "contexts:\n  a:\n    api_endpoint: https://one.example/api\n    tenant: t1\n"
         "    credentials: {access_token: A, refresh_token: R, expires_at: 9, api_key: K}\n"
     )
     home.config.chmod(0o600)
-    contexts.set_endpoint(config_of(home), "a", "https://two.example/api")
+    assert contexts.set_endpoint(config_of(home), "a", "https://one.example:443/api/") == []
+    notices = contexts.set_endpoint(config_of(home), "a", "https://two.example/api")
+    assert notices == ["the API key and session of context a for https://one.example/api are removed"]
     found = config_of(home).contexts["a"].credentials
-    assert (found.access_token, found.refresh_token, found.api_key) == ("", "", "K")
+    assert (found.access_token, found.refresh_token, found.api_key) == ("", "", "")
+    assert contexts.set_endpoint(config_of(home), "a", "https://three.example/api") == []
 
 
 def test_init_keeps_the_file_that_was_there(home: Home) -> None:
@@ -173,10 +176,10 @@ def test_the_current_context_stays_and_an_unknown_one_is_named(home: Home) -> No
     assert home.config.read_bytes() == before
 
 
-def test_without_an_endpoint_of_its_own_a_context_has_the_default_and_no_session_of_the_former(home: Home) -> None:
+def test_without_an_endpoint_of_its_own_a_context_has_the_default_and_no_credentials_of_the_former(home: Home) -> None:
     two_contexts(home)
     default = f"unix:{home.socket}"
     contexts.drop_endpoint(config_of(home), "b", default)
     found = config_of(home).contexts["b"]
     assert (found.api_endpoint, found.sources["api_endpoint"]) == (default, "default")
-    assert found.credentials.kinds == ("api_key",)
+    assert found.credentials.kinds == ()

@@ -293,6 +293,7 @@ def test_the_routes_are_those_of_the_contract() -> None:
         (operations.list_of("t"), "GET", "/v1/tenants/t/operations"),
         (platform.status(), "GET", "/v1/platform/status"),
         (platform.operations(), "GET", "/v1/platform/operations"),
+        (platform.cancel_operation("op"), "POST", "/v1/platform/operations/op/cancel"),
         (platform.verify_audit(), "GET", "/v1/platform/audit/verify"),
         (platform.stop(), "POST", "/v1/platform/stop"),
     ]

@@ -1,6 +1,7 @@
 """Where secrets are kept when no keyring is involved, and which of them is used."""
 
 import pytest
+import yaml
 
 from client import credentials
 from client.config import Config, load
@@ -121,3 +122,23 @@ def test_a_rotated_pair_does_not_bring_back_a_session_that_was_ended_meanwhile(h
 def test_representations_hold_no_secret() -> None:
     assert "ACCESS" not in repr(SESSION)
     assert "REFRESH" not in f"{SESSION}"
+
+
+def test_a_session_that_the_terraform_provider_renewed_is_read(home: Home) -> None:
+    """It writes the members it knows and no others: not the file's id, no comments."""
+    write(home, "file_id: abcdef0123456789\ncurrent_context: work\ncontexts: {work: {tenant: web-shop}}  # mine\n")
+    credentials.save_session(config_of(home), "work", SESSION, IN_FILE)
+    stored = yaml.safe_load(home.config.read_text())
+    context = stored["contexts"]["work"]
+    assert context["credentials"] == {"access_token": "ACCESS", "refresh_token": "REFRESH", "expires_at": 1790000000}
+    renewed = {"access_token": "LATER", "refresh_token": "NEXT", "expires_at": 1790001800}
+    written = {
+        "credentials": renewed,
+        "current_context": stored["current_context"],
+        "contexts": {"work": {"tenant": context["tenant"], "credentials": renewed}},
+    }
+    write(home, yaml.safe_dump(written, sort_keys=False))
+    assert loaded(home, "work") == Credential("session", "LATER", "NEXT", 1790001800, source="file")
+    assert config_of(home).contexts["work"].tenant == "web-shop"
+    credentials.save_session(config_of(home), "work", SESSION, IN_FILE)
+    assert loaded(home, "work") == SESSION._replace(source="file")

@@ -12,6 +12,7 @@ import pytest
 from client.commands import usage
 from client.commands.frame import Group, Lazy
 from client.commands.invocation import Invocation
+from client.commands.output import Output
 from client.commands.root import main
 from client.errors import FrostError
 
@@ -162,6 +163,8 @@ def test_an_empty_value_is_a_mistake_and_no_default(
         "tenant -ojson",
         "-o table -o json nonsense",
         "config show --nonsense --output json",
+        "nonsense -qo json",
+        "nonsense -o=json",
     ],
 )
 def test_a_mistake_is_json_when_json_was_asked_for_anywhere(
@@ -173,6 +176,39 @@ def test_a_mistake_is_json_when_json_was_asked_for_anywhere(
     error = json.loads(captured.err)["error"]
     assert set(error) == {"code", "message", "hint", "requestId", "details"}
     assert error["code"] == "INVALID_USAGE"
+
+
+@pytest.mark.parametrize("file", ["", "output_format: yaml\n"])
+def test_a_tenant_that_is_no_id_is_refused_as_json_when_the_format_follows(
+    capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path, file: str
+) -> None:
+    """The config file has been read by then: it is searched for the id of the name."""
+    (tmp_path / ".cli").mkdir(mode=0o700)
+    (tmp_path / ".cli" / "config.yaml").write_text(file)
+    (tmp_path / ".cli" / "config.yaml").chmod(0o600)
+    assert run("tenant", "current", "--tenant", "Web Shop", "-o", "json") == 2
+    assert json.loads(capsys.readouterr().err)["error"]["code"] == "TENANT_ID_NEEDED"
+
+
+def test_flags_behind_an_unknown_command_count_for_its_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[tuple[str, bool, bool]] = []
+
+    def error(output: Output, failure: FrostError) -> None:
+        chosen.append((output.format, output.quiet, output._no_color))
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(Output, "error", error)
+    assert run("tennant", "list", "--no-color", "-q") == 2
+    assert run("tennant", "list", "--config", "x", "-dqojson") == 2
+    assert run("tennant", "list", "--", "--no-color", "-q", "-o", "json") == 2
+    assert chosen == [("table", True, True), ("json", True, False), ("table", False, False)]
+
+
+def test_flags_of_a_command_that_was_parsed_are_not_read_again() -> None:
+    run = Invocation(["config", "set", "region", "-o", "json"])
+    run.parsed = True
+    run.read_remaining_flags()
+    assert run.flags.output is None
 
 
 @pytest.mark.parametrize("words", ["nonsense -- -o json", "nonsense -o xml", "-o yaml nonsense"])

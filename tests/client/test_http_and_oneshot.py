@@ -1,6 +1,7 @@
 """Both drivers against real sockets: one table of rules, driven twice."""
 
 import gzip
+import json
 import os
 import socket
 import threading
@@ -149,6 +150,18 @@ def test_a_read_is_tried_again_after_a_torn_connection_and_502_503_504(driver: s
     assert quick.waits == sorted(quick.waits)
 
 
+def test_a_read_waits_as_long_as_an_overloaded_platform_asks(driver: str, quick: Quick) -> None:
+    with Service(answer(503, b"", Retry_After="1"), answer(503, b"", Retry_After="3"), answer(200, ME)) as service:
+        assert ask(driver, Context(service.endpoint), account.me()) == ME
+    assert quick.waits == [1, 3]
+
+
+def test_a_read_is_not_tried_again_before_the_time_that_the_platform_asks_for(driver: str, quick: Quick) -> None:
+    with Service(answer(503, b"", Retry_After="60")) as service:
+        assert failure(driver, Context(service.endpoint), account.me()).exit_code == Exit.UNREACHABLE
+    assert (len(service.heard), quick.waits) == (1, [])
+
+
 def test_a_create_is_tried_again_with_the_same_key(driver: str, quick: Quick) -> None:
     tenant = {"id": "t-1", "displayName": "A", "status": "provisioning"}
     with Service(None, answer(504, b""), answer(201, tenant)) as service:
@@ -181,11 +194,44 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_platform_says(driver: str, qu
 
 
 def test_a_rate_limit_is_given_up_after_five_waits(driver: str, quick: Quick) -> None:
-    with Service(answer(429, {"error": "rate limit exceeded", "retry_after": 10**9})) as service:
+    with Service(answer(429, {"error": "rate limit exceeded", "retry_after": 120})) as service:
         error = failure(driver, Context(service.endpoint), account.me())
     assert len(service.heard) == 6
-    assert quick.waits == [2, 4, 8, 16, 30]
+    assert quick.waits == [30, 30, 30, 30, 30]
     assert error.code == "RATE_LIMITED"
+
+
+def test_without_a_time_a_rate_limit_is_waited_for_longer_and_longer(driver: str, quick: Quick) -> None:
+    with Service(answer(429, {"error": "rate limit exceeded", "retry_after": -1}, Retry_After="soon")) as service:
+        failure(driver, Context(service.endpoint), account.me())
+    assert quick.waits == [2, 4, 8, 16, 30]
+
+
+@pytest.mark.parametrize(
+    ("limit", "header", "hint"),
+    [
+        ({"error": "rate limit exceeded", "retry_after": 121}, "", "try again in 3 minutes"),
+        ({"error": "rate limit exceeded", "message": "Too many requests."}, "3600", "try again in 60 minutes"),
+        ({"error": {"code": "TRIES", "message": "no", "hint": "wait"}}, "7201", "try again in 3 hours"),
+        ({"error": {"code": "TRIES", "message": "no", "details": {"retryAfterSeconds": 1e400}}}, "", "3650 days"),
+        ({}, "9" * 40, "3650 days"),
+    ],
+)
+def test_more_than_two_minutes_are_not_waited_for(
+    driver: str, quick: Quick, limit: dict[str, object], header: str, hint: str
+) -> None:
+    document = json.dumps(limit).replace("Infinity", "1e400").encode()
+    with Service(answer(429, document, **({"Retry_After": header} if header else {}))) as service:
+        error = failure(driver, Context(service.endpoint), account.me())
+    assert (len(service.heard), quick.waits) == (1, [])
+    assert hint in error.hint
+
+
+def test_the_error_of_an_overloaded_platform_says_when_to_try_again(driver: str, quick: Quick) -> None:
+    overloaded = {"error": {"code": "OVERLOADED", "message": "too many requests wait"}}
+    with Service(answer(503, overloaded, Retry_After="600")) as service:
+        error = failure(driver, Context(service.endpoint), account.me())
+    assert error.hint == "try again in 10 minutes"
 
 
 def test_a_cap_is_not_waited_for(driver: str, quick: Quick) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -125,3 +126,122 @@ def test_a_program_begun_with_a_closed_stream_ends_as_any_other(closed: str) -> 
     script = "import sys, tui.__main__ as start; start._run = lambda _: 0; sys.exit(start.main([]))"
     shell = f'exec {closed}>&-; exec "$0" -c "$1"'
     assert subprocess.run(["sh", "-c", shell, sys.executable, script], check=False).returncode == 0
+
+
+def test_standard_streams_that_are_closed_are_not_given_to_other_files() -> None:
+    script = "import os, sys, tui.__main__ as start; start._run = lambda _: os.open('/', 0) - 3; sys.exit(start.main())"
+    for closed in "012":
+        shell = f'exec {closed}>&-; exec "$0" -c "$1"'
+        done = subprocess.run(["sh", "-c", shell, sys.executable, script], check=False)
+        assert done.returncode == 0, closed
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "code"),
+    [("tenant nonsense", "2", 2), ("tenant nonsense", "1", 2), ("config show", "2", 0), ("config show", "1", 1)],
+)
+def test_a_closed_stream_does_not_change_the_exit_code_unless_output_is_lost(
+    tmp_path: Path, words: str, closed: str, code: int
+) -> None:
+    shell = f'exec {closed}>&-; exec "$0" -m tui {words}'
+    environment = {"HOME": str(tmp_path), "PATH": ""}
+    done = subprocess.run(["/bin/sh", "-c", shell, sys.executable], env=environment, capture_output=True, check=False)
+    assert done.returncode == code, done
+    assert b"Traceback" not in done.stderr
+    if code == 1:
+        assert done.stderr == b"frost: the output could not be written: Bad file descriptor\n"
+
+
+INTERRUPTED_IMPORT = """
+import importlib.abc, signal, sys
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "{module}":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+sys.modules.pop("{module}", None)
+sys.argv = ["/usr/local/bin/frost", "--version"]
+from tui.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("module", ["contextlib", "threading", "tui.launch", "client.commands.root", "client.text"])
+def test_ctrl_c_while_the_program_is_loaded_prints_nothing(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT.format(module=module)], capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+DROPPED = """
+import signal, sys, time, weakref
+from client.commands import root
+sys.argv = ["frost"]
+import tui.__main__ as start
+
+class Thing: pass
+
+def callback(_):
+    signal.raise_signal(signal.SIGINT)
+
+def command(words):
+    thing = Thing()
+    reference = weakref.ref(thing, callback)
+    del thing  # Python prints and drops what the callback raises, as it does for those of the import system
+    time.sleep(60)
+    return 0
+
+root.main = command
+sys.exit(start.main(["tenant"]))
+"""
+
+
+def test_ctrl_c_that_python_drops_is_not_lost() -> None:
+    done = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, check=False, timeout=50)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
+IMPORTING = """
+import importlib, sys, time
+sys.argv = ["frost"]
+import tui.__main__ as start
+from client.commands import root
+
+def command(words):
+    try:
+        sys.path.insert(0, {folder!r})
+        importlib.import_module("interrupted_module")
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print(sys.modules["interrupted_module"].complete)
+        raise
+    return 0
+
+root.main = command
+sys.exit(start.main(["tenant"]))
+"""
+
+
+def test_an_import_that_is_interrupted_is_completed_first(tmp_path: Path) -> None:
+    module = tmp_path / "interrupted_module.py"
+    module.write_text("import signal\nsignal.raise_signal(signal.SIGINT)\ncomplete = True\n")
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING.format(folder=str(tmp_path))], capture_output=True, check=False, timeout=50
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"True\n", b"")
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_program_that_ignores_ctrl_c_goes_on_ignoring_it(ignored: bool) -> None:
+    script = (
+        "import signal, sys, tui.__main__ as start\n"
+        "from client.commands import root\n"
+        "root.main = lambda words: signal.raise_signal(signal.SIGINT) or 7\n"
+        "sys.exit(start.main(['tenant']))"
+    )
+    shell = ("trap '' INT; " if ignored else "") + 'exec "$0" -c "$1"'
+    done = subprocess.run(["sh", "-c", shell, sys.executable, script], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (7 if ignored else 130, b"")

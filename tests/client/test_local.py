@@ -137,15 +137,6 @@ def test_a_platform_that_ends_while_starting_is_told_with_its_last_words(home: H
     assert "Could not parse SQLAlchemy URL" in caught.value.message
 
 
-def test_a_log_that_has_grown_long_is_begun_anew(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = demo.platform_dir / "platform.log"
-    log.write_text("old\n" * 1_000)
-    monkeypatch.setattr(local_process, "_LONG_LOG", 3_000)
-    assert local_process.ensure_running(demo.environment())
-    assert log.with_suffix(".log.1").read_text().startswith("old")
-    assert "old" not in log.read_text()
-
-
 def test_a_platform_that_died_after_serving_is_started_again(demo: Home) -> None:
     environ = demo.environment()
     assert local_process.ensure_running(environ)

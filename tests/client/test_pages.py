@@ -114,10 +114,15 @@ def test_what_a_document_must_be_is_the_platforms_to_judge(text: str) -> None:
         (["iam", "group", "list", "--cursor", "old", "-q"], "frost iam group list -q --cursor 'c d'"),
         (["iam", "group", "list", "--cursor=old"], "frost iam group list --cursor 'c d'"),
         (["--config", "my file", "iam", "group", "list"], "frost --config 'my file' iam group list --cursor 'c d'"),
+        (["iam", "group", "list", "--", "g"], "frost iam group list --cursor 'c d' -- g"),
     ],
 )
 def test_P14_the_next_command_is_this_one_with_the_next_cursor(words: list[str], expected: str) -> None:
     assert next_command(words, "c d") == expected
+
+
+def test_the_next_command_names_the_tenant_of_its_cursor() -> None:
+    assert next_command(["iam", "group", "list"], "c", "t") == "frost iam group list --tenant t --cursor c"
 
 
 def test_trials_are_answered_with_plain_documents() -> None:

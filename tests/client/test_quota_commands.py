@@ -56,7 +56,7 @@ def test_Q01_Q03_Q05_to_Q09_Q16_Q17_the_table_shows_figures_in_their_units(quota
     assert found["ram"] == ["1.5", "GB", "64", "GB"]
     assert found["disk"] == ["600", "GB", "500", "GB", "100", "GB", "over", "the", "limit"]
     assert found["gpu"] == ["0", "0", "no", "allowance"]
-    assert found["qubit"] == ["3", "9"]
+    assert found["qubit"] == ["3", "entanglements", "9", "entanglements"]
     assert "over the limit: disk" in ended.err
 
 

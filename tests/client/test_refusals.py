@@ -46,7 +46,9 @@ def test_facts_read_as_words() -> None:
         "region": None,
         "new": 1,
     }
-    assert facts_text(facts) == "source ip 192.0.2.7, resource tags env=prod a=b, no request tags, new 1"
+    assert (
+        facts_text(facts) == "source ip 192.0.2.7, resource tags env=prod a=b, no request tags, region unknown, new 1"
+    )
 
 
 def test_a_counterexample_says_what_on_what_with_which_facts_and_why() -> None:

@@ -154,3 +154,29 @@ def test_members_given_twice_can_be_noted_and_nothing_else_is_let_through() -> N
         assert "twice" not in caught.value.reason
     with pytest.raises(StrictJsonError, match="twice"):
         loads("{" + ",".join(['"a":1'] * (MAX_REPEATED + 2)) + "}", repeated=[])
+
+
+@pytest.mark.parametrize("element", ["1", '""', "[]", '{"a":1}', "[[[]]]"])
+def test_the_place_of_an_error_costs_no_more_than_a_pass(element: str) -> None:
+    """A broken body of 1 MB took seconds: twenty times a good one."""
+    text = "[" + ",".join([element] * (2**19 // (len(element) + 1))) + ",]"
+    found, taken = effort(lambda: error(text))
+    assert (found.reason, found.column, found.line) == ("expected a value", len(text), 1)
+    _, whole = effort(lambda: loads(text[:-2] + "]"))
+    assert taken < 2 * whole + 200  # 407 before
+
+
+@pytest.mark.parametrize("element", ["[[[[1]]]]", "[[[[[[1]]]]]]", '{"a":1,"b":{"c":[]}}', '["\\n"]'])
+def test_the_path_is_left_out_behind_too_many_values(element: str) -> None:
+    """The path of the error cost ten times the good text; the line and the column are known without it."""
+    many = ",".join([element] * 40_000)
+    found, taken = effort(lambda: error(f"[{many},\n]"))
+    assert (found.path, found.line, found.column) == ("$", 2, 1)
+    assert found.reason.startswith("not JSON: ")
+    _, whole = effort(lambda: loads(f"[{many}]"))
+    assert taken < 2 * whole + 120
+    assert error(f"[{many},NaN]").reason == "NaN is not JSON"
+    assert error(f'[{many},{{"a":1,"a":2}}]').reason == "a member is given twice"
+    assert error(f"[{many},1e999]").reason == "a number too large to be represented"
+    assert error(f'[{many},"\\ud800"]').reason == "a text with half a surrogate pair"
+    assert error(f"[{many},[[[[[[[[]]]]]]]]]", max_depth=8).reason == "nested deeper than 8 levels"

@@ -1,13 +1,16 @@
 """`frost tenant default-tags` against answers written down: what is sent, what is believed, what is printed."""
 
 import json
+import operator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from client import waiting
-from tests.client.scripted import Scripted, refused
-from tests.client.wire import answer
+from client.commands import apply_run
+from tests.client.scripted import BASE, Scripted, refused
+from tests.client.wire import Heard, answer
 
 TAGS = "/default-tags"
 RUN = "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
@@ -144,11 +147,19 @@ def test_L16_to_L19_the_result_is_printed_with_what_failed_and_was_skipped(apply
     assert ["volume", "1", "0", "1", "1", "3"] in lines
     assert ["total", "1", "0", "1", "1", "3"] in lines
     assert ["volume", "root", "v2", "boot_volume"] in lines
-    assert ["secret", "—", "—", "backend_unavailable", "later"] in lines
+    assert ["secret", "backend_unavailable", "later"] in lines
     assert "moon_phase" in ended.out
     assert "\x1b" not in ended.out
     assert "1 of 3 resources updated" in ended.err
     assert "%" not in ended.err  # progress is for terminals
+
+
+def test_a_type_that_could_not_be_listed_is_printed_apart_from_the_resources_that_failed(applying: Scripted) -> None:
+    out = applying.run("tenant", "default-tags", "apply", "--yes").out
+    assert "listed (each counts 1 as failed):\n  secret  backend_unavailable  later\n" in out
+    assert "secret" not in out.rsplit("\nfailed:", 1)[-1]
+    said = " ".join(applying.run("tenant", "default-tags", "apply", "--help").out.split())
+    assert "failed is the number of resources that failed and of types that could not be listed" in said
 
 
 def test_L24_the_document_is_the_completed_operation_whole(applying: Scripted) -> None:
@@ -171,12 +182,23 @@ def test_L17_a_list_says_that_it_was_cut_and_is_never_longer_than_two_hundred(ap
     assert "id200" not in ended.out
 
 
+NO_IDS = ("", "  ", None, 7, True, ["apply"], {"id": "apply"})
+
+
+@pytest.mark.parametrize("wrong", NO_IDS)
+def test_what_is_no_accepted_run_is_no_start_without_waiting_either(applying: Scripted, wrong: object) -> None:
+    applying.on(f"POST {TAGS}/apply", answer(202, {**STARTED, "operationId": wrong}))
+    ended = applying.run("tenant", "default-tags", "apply", "--yes", "--no-wait")
+    assert (ended.code, ended.out) == (1, "")
+    assert "no usable 'operationId'" in ended.err
+
+
 @pytest.mark.parametrize(
     ("started", "says"),
     [
         (answer(200, STARTED), "HTTP 200 instead of 202"),
-        (answer(202, {"status": "pending"}), "no 'operationId'"),
-        (answer(202, {**STARTED, "operationId": ""}), "no 'operationId'"),
+        (answer(202, {"status": "pending"}), "no usable 'operationId'"),
+        *((answer(202, {**STARTED, "operationId": wrong}), "no usable 'operationId'") for wrong in NO_IDS),
         (refused(409, "APPLY_IN_PROGRESS", "in progress"), "in progress"),
         (refused(409, "RESOURCE_IN_USE", "busy", operationId="x"), "busy"),
         (refused(422, "INVALID_DEFAULT_TAGS", "bad set"), "bad set"),
@@ -234,6 +256,47 @@ def test_L26_L29_it_waits_behind_every_run_in_the_way_and_then_starts_its_own(ap
     assert len(starts) == 3
     assert asked[starts[1] - 1] == f"GET /operations/{first['runId']}"
     assert asked[starts[2] - 1] == f"GET /operations/{second['runId']}"
+
+
+def test_L26_a_start_is_sent_once_for_each_run_that_ended(applying: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operation id stands for the latest run; a platform may still show the one before as that."""
+    operation = "apply-default-tags-t"
+    runs = [{"operationId": operation, "runId": f"0192f7c1-0000-4000-8000-00000000000{n}"} for n in "123"]
+    shown = [{**runs[0], "status": "completed"}] * 12
+    for one in runs[1:]:
+        shown += [{**one, "status": "running"}] * 5 + [{**one, "status": "completed"}] * 5
+    readings = iter(shown)
+    in_progress = refused(409, "APPLY_IN_PROGRESS", operationId=operation)
+    scripted = applying._answer
+
+    def answered(heard: Heard) -> Iterator[bytes]:
+        target = heard.target.removeprefix(BASE)
+        if target == f"/operations/{operation}":
+            yield answer(200, next(readings))
+        elif target == f"{TAGS}/apply":
+            yield in_progress if operator.length_hint(readings) > 4 else answer(202, STARTED)
+        else:
+            yield from scripted(heard)
+
+    monkeypatch.setattr(applying, "_answer", answered)
+    ended = applying.run("tenant", "default-tags", "apply", "--yes")
+    assert ended.code == 0
+    assert applying.sent().count(f"POST {TAGS}/apply") == len(runs) + 1
+
+
+def test_L26_a_run_that_is_never_shown_is_waited_for_with_a_pause(
+    applying: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply_run, "_UNCHANGED_SECONDS", 1.0)
+    operation = "apply-default-tags-t"
+    applying.on(f"GET /operations/{operation}", {"operationId": operation, "runId": "r", "status": "completed"})
+    in_progress = refused(409, "APPLY_IN_PROGRESS", operationId=operation)
+    applying.on(f"POST {TAGS}/apply", in_progress, in_progress, answer(202, STARTED))
+    assert applying.run("tenant", "default-tags", "apply", "--yes").code == 0
+    sent = applying.sent()
+    starts = [place for place, one in enumerate(sent) if one == f"POST {TAGS}/apply"]
+    assert len(starts) == 3
+    assert starts[2] - starts[1] > 3
 
 
 def test_L23_L25_L28_not_waiting_prints_the_operation_that_goes_on(applying: Scripted) -> None:

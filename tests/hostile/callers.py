@@ -56,6 +56,7 @@ BODIES: dict[str, Any] = {
     "tenant.rename": {"displayName": "Web Shop"},
     "default_tags.update": {"tags": {}},
     "default_tags.undo": {"preview": True},
+    "default_tags.apply": {},
     "api_key.create": {"name": "made", "scopes": ["compute:read"]},
     "api_key.update": {"name": "renamed"},
     "api_key.rotate": {},

@@ -78,9 +78,10 @@ def told(platform: Running) -> dict[str, Any]:
     """The served description with the values of this world."""
     description: dict[str, Any] = platform.get("/api/openapi.json").json()
     iam = Iam(platform)
-    policies = [one["id"] for one in iam.get("/iam/policies")["policies"]]
-    groups = [one["id"] for one in iam.get("/iam/groups")["groups"]]
-    instances = [one["id"] for one in iam.get("/resources/instance")["resources"]][:4]
+    # An earlier caller may have deleted all of them.
+    policies = [*(one["id"] for one in iam.get("/iam/policies")["policies"]), NOBODY]
+    groups = [*(one["id"] for one in iam.get("/iam/groups")["groups"]), NOBODY]
+    instances = [*(one["id"] for one in iam.get("/resources/instance")["resources"]), NOBODY][:4]
     documents = [
         document(allow("compute:instances:read")),
         document(allow("*"), deny("iam:*")),

@@ -122,6 +122,10 @@ def test_i02_each_change_is_one_entry_whatever_it_is(own: Running) -> None:
     path = f"/api/v1/platform/quota-requests/{request}/review"
     log.change("quota_request.review", "POST", path, {"decision": "approve"}, as_=None, tenant=None)
     created(log, organization)
+    listed = own.get("/api/v1/platform/operations").json()["operations"]
+    run = next(one for one in listed if one["status"] in ("pending", "running"))
+    path = f"/api/v1/platform/operations/{run['runId']}/cancel"
+    log.change("operation.cancel", "POST", path, as_=None, tenant=run["tenantId"])
     log.change("account.delete", "DELETE", "/api/v1/me", as_=VIEWER, tenant=None)
     body = {"email": VIEWER}
     log.change("account.restore", "POST", "/api/v1/platform/accounts/restore", body, as_=None, tenant=None)

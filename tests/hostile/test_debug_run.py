@@ -63,6 +63,7 @@ iam policy list
 2 iam policy create --name bad --document nonsense
 platform status
 platform operations
+5 platform operations cancel no-such-operation
 platform audit verify
 """
 

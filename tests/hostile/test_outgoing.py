@@ -152,3 +152,38 @@ def test_a_redirect_is_not_followed(status: bytes) -> None:
     with serving(elsewhere) as port, pytest.raises(ValueError, match="answers 30"):
         outgoing.fetch(f"http://127.0.0.1:{port}/keys", named="127.0.0.1")
     assert len(asked) == 1
+
+
+def test_a_name_that_is_not_resolved_in_time_ends_the_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+
+    def resolve(*_: Any, **__: Any) -> Any:
+        answered.wait(60)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(outgoing, "WHOLE_SECONDS", 0.3)
+    try:
+        with pytest.raises(OSError, match="in time"):
+            outgoing.fetch(f"https://{NAME}/keys", named=NAME)
+        assert not answered.is_set()
+    finally:
+        answered.set()
+
+
+def test_the_time_for_all_addresses_of_a_name_is_bounded_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten addresses, none of which answers: each is given what is left of the time."""
+    given: list[float] = []
+
+    def connect(address: object, timeout: float) -> socket.socket:
+        given.append(timeout)
+        time.sleep(min(timeout, 0.1))
+        raise TimeoutError
+
+    resolved(monkeypatch, [f"8.8.8.{number}" for number in range(10)])
+    monkeypatch.setattr(socket, "create_connection", connect)
+    monkeypatch.setattr(outgoing, "WHOLE_SECONDS", 0.25)
+    with pytest.raises(OSError):
+        outgoing.fetch(f"https://{NAME}/keys", named=NAME)
+    assert all(timeout <= 0.25 for timeout in given)
+    assert len(given) <= 3

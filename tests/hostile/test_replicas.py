@@ -10,7 +10,7 @@ from sqlalchemy import func, select, text
 
 from service.access import keys
 from service.access.attempts import ADDRESS_GUESSES, PREFIX_GUESSES, Attempts
-from service.access.ratelimit import TooMany, forget_guesses, guess, take
+from service.access.ratelimit import TooMany, forget, guess, take
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.service.inside import Inside
@@ -95,9 +95,10 @@ def test_guesses_that_are_over_are_forgotten(database: Database) -> None:
     assert rows(database) == 20
     with database.write() as connection:
         connection.execute(rate_limits.update().where(rate_limits.c.key_id.like("guess:%")).values(full_at=1))
-        connection.execute(rate_limits.insert().values(key_id="a key's own", full_at=1))
+        connection.execute(rate_limits.insert().values(key_id="a session that ended", full_at=1))
+        connection.execute(rate_limits.insert().values(key_id="a key in use", full_at=1 << 60))
     with database.write() as connection:
-        forget_guesses(connection)
+        forget(connection)
     assert rows(database) == 1
 
 

@@ -34,8 +34,6 @@ def known(key: str) -> Iterator[object]:
         yield from (*INSTANTS, None)
     elif key == "frn:principalType":
         yield from ("api_key", "workload_identity", "user", None)
-    elif key in ("frn:region", "frn:tenant"):
-        yield from ("eu", "us", "t1", "elsewhere", None)
     else:
         yield from (*TEXTS, ABSENT)
 
@@ -44,8 +42,8 @@ ABSENT = "(absent)"
 
 
 def facts(rules: Iterable[Rule]) -> list[Facts]:
-    """Every combination of the facts some rules ask for."""
-    keys = sorted({constraint.key for rule in rules for constraint in rule.constraints})
+    """Every combination of the facts some rules ask for, but for those that the target settles: region and tenant."""
+    keys = sorted({constraint.key for rule in rules for constraint in rule.constraints} - {"frn:region", "frn:tenant"})
     found = [Facts()]
     for key in keys:
         if "Tag/" not in key:
@@ -53,8 +51,6 @@ def facts(rules: Iterable[Rule]) -> list[Facts]:
                 "frn:sourceIp": "source_ip",
                 "frn:currentTime": "current_time",
                 "frn:principalType": "principal_type",
-                "frn:region": "region",
-                "frn:tenant": "tenant",
             }[key]
             found = [replace(one, **{name: value}) for one in found for value in known(key)]  # type: ignore[arg-type]
     for prefix, name in (("frn:requestTag/", "request_tags"), ("frn:resourceTag/", "resource_tags")):
@@ -86,8 +82,14 @@ def escapes(draft: Sequence[Rule], author: Sequence[Rule], tenant: str) -> Quest
             if left:
                 place = (left & -left).bit_length() - 1
                 target, fact = divmod(place, len(every))
-                return Question(operation, targets[target], every[fact])
+                return Question(operation, targets[target], placed(every[fact], targets[target]))
     return None
+
+
+def placed(facts: Facts, target: str) -> Facts:
+    """The facts with the region and the tenant of a target; a region `*` is unknown."""
+    _, _, region, tenant, _ = target.split(":", 4)
+    return replace(facts, region=None if region == "*" else region, tenant=tenant)
 
 
 class _Spread:
@@ -113,13 +115,22 @@ class _Spread:
         name = (rule.denies, rule)
         if name not in self.kept:
             enough = (reference.TRUE, reference.UNKNOWN) if rule.denies else (reference.TRUE,)
-            here = 0
-            for place, one in enumerate(self.every):
-                if all(reference.constraint_truth(constraint, one) in enough for constraint in rule.constraints):
-                    here |= 1 << place
+            by_region: dict[str, int] = {}
             whole = 0
             for place, target in enumerate(self.targets):
+                region = target.split(":")[2]
+                if region not in by_region:
+                    by_region[region] = self._facts_of(rule, target, enough)
                 if any(reference.target_truth(pattern, target) in enough for pattern in rule.target_texts):
-                    whole |= here << place * len(self.every)
+                    whole |= by_region[region] << place * len(self.every)
             self.kept[name] = whole
         return self.kept[name]
+
+    def _facts_of(self, rule: Rule, target: str, enough: Sequence[str]) -> int:
+        """The facts under which the constraints of a rule hold for the region and the tenant of a target."""
+        here = 0
+        for place, one in enumerate(self.every):
+            known = placed(one, target)
+            if all(reference.constraint_truth(constraint, known) in enough for constraint in rule.constraints):
+                here |= 1 << place
+        return here

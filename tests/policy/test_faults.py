@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from service.policy import atoms, conditions, containment, coverage, document, engine, facts, matching
+from service.policy import atoms, conditions, containment, coverage, document, engine, facts, matching, pruning, space
 from service.policy.catalogue import Catalogue
 from service.policy.containment import Answer
 from service.policy.coverage import CatalogueMasks, cover
@@ -27,12 +27,12 @@ from tests.policy.test_containment import allow, asked, deny, disagreement, rang
 
 CATALOGUE = Catalogue(worlds.CATALOGUE)
 Comparison = Callable[[], object]
-GLOB, BLOCK = matching._remembered, conditions.read_block
+GLOB = matching._remembered
 
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> Any:
-    """Globs and blocks are remembered between tests; a fault must not be, nor be hidden by what was."""
+    """Globs are cached between tests; a fault must not be, nor be hidden by an earlier result."""
     forget()
     yield
     forget()
@@ -40,7 +40,6 @@ def _nothing_remembered() -> Any:
 
 def forget() -> None:
     GLOB.cache_clear()
-    BLOCK.cache_clear()
 
 
 # Comparisons
@@ -122,6 +121,11 @@ def traps() -> object:
         "author's deny": (rules(allow("*")), stops, Answer.BEYOND),
         "tenant": (rules(allow("*")), rules(allow("*", targets=["frn:*:*:t1:*/*"])), Answer.WITHIN),
         "another tenant": (rules(allow("*")), rules(allow("*", targets=["frn:*:*:t2:*/*"])), Answer.BEYOND),
+        "region that no rule names": (
+            rules(allow("*", constraints={"like": {"frn:region": "*"}})),
+            rules(*(allow("*", constraints={"equals": {"frn:region": name}}) for name in ("eu", "us"))),
+            Answer.BEYOND,
+        ),
         "unknown address": (rules(allow("*")), rules(allow("*", **ranges("::/0", "0.0.0.0/0"))), Answer.BEYOND),
         "tags go together": (
             rules(allow("*", constraints={"equals": {"frn:resourceTag/team": "web"}})),
@@ -201,8 +205,8 @@ def test_unharmed_every_comparison_finds_nothing(comparison: Comparison) -> None
 # Faults
 
 Patch = tuple[Any, str, Any]
-BOXES, RUN, TARGETS = containment._Search._boxes, containment._Search.run, containment.Space._targets
-GRANTED, HEAD, FACT = engine.GrantedRule, Engine._head, containment.fact
+RUN, APPLICABLE, SCOPE = containment._Comparison.run, containment.applicable, pruning.scope_of
+GRANTED, HEAD, FACT, REGION = engine.GrantedRule, Engine._head, space.fact, space.region
 DECIDE = Engine.decide
 CONSTRAINTS, CONSTRAINT = document._Reader._constraints, document._Reader._constraint
 
@@ -297,12 +301,27 @@ def only_named(literals: Any, work: Any) -> Any:
     return atoms.Coordinate([literal for literal in dict.fromkeys(literals) if literal != "*"] or ["any-other"], work)
 
 
-def without_the_authors_denies(self: Any, draft: Any, author: Any) -> Any:
-    return RUN(self, draft, [rule for rule in author if not rule.denies])
+def without_the_authors_denies(self: Any) -> None:
+    self.held_denies = []
+    RUN(self)
 
 
-def without_the_drafts_denies(self: Any, draft: Any, author: Any) -> Any:
-    return RUN(self, [rule for rule in draft if not rule.denies], author)
+def without_the_drafts_denies(self: Any) -> None:
+    self.denies = []
+    RUN(self)
+
+
+def without_constraints(rule: Rule) -> Any:
+    return SCOPE(rule)[0], frozenset()
+
+
+def of_any_author(rule: Rule, tenant: str) -> Any:
+    return APPLICABLE(replace(rule, constraints=tuple(c for c in rule.constraints if c.key != "frn:region")), tenant)
+
+
+def known_regions_only(literals: Any, constraints: Any, work: Any) -> Any:
+    whole = REGION(literals, constraints, work)
+    return atoms.Coordinate([atom for atom in whole.atoms if atom in ("eu", "us", atoms.UNKNOWN)], work)
 
 
 def one_must_hold_all(self: Any, box: Any, covers: Any) -> Any:
@@ -313,8 +332,8 @@ def known_only(key: str, given: Any, work: Any) -> Any:
     return atoms.Coordinate([atom for atom in FACT(key, given, work).atoms if atom is not atoms.UNKNOWN], work)
 
 
-def of_every_tenant(self: Any, rule: Rule) -> Any:
-    return TARGETS(self, replace(rule, targets=tuple(target._replace(tenant="*") for target in rule.targets)))
+def of_every_tenant(rule: Rule, tenant: str) -> Any:
+    return APPLICABLE(replace(rule, targets=tuple(target._replace(tenant="*") for target in rule.targets)), tenant)
 
 
 def skips_unknown_operators(self: Any, path: Any, value: Any) -> Any:
@@ -345,16 +364,29 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
     "the author's cap is left out": (capped, [(engine, "GrantedRule", without_cap)]),
     "a deny is no part of the map": (maps, [(coverage.Coverage, "effective", property(lambda self: self.allowed))]),
     "a deny that may fire always fires": (maps, [(coverage.Coverage, "conditional", property(shut_by_what_may))]),
-    "the catalogue never grows": (containments, [(containment, "operation_part", only_named)]),
+    "the catalogue never grows": (containments, [(space, "operation_part", only_named)]),
     "the author's denies are forgotten": (
         containments,
-        [(containment._Search, "run", without_the_authors_denies)],
+        [(containment._Comparison, "run", without_the_authors_denies)],
     ),
-    "the draft's own denies do not count": (containments, [(containment._Search, "run", without_the_drafts_denies)]),
+    "the draft's own denies do not count": (
+        containments,
+        [(containment._Comparison, "run", without_the_drafts_denies)],
+    ),
     "one rule of the author must hold all": (containments, [(containment._Search, "_minus", one_must_hold_all)]),
-    "a tag is unknown on its own": (traps, [(containment.Space, "worlds", lambda self: [self.full])]),
-    "unknown is no value of a fact": (traps, [(containment, "fact", known_only)]),
-    "the targets of other tenants count": (containments, [(containment.Space, "_targets", of_every_tenant)]),
+    "a tag is unknown on its own": (traps, [(space.Space, "worlds", lambda self: [self.full])]),
+    "unknown is no value of a fact": (traps, [(space, "fact", known_only)]),
+    "the targets of other tenants count": (containments, [(containment, "applicable", of_every_tenant)]),
+    "a rule of the author settles one with fewer constraints": (
+        containments,
+        [(pruning, "scope_of", without_constraints)],
+    ),
+    "any operation of the author settles every other": (
+        containments,
+        [(pruning, "_at_least", lambda pattern: [OperationPattern("*", "*", part) for part in ("*", "read")])],
+    ),
+    "a constraint on the region always holds": (containments, [(containment, "applicable", of_any_author)]),
+    "there are no regions but those that are named": (containments, [(space, "region", known_regions_only)]),
     "an unknown operator is one that is not met": (
         readings,
         [(document._Reader, "_constraints", skips_unknown_operators)],

@@ -26,7 +26,7 @@ def target_text(chance: random.Random, ids: Sequence[str] = IDS) -> str:
 
 
 def constraint(chance: random.Random) -> Constraint:
-    kind = chance.randrange(6)
+    kind = chance.randrange(7)
     if kind == 0:
         return Constraint("ipInRange", "frn:sourceIp", tuple(chance.sample(BLOCKS, chance.randint(1, 2))))
     if kind == 1:
@@ -36,6 +36,8 @@ def constraint(chance: random.Random) -> Constraint:
         return Constraint(operator, "frn:region", (chance.choice((*REGIONS, "*u")),))
     if kind == 3:
         return Constraint(operator, "frn:principalType", (chance.choice(("api_key", "user", "robot")),))
+    if kind == 4:
+        return Constraint(operator, "frn:tenant", (chance.choice((*TENANTS, "t*")),))
     key = chance.choice(("frn:requestTag/env", "frn:resourceTag/env", "frn:resourceTag/team"))
     return Constraint(operator, key, (chance.choice(TEXTS),))
 

@@ -26,6 +26,7 @@ _ALIKE = (
     "test_account_keys.py",
     "test_account_sessions.py",
     "test_activity.py",
+    "test_changes.py",
     "test_cluster_issuers.py",
     "test_envelopes.py",
     "test_events.py",

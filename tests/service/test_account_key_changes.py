@@ -108,9 +108,17 @@ def test_a_scope_that_is_none_is_refused_and_never_corrected(
         assert nearest in details(answer)["suggestions"]
 
 
-def test_scopes_are_kept_once_each_in_the_order_given(platform: Running) -> None:
-    key = Key(platform, "storage:read", "compute:*", "storage:read", "compute:instances:start", "compute:start")
-    assert key.made["scopes"] == ["storage:read", "compute:*", "compute:instances:start", "compute:start"]
+def test_scopes_are_kept_in_the_order_given_and_one_given_twice_is_refused(platform: Running) -> None:
+    """A shorter list than the one given is drift to Terraform, which then replaces the key at every apply."""
+    given = ["storage:read", "compute:*", "compute:instances:start", "compute:start"]
+    key = Key(platform, *given)
+    assert key.made["scopes"] == given
+    for answer in (
+        create(platform, *given, "compute:*"),
+        key.manage("PATCH", body={"scopes": [*given, "compute:*"]}),
+    ):
+        assert code(answer) == (400, "INVALID_INPUT")
+        assert details(answer) == {"member": "scopes", "reason": "duplicate", "scope": "compute:*"}
 
 
 def test_every_listed_scope_is_given_by_who_holds_everything(platform: Running) -> None:

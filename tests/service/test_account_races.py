@@ -104,7 +104,7 @@ def add_key(connection: Connection, key_id: str = "k") -> str:
 
 def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: Database, person: str) -> None:
     with meanwhile(database) as (connection, begin):
-        store.hold(connection, person)
+        connection.execute(select(users.c.id).where(users.c.id == person).with_for_update(key_share=True))
         add_key(connection)
         done = begin(lambda other: deletion.delete(other, person, NOW))
     done.result()

@@ -17,6 +17,7 @@ from tests.service.running import (
     AURORA,
     BOREALIS,
     BOREALIS_OWNER,
+    DATA_LAKE,
     MEMBER,
     NEWSROOM,
     NOBODY,
@@ -77,14 +78,31 @@ def test_a_key_is_named_and_so_is_the_person_who_answers_for_it(platform: Runnin
     assert (entry["targetKind"], entry["targetName"]) == ("tenant", "Shop of keys")
 
 
-def test_B01_a_stranger_who_tried_is_an_id_without_name_and_address(platform: Running) -> None:
-    entry = of(platform, renamed(platform, "mine", as_=BOREALIS_OWNER))
-    assert (entry["outcome"], entry["details"]["code"]) == ("refused", "TENANT_ACCESS_DENIED")
-    assert entry["actor"]["id"]
-    assert (entry["actor"]["name"], entry["actor"]["email"]) == (None, None)
-    foreign = of(platform, renamed(platform, "mine", key="cms"))
-    assert foreign["credentialId"] == KEYS["cms"]
-    assert foreign["credentialName"] is None
+@pytest.mark.parametrize("caller", [{"as_": BOREALIS_OWNER}, {"as_": OUTSIDER}, {"key": "cms"}])
+def test_B01_refusals_of_strangers_are_recorded_under_them_and_shown_in_no_activity_of_others(
+    platform: Running, platform_database: Database, caller: dict[str, str]
+) -> None:
+    request_id = renamed(platform, "mine", **caller)
+    elsewhere, headers = trace()
+    creation = f"/api/v1/organizations/{AURORA}/tenants"
+    platform.ask("POST", creation, body={"displayName": "mine"}, headers=headers, **caller)
+    shown = [one["requestId"] for path in (OF_WEB_SHOP, OF_AURORA) for one in read(platform, path)]
+    assert not {request_id, elsewhere} & set(shown)
+    with platform_database.read() as connection:
+        logged = select(audit_log).where(audit_log.c.request_id.in_([request_id, elsewhere])).order_by(audit_log.c.id)
+        rows = connection.execute(logged).all()
+    assert [row.operation for row in rows] == ["tenant.rename", "tenant.create"]
+    assert {row.outcome for row in rows} == {"refused"}
+    me = platform.get("/api/v1/me", **caller).json()
+    assert {(row.actor_id, row.organization_id, row.tenant_id) for row in rows} == {(me["id"], None, None)}
+
+
+def test_a_refusal_of_a_member_who_may_not_enter_the_tenant_is_shown_in_the_organization(platform: Running) -> None:
+    request_id, headers = trace()
+    path = f"/api/v1/tenants/{DATA_LAKE}"
+    platform.ask("PATCH", path, as_=MEMBER, body={"displayName": "mine"}, headers=headers)
+    assert of(platform, request_id, OF_AURORA)["outcome"] == "refused"
+    assert request_id not in {one["requestId"] for one in read(platform, path + "/activity")}
 
 
 def test_who_wrote_a_kept_policy_and_left_has_the_name_the_policy_tells_and_no_address(platform: Running) -> None:
@@ -145,7 +163,7 @@ def test_filters_choose_the_entries_they_name(platform: Running) -> None:
 def test_everything_about_one_thing_holds_what_was_refused_too(platform: Running) -> None:
     iam = Iam(platform)
     group = iam.group("night watch")
-    iam.as_(OUTSIDER).ask("PATCH", f"/iam/groups/{group}", {"name": "mine"})
+    iam.as_(MEMBER).ask("PATCH", f"/iam/groups/{group}", {"name": ""})
     about = read(platform, target=f"group:{group}")
     assert [(one["operation"], one["outcome"]) for one in about] == [
         ("group.update", "refused"),

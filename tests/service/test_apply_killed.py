@@ -23,7 +23,19 @@ from tests.service.tagged import DEFAULTS, Tagged, every_sort
 pytestmark = pytest.mark.slow
 
 PORTION = 20
+LONGEST_SECONDS = 60
+"""What a run may take here, on a busy machine as well; it takes less than one."""
 BASE = f"/api/v1/tenants/{WEB_SHOP}"
+
+
+def carry(tagged: Tagged, run_id: str) -> None:
+    """Take a run to its end; one that does not end fails the test."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(LONGEST_SECONDS):
+            await tagged.applying.run(run_id)
+
+    asyncio.run(bounded())
 
 
 def inventory(database: Database) -> Tagged:
@@ -60,7 +72,7 @@ def statements_of_a_run(tagged: Tagged) -> int:
     other = inventory(tagged.database)
     run_id = other.planned()
     other.database = database
-    asyncio.run(other.applying.run(run_id))
+    carry(other, run_id)
     database.close()
     return number
 
@@ -79,7 +91,7 @@ def run_until_killed(url: str, size: int, run_id: str, statement: int) -> None:
     on_each_statement(database, count)
     shell = object.__new__(Tagged)
     shell.database, shell.size = database, size
-    asyncio.run(shell.applying.run(run_id))
+    carry(shell, run_id)
     os._exit(0)
 
 
@@ -89,13 +101,18 @@ def kill_and_go_on(tagged: Tagged, statement: int) -> None:
     url = tagged.database.engine.url.render_as_string(hide_password=False)
     tagged.database.close()
     child = multiprocessing.get_context("fork").Process(
-        target=run_until_killed, args=(url, tagged.size, run_id, statement)
+        target=run_until_killed, args=(url, tagged.size, run_id, statement), daemon=True
     )
     child.start()
-    child.join(60)
-    assert child.exitcode == -signal.SIGKILL
+    try:
+        child.join(LONGEST_SECONDS)
+        assert child.exitcode == -signal.SIGKILL, f"the run was not killed before statement {statement}"
+    finally:
+        # A child that goes on would keep the interpreter from ending after the test has failed.
+        child.kill()
+        child.join()
     tagged.is_all_or_none(before, run_id)
-    asyncio.run(tagged.applying.run(run_id))
+    carry(tagged, run_id)
     tagged.is_all_or_none(before, run_id)
     row = tagged.operation(run_id)
     assert row["status"] == "completed"

@@ -252,7 +252,8 @@ def test_who_may_start_a_run(platform: Running) -> None:
     put(platform, {"env": "prod", "who": "x"})
     for path, body in (("apply", None), ("preview", {}), (f"runs/{NOBODY}/undo", {"preview": True})):
         for person in (MEMBER, VIEWER):
-            assert code(ask(platform, path, body, person=person)) == (403, "PERMISSION_DENIED")
+            refusal = "FORBIDDEN" if path == "apply" else "PERMISSION_DENIED"
+            assert code(ask(platform, path, body, person=person)) == (403, refusal)
         for person in (OUTSIDER, BOREALIS_OWNER):
             assert code(ask(platform, path, body, person=person)) == (403, "TENANT_ACCESS_DENIED")
     assert platform.get(f"{base()}/default-tags/runs", as_=VIEWER).status == 200
@@ -371,7 +372,50 @@ def test_a_member_who_was_an_admin_starts_nothing_and_their_waiting_run_changes_
             assert end["errorCode"] == "forbidden"
             assert "result" not in end
             assert tags_of(platform_database, WEB_SHOP) == before
-        assert code(ask(platform, "apply", person=ADMIN)) == (403, "PERMISSION_DENIED")
+        assert code(ask(platform, "apply", person=ADMIN)) == (403, "FORBIDDEN")
     finally:
         with platform_database.write() as connection:
             connection.execute(update(memberships).where(mine).values(role="admin"))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'{"preview":true}', "unknown_member"),
+        (b'{"tags":{"a":"b"}}', "unknown_member"),
+        (b"[]", "unexpected_body"),
+        (b"null", "unexpected_body"),
+        (b'"x"', "unexpected_body"),
+        (b"{", "invalid_json"),
+        (b"tags=x", "invalid_json"),
+    ],
+)
+def test_an_apply_with_a_body_it_does_not_know_is_refused(platform: Running, content: bytes, reason: str) -> None:
+    """Such a body was once ignored: who sent `preview` got a run."""
+    before = runs(platform)
+    headers = {"Authorization": f"Bearer {platform.token(OWNER)}", "Content-Type": "application/json"}
+    answer = platform.request("POST", f"{base()}/default-tags/apply", headers, content)
+    assert code(answer) == (400, "INVALID_INPUT")
+    assert details(answer)["reason"] == reason
+    assert runs(platform) == before
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b" \n", b"{ }"])
+@pytest.mark.parametrize("typed", [True, False])
+def test_an_apply_takes_no_body_or_an_empty_object(platform: Running, content: bytes | None, typed: bool) -> None:
+    put(platform, {}, tenant=STAGING)
+    headers = {"Authorization": f"Bearer {platform.token(OWNER)}"} | (
+        {"Content-Type": "application/json"} if typed else {}
+    )
+    answer = platform.request("POST", f"{base(STAGING)}/default-tags/apply", headers, content)
+    # The body was taken: there is nothing to apply, so that the test needs no run.
+    assert code(answer) == (400, "NOTHING_TO_APPLY")
+
+
+def test_the_description_of_an_apply_says_how_its_counts_add_up(platform: Running) -> None:
+    paths = platform.get("/api/openapi.json").json()["paths"]
+    apply = paths["/api/v1/tenants/{tenant_id}/default-tags/apply"]["post"]
+    words = " ".join(apply["description"].split())
+    for part in ("`examined` is the sum of", "could not be listed", "adds 1 to `failed`", "empty `resourceId`"):
+        assert part in words
+    assert apply["requestBody"]["required"] is False

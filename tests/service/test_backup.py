@@ -163,11 +163,21 @@ def written(path: Path, parts: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
 
 
 def with_manifest(path: Path, good: Path, **changed: Any) -> Path:
-    """The same backup with another manifest, its digest made to fit."""
-    first, *files, _ = members(good)
+    """The same backup with another manifest, its digest and its seal made to fit."""
+    first, *files, _, _ = members(good)
     content = json.dumps(json.loads(first[1]) | changed).encode()
-    digest = sha256(content).hexdigest().encode()
-    return written(path, [(first[0], content), *files, (tarfile.TarInfo(archive.DIGEST), digest)])
+    return written(path, [(first[0], content), *files, *ending(content, secret_in(good))])
+
+
+def secret_in(backup: Path) -> bytes:
+    return next(content for member, content in members(backup) if member.name == archive.SECRET)
+
+
+def ending(manifest: bytes, secret: bytes) -> list[tuple[tarfile.TarInfo, bytes]]:
+    """Digest and seal of a manifest."""
+    digest = sha256(manifest).hexdigest().encode()
+    seal = archive.seal_of(manifest, secret).encode()
+    return [(tarfile.TarInfo(archive.DIGEST), digest), (tarfile.TarInfo(archive.SEAL), seal)]
 
 
 def cut(share: float) -> Callable[[Path, Path], Path]:
@@ -208,14 +218,13 @@ def named(name: str) -> Callable[[Path, Path], Path]:
     """The world's keys under another name, in the manifest as well."""
 
     def make_it(path: Path, good: Path) -> Path:
-        first, *files, _ = members(good)
+        first, *files, _, _ = members(good)
         manifest = json.loads(first[1])
         manifest["files"] = {name if one == "world-keys.json" else one: told for one, told in manifest["files"].items()}
         for member, _ in files:
             member.name = name if member.name == "world-keys.json" else member.name
         content = json.dumps(manifest).encode()
-        digest = sha256(content).hexdigest().encode()
-        return written(path, [(first[0], content), *files, (tarfile.TarInfo(archive.DIGEST), digest)])
+        return written(path, [(first[0], content), *files, *ending(content, secret_in(good))])
 
     return make_it
 
@@ -243,6 +252,21 @@ def pipe(path: Path, good: Path) -> Path:
     return path
 
 
+def foreign() -> tuple[tarfile.TarInfo, bytes]:
+    return tarfile.TarInfo("more"), b"0" * 64
+
+
+def unsealed(path: Path, good: Path) -> Path:
+    """As an earlier release made it."""
+    return written(path, members(good)[:-1])
+
+
+def resealed(path: Path, good: Path, secret: bytes) -> Path:
+    """The same content with the seal of another installation."""
+    first, *files, _, _ = members(good)
+    return written(path, [first, *files, *ending(first[1], secret)])
+
+
 UNFIT: dict[str, tuple[Callable[[Path, Path], Path], str]] = {
     "empty": (text_of(b""), "no backup"),
     "text": (text_of(b"a" * 2000), "no backup"),
@@ -250,7 +274,17 @@ UNFIT: dict[str, tuple[Callable[[Path, Path], Path], str]] = {
     "pipe": (pipe, "not a plain file"),
     "folder": (lambda path, good: path.parent, "Is a directory"),
     "cut in the database": (cut(0.5), "cut short"),
-    "cut before its end": (lambda path, good: written(path, members(good)[:-1]), "cut short"),
+    "cut before its end": (lambda path, good: written(path, members(good)[:-2]), "cut short"),
+    "cut in its seal": (lambda path, good: written(path, [*members(good)[:-1], foreign()]), "something else"),
+    "sealed with another secret": (
+        lambda path, good: resealed(path, good, b"x" * 32),
+        "its seal does not match the secret in",
+    ),
+    "a seal that is no seal": (
+        lambda path, good: written(path, [*members(good)[:-1], (tarfile.TarInfo(archive.SEAL), b"")]),
+        "its seal does not match the secret in",
+    ),
+    "without a seal": (lambda path, good: unsealed(path, good), "it has no seal.*--trust"),
     "a bit of the database": (one_bit("platform.db"), "damaged"),
     "a bit of the secret": (one_bit("secret.key"), "damaged"),
     "a bit of the manifest": (one_bit("manifest.json"), "no backup|damaged"),
@@ -282,6 +316,75 @@ def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(
         put_back(settings, make_it(tmp_path / "bad.tar", good))
     assert state(running.folder) == before
     assert not list(running.folder.parent.rglob("evil"))
+
+
+# The seal
+
+
+def restored(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "service.restore", *words], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_backup_without_a_seal_is_restored_with_trust_only(
+    stopped: tuple[Running, Settings, Path], tmp_path: Path
+) -> None:
+    _, settings, good = stopped
+    file = unsealed(tmp_path / "earlier.tar", good)
+    words = (str(file), "--data-dir", str(settings.data_dir))
+    before = state(settings.data_dir)
+    for more in ((), ("--check",)):
+        refused = restored(*words, *more)
+        assert refused.returncode == 3
+        assert refused.stderr == (
+            "it has no seal: an earlier release made it, or the seal was removed; "
+            "--trust restores it without verification\n"
+        )
+    assert state(settings.data_dir) == before
+    done = restored(*words, "--trust")
+    assert done.returncode == 0, done
+    assert json.loads(done.stdout)["auditWhole"]
+
+
+def test_onto_an_empty_machine_a_backup_is_restored_with_its_secret_or_with_trust(
+    stopped: tuple[Running, Settings, Path], tmp_path: Path
+) -> None:
+    _, settings, good = stopped
+    empty = tmp_path / "empty"
+    refused = restored(str(good), "--data-dir", str(empty))
+    assert refused.returncode == 3
+    assert refused.stderr.startswith(f"its seal cannot be verified: there is no secret in {empty / 'secret.key'}; ")
+    assert "--secret-file FILE" in refused.stderr
+    assert "--trust" in refused.stderr
+    assert {path.name for path in empty.iterdir()} <= {"platform.lock"}
+    assert restored(str(good), "--data-dir", str(empty), "--trust").returncode == 0
+    assert (empty / "secret.key").read_bytes() == settings.secret_file.read_bytes()
+    # The secret that was kept elsewhere verifies it, and another one does not.
+    kept, other = tmp_path / "kept.key", tmp_path / "other.key"
+    kept.write_bytes(settings.secret_file.read_bytes())
+    other.write_bytes(b"o" * 32)
+    kept.chmod(0o600)
+    other.chmod(0o600)
+    second = tmp_path / "second"
+    assert restored(str(good), "--data-dir", str(second), "--secret-file", str(other), "--trust").returncode == 3
+    assert restored(str(good), "--data-dir", str(second), "--secret-file", str(kept)).returncode == 0
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_wrong_seal_is_refused_with_trust_as_well(
+    stopped: tuple[Running, Settings, Path], tmp_path: Path, installed: bool
+) -> None:
+    _, settings, good = stopped
+    data_dir = settings.data_dir if installed else tmp_path / "empty"
+    # Changed afterwards, everything but the seal made to fit.
+    first, *files, _, seal = members(good)
+    content = json.dumps(json.loads(first[1]) | {"createdAt": "2020-01-01T00:00:00.000Z"}).encode()
+    file = written(tmp_path / "changed.tar", [(first[0], content), *files, ending(content, b"")[0], seal])
+    refused = restored(str(file), "--data-dir", str(data_dir), "--trust")
+    assert refused.returncode == 3
+    assert "its seal does not match" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
 
 
 def test_a_backup_replaces_nothing(stopped: tuple[Running, Settings, Path], tmp_path: Path) -> None:
@@ -436,20 +539,21 @@ def test_a_restore_of_postgresql_is_decided_by_its_transaction(
         settings, file = settings_of(running), tmp_path / "backup.tar"
         running.stop()
         make(settings, file)
-        secret = (settings.data_dir / "secret.key").read_bytes()
+        key = settings.data_dir / "secret.key"
+        secret = key.read_bytes()
         changed(settings)
         # As after a loss of the folder: what belongs to the database comes back with it, and only with it.
-        (settings.data_dir / "secret.key").write_bytes(b"another" * 5)
+        key.unlink()
         with monkeypatch.context() as crash:
             crash.setattr(f"service.restore.{'_is_whole' if committed else '_refuse_others'}", interrupted)
             crash.setattr("service.restore.settle", once(settle))
             with pytest.raises(KeyboardInterrupt):
-                put_back(settings, file)
+                put_back(settings, file, trust=True)
         assert (settings.data_dir / STAGED).exists()
         settle(settings)
         assert ("since" in targets(settings)) is not committed
-        assert ((settings.data_dir / "secret.key").read_bytes() == secret) is committed
-        put_back(settings, file)
+        assert (key.exists() and key.read_bytes() == secret) is committed
+        put_back(settings, file, trust=True)
         running.start()
 
 

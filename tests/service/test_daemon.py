@@ -227,7 +227,12 @@ def test_over_tcp_there_are_no_staff_routes_and_no_local_issuer() -> None:
             return exchange(http.client.HTTPConnection(host, port, timeout=60), "GET", path, headers, None)
 
         assert tcp("/healthz").status == 200
-        for path in ("/api/v1/platform/status", "/api/v1/platform/stop", "/api/v1/platform/operations"):
+        for path in (
+            "/api/v1/platform/status",
+            "/api/v1/platform/stop",
+            "/api/v1/platform/operations",
+            "/api/v1/platform/operations/x/cancel",
+        ):
             answer = tcp(path)
             assert (answer.status, answer.json()["error"]["code"]) == (404, "PATH_NOT_ROUTED")
         for path in ("/issuer/.well-known/openid-configuration", "/issuer/jwks", "/issuer/token"):

@@ -98,7 +98,7 @@ def assert_decision(found: Object) -> None:
 @pytest.fixture(scope="module", params=KINDS)
 def harness(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Harness]:
     url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Certified(url, "empty") as running:
+    with Certified(url, "empty", "--public-url", "https://pdp.example.com") as running:
         yield Harness(running)
 
 
@@ -320,8 +320,8 @@ def test_search_errors(harness: Harness, path: str, body: Object) -> None:
 
 
 def test_6_metadata(harness: Harness) -> None:
-    """6.5: the base is the one it was asked under, every endpoint an https URL below it."""
-    headers = {"Host": "pdp.example.com"}
+    """6.5: the base is the configured public address, every endpoint an https URL below it."""
+    headers = {"Host": "other.example.com"}
     answer = harness.platform.request("GET", "/.well-known/authzen-configuration", headers)
     assert answer.status == 200
     assert answer.headers["content-type"] == "application/json"

@@ -16,6 +16,7 @@ from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import (
     api_keys,
+    audit_log,
     membership_tenants,
     memberships,
     operations,
@@ -27,7 +28,7 @@ from service.db.tables import (
     workload_identities,
     workload_tokens,
 )
-from service.operations import routes
+from service.operations import routes, store
 from service.operations import signals as signals_module
 from service.operations.signals import LOOK_SECONDS, MOST_OF_ONE, MOST_STREAMS, MOST_WAITING, RESYNC, Signals, Stream
 from tests.service.clusters import Cluster, Workload
@@ -103,6 +104,28 @@ def test_renaming_a_tenant_is_signalled_to_it_and_to_no_other(platform: Live) ->
     assert answer.status == 200
     signal = readers[0].until("tenant.updated")[-1][1]
     assert (signal["resourceType"], signal["resourceId"], signal["status"]) == ("tenant", DATA_LAKE, "active")
+    assert readers[1].events.empty()
+    for reader in readers:
+        reader.close()
+
+
+def test_a_change_of_a_policy_is_signalled_to_its_tenant_and_to_no_other(platform: Live) -> None:
+    token = platform.owner()
+    readers = [EventReader(platform, tenant, token) for tenant in (DATA_LAKE, WEB_SHOP)]
+    for reader in readers:
+        assert reader.next() == ("resync", {})
+    rule = {"name": "read", "access": "allow", "operations": ["compute:*:read"], "targets": ["*"]}
+    body = {"name": "signalled", "document": {"schemaVersion": "1", "rules": [rule]}}
+    refused = platform.call("POST", f"/api/v1/tenants/{DATA_LAKE}/iam/policies", token, {**body, "document": {}})
+    assert refused.status == 400
+    answer = platform.call("POST", f"/api/v1/tenants/{DATA_LAKE}/iam/policies", token, body)
+    assert answer.status == 201
+    [(name, signal)] = readers[0].until("policy.updated")
+    assert name == "resource"
+    assert (signal["resourceType"], signal["resourceId"], signal["status"]) == ("policy", "", "")
+    group = platform.call("POST", f"/api/v1/tenants/{DATA_LAKE}/iam/groups", token, {"name": "signalled"})
+    assert group.status == 201
+    assert len(readers[0].until("group.updated")) == 1
     assert readers[1].events.empty()
     for reader in readers:
         reader.close()
@@ -328,6 +351,74 @@ async def test_a_change_between_two_looks_is_never_missed(planned: Planned, monk
 
 def signals_of(told: str) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: ")]
+
+
+def entry(tenant_id: str | None, operation: str, outcome: str = "done") -> dict[str, Any]:
+    return {
+        "at": NOW,
+        "request_id": "r",
+        "actor_kind": "session",
+        "actor_id": "u",
+        "tenant_id": tenant_id,
+        "operation": operation,
+        "target": "policy:p",
+        "outcome": outcome,
+        "details": {},
+    }
+
+
+async def test_changes_of_one_kind_are_one_signal_and_refusals_are_none(planned: Planned) -> None:
+    signals = Signals(planned.database, FixedClock(NOW))
+    stream = signals.open(caller(planned.database), planned.tenant_id)
+    assert await stream.next(60) == RESYNC
+    entries = [
+        entry(planned.tenant_id, "group.create", "refused"),
+        entry(None, "group.create"),
+        entry(planned.tenant_id, "policy.update"),
+        entry(planned.tenant_id, "policy.attach"),
+        entry(planned.tenant_id, "tenant.rename"),
+    ]
+    with planned.database.write() as connection:
+        connection.execute(insert(audit_log), entries)
+    told = await stream.next(60) or ""
+    assert [(data["type"], data["resourceId"]) for data in signals_of(told)] == [("policy.updated", "")]
+    signals.leave(stream)
+
+
+async def test_more_changes_than_are_looked_at_tell_readers_to_read_everything(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MAX_ENTRIES", 2)
+    signals = Signals(planned.database, FixedClock(NOW))
+    with planned.database.write() as connection:
+        connection.execute(insert(audit_log), [entry(None, "session.start")])
+    stream = signals.open(caller(planned.database), planned.tenant_id)
+    assert await stream.next(60) == RESYNC
+    with planned.database.write() as connection:
+        connection.execute(insert(audit_log), [entry(planned.tenant_id, "policy.update")] * 3)
+    assert await stream.next(60) == RESYNC
+    signals.leave(stream)
+
+
+async def test_entries_that_change_nothing_of_the_tenant_do_not_count(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refusals, changes of other tenants and exchanged tokens made every reader read everything again."""
+    monkeypatch.setattr(store, "MAX_ENTRIES", 2)
+    signals = Signals(planned.database, FixedClock(NOW))
+    stream = signals.open(caller(planned.database), planned.tenant_id)
+    assert await stream.next(60) == RESYNC
+    entries = [
+        *[entry(planned.tenant_id, "policy.update", "refused")] * 5,
+        *[entry(None, "session.start")] * 5,
+        *[entry(planned.tenant_id, "workload_identity.exchange")] * 5,
+        entry(planned.tenant_id, "group.create"),
+    ]
+    with planned.database.write() as connection:
+        connection.execute(insert(audit_log), entries)
+    told = await stream.next(60) or ""
+    assert [data["type"] for data in signals_of(told)] == ["group.updated"]
+    signals.leave(stream)
 
 
 async def test_a_reader_that_falls_behind_is_told_to_read_everything_again() -> None:

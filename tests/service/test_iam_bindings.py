@@ -1,10 +1,18 @@
 """Workload identity bindings and the grants they must keep, on both databases. platform-facts: Workload identity"""
 
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import insert
 
+from service.access.table import RULES
+from service.db import tables
+from service.iam import authorship
 from tests.service.access import STOREFRONT, Iam, allow, code, details
+from tests.service.inside import Inside
 from tests.service.running import REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
 
 BINDINGS = "/workload-identity/bindings"
@@ -37,10 +45,20 @@ def test_a_binding_has_what_was_given_and_is_inert_without_a_grant(iam: Iam) -> 
 
 
 def test_scopes_keep_the_order_they_were_given_in_and_are_replaced_whole(iam: Iam) -> None:
-    binding = iam.binding(name(), ["storage:read", "compute:write", "compute:read", "storage:read"])
+    binding = iam.binding(name(), ["storage:read", "compute:write", "compute:read"])
     path = f"{BINDINGS}/{binding}"
     assert iam.get(path)["scopes"] == ["storage:read", "compute:write", "compute:read"]
     assert iam.ask("PUT", path, {"scopes": ["dns:read"]}).json()["scopes"] == ["dns:read"]
+
+
+def test_a_scope_given_twice_is_refused(iam: Iam) -> None:
+    twice = {"scopes": ["storage:read", "compute:read", "storage:read"]}
+    body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()}
+    path = f"{BINDINGS}/{iam.binding(name(), ['dns:read'])}"
+    for answer in (iam.ask("POST", BINDINGS, body | twice), iam.ask("PUT", path, twice)):
+        assert code(answer) == (400, "INVALID_INPUT")
+        assert details(answer) == {"member": "scopes", "reason": "duplicate", "scope": "storage:read"}
+    assert iam.get(path)["scopes"] == ["dns:read"]
 
 
 @pytest.mark.parametrize(
@@ -159,3 +177,64 @@ def test_deleting_a_binding_takes_it_out_of_groups_and_off_policies(iam: Iam) ->
     assert iam.ask("DELETE", f"{BINDINGS}/{binding}").status == 204
     assert iam.get(f"/iam/groups/{group}/members")["members"] == []
     assert iam.get(f"/iam/policies/{policy}/attachments")["attachments"] == []
+
+
+def test_the_rights_of_an_author_are_compared_before_the_write_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were compared while the change held the tenant's lock and the only writer."""
+    inside = Inside(tmp_path, f"sqlite:///{tmp_path / 'platform.db'}", "empty")
+    database = inside.platform.database
+    now = datetime.now(UTC)
+    tenant = {"id": WEB_SHOP, "organization_id": STAGING, "display_name": "t", "slug": "t", "status": "active"}
+    with database.write() as connection:
+        organization = {"id": STAGING, "name": "x", "slug": "x", "created_at": now}
+        connection.execute(insert(tables.organizations).values(organization))
+        connection.execute(
+            insert(tables.tenants).values(tenant | {"default_tags": {}, "created_at": now, "updated_at": now})
+        )
+    scopes = ["organizations:write", "compute:read", "dns:read"]
+    secret = inside.stored_key(tenant_id=WEB_SHOP, scopes=scopes, rate_limit=600)
+    cluster = {
+        "id": STOREFRONT,
+        "tenant_id": WEB_SHOP,
+        "kind": "kubernetes_cluster",
+        "name": "c",
+        "region": "se-sto-1",
+        "state": "active",
+        "tags": {},
+        "relations": {},
+        "attributes": {},
+        "created_at": now,
+        "updated_at": now,
+    }
+    with database.write() as connection:
+        member = {"user_id": "u", "organization_id": STAGING, "role": "owner", "created_at": now}
+        connection.execute(insert(tables.memberships).values(member))
+        connection.execute(insert(tables.resources).values(cluster))
+    real, held = authorship._check, []
+
+    def compared(*arguments: Any) -> Any:
+        held.append(database._writer._is_owned())  # type: ignore[attr-defined]
+        return real(*arguments)
+
+    monkeypatch.setattr(authorship, "_check", compared)
+    headers = {"X-API-Key": secret}
+    path = f"/api/v1/tenants/{WEB_SHOP}/workload-identity/bindings"
+    body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": "a", "scopes": ["compute:read"]}
+    made = inside.ask("POST", path, headers, body)
+    assert made.status_code == 201, made.text
+    one = f"{path}/{made.json()['id']}"
+    changed = inside.ask("PUT", one, headers, {"scopes": ["dns:read"]})
+    assert changed.status_code == 200, changed.text
+    assert inside.ask("DELETE", one, headers).status_code == 204
+    assert held
+    assert not any(held)
+    database.close()
+
+
+@pytest.mark.parametrize(("method", "heavy"), [("POST", True), ("PUT", True), ("DELETE", True), ("GET", False)])
+def test_changes_of_bindings_take_a_turn(method: str, heavy: bool) -> None:
+    rules = [rule for (verb, path), rule in RULES.items() if verb == method and "/workload-identity/bindings" in path]
+    assert rules
+    assert {rule.heavy for rule in rules} == {heavy}

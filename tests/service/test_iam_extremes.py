@@ -112,6 +112,9 @@ def test_whatever_stands_where_a_document_was_is_listed_mended_and_gone_back_fro
     store(demo, policy, text)
     for path in (f"/iam/policies/{policy}", "/iam/policies?limit=200", f"/iam/policies/{policy}/versions"):
         assert iam.ask("GET", path).status == 200
+    refused = iam.as_(VIEWER).ask("PATCH", f"/iam/policies/{policy}", {"name": "v"})
+    assert code(refused) == (403, "POLICY_EXCEEDS_AUTHOR")
+    assert "cannot be read" in refused.json()["error"]["message"]
     assert iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"}).status == 200
     stale = iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "r"}, if_match='"1"')
     assert code(stale) == (412, "STALE_VERSION")

@@ -1,9 +1,13 @@
 """Groups and their members over the wire, on both databases. checklist R, M, P"""
 
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import insert, select
 
+from service.db.engine import Database
+from service.db.tables import group_members
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, details
 from tests.service.running import DATA_LAKE, NEWSROOM, NOBODY, OUTSIDER, OWNER, STAGING, WEB_SHOP, Running
 
@@ -145,6 +149,29 @@ def test_m01_m02_m06_m09_members_are_a_set_of_type_and_id(iam: Iam) -> None:
     found = iam.get(f"/iam/groups?limit=200&memberType=api_key&memberId={KEYS['tenant-reader']}")["groups"]
     assert group in {one["id"] for one in found}
     assert iam.ask("DELETE", f"/iam/groups/{group}").status == 204
+
+
+def test_a_group_is_answered_with_its_first_200_members(iam: Iam) -> None:
+    group = iam.group(name())
+    assert iam.get(f"/iam/groups/{group}")["members"] == []
+    identity = IDENTITIES["not-granted-yet"]
+    for kind, identifier in (("workload_identity", identity), ("api_key", KEYS["terraform"])):
+        iam.done(iam.add(group, kind, identifier))
+    both = [{"type": "workload_identity", "id": identity}, {"type": "api_key", "id": KEYS["terraform"]}]
+    for answer in (iam.get(f"/iam/groups/{group}"), iam.ask("PATCH", f"/iam/groups/{group}", {"name": name()}).json()):
+        assert (answer["members"], answer["membersTruncated"], answer["memberCount"]) == (both, False, 2)
+    assert all("members" not in one for one in iam.get("/iam/groups")["groups"])
+    database = Database(iam.platform.database_url)
+    with database.write() as connection:
+        row = connection.execute(select(group_members).where(group_members.c.group_id == group)).mappings().first()
+        later = {"added_at": datetime(2999, 1, 1, tzinfo=UTC)}
+        connection.execute(
+            insert(group_members), [{**(row or {}), **later, "member_id": str(uuid4())} for _ in range(199)]
+        )
+    database.close()
+    answer = iam.get(f"/iam/groups/{group}")
+    assert (len(answer["members"]), answer["membersTruncated"], answer["memberCount"]) == (200, True, 201)
+    assert answer["members"][:2] == both
 
 
 @pytest.mark.parametrize("kind", ["group", "user", "API_KEY", ""])

@@ -2,12 +2,15 @@
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from service.db import tables
 from service.db.engine import Database
+from service.world.regions import REGIONS
 from tests.service.access import KEYS, Iam, allow, code, deny, details, document
 from tests.service.running import MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
 
@@ -99,16 +102,19 @@ def test_s14_s15_an_address_decides_and_when_it_is_missing_its_flag_is_named(iam
     assert (shut["reason"], shut["missing"]) == ("explicit_deny", [{"key": "frn:sourceIp", "flag": "--source-ip"}])
 
 
-def test_a_target_of_another_service_than_the_operations_is_refused_saying_which_was_expected(iam: Iam) -> None:
-    """No such request can be made: an answer about it, "allowed" above all, would be about nothing."""
+def test_an_operation_on_a_target_of_another_service_is_denied_saying_which_was_expected(iam: Iam) -> None:
+    """No such request can be made, so no rule is about it, whatever it covers."""
     bucket = "frn:storage:*:*:buckets/b"
     asked = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": bucket}
-    for answer in (
-        iam.ask("POST", "/iam/simulate", asked),
-        iam.ask("POST", "/iam/who", {"operation": READ, "target": bucket}),
-    ):
-        assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "target")
-        assert "of compute" in answer.json()["error"]["message"]
+    found = simulate(iam, deny("storage:*"), allow("*") | {"name": "all"}, deny("*"), target=bucket)
+    assert (found["decision"], found["reason"], found["decidingRule"]) == ("denied", "no_match", None)
+    assert found["because"].startswith(f"the target is of storage, and {READ} is done on targets of compute")
+    assert found["nearestRule"] == {"index": 1, "name": "all", "failed": "targets"}
+    assert {(rule["target"], rule["fires"]) for rule in found["rules"]} == {("false", False)}
+    assert simulate(iam, allow("*"))["because"] is None
+    answer = iam.ask("POST", "/iam/who", {"operation": READ, "target": bucket})
+    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "target")
+    assert "of compute" in answer.json()["error"]["message"]
     assert simulate(iam, allow("*"), target="frn:*:*:*:instances/i-1")["decision"] == "allowed"
     # A map is of every service's operations; on a bucket only those of its own are done.
     answer = iam.ask("POST", "/iam/coverage", {"documentText": asked["documentText"], "targets": [bucket]})
@@ -125,6 +131,40 @@ def test_s17_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam)
         assert simulate(iam, rule, target=target, region="fi-hel-1")["decision"] == "allowed"
         assert simulate(iam, rule, target=target, region="se-sto-1")["decision"] == "denied"
         assert simulate(iam, rule, target=target)["decision"] == "denied"
+
+
+@pytest.mark.parametrize("region", ["atlantis", "se-sto-9", "SE-STO-1", "eu"])
+def test_s17_a_region_that_does_not_exist_is_refused_where_a_policy_is_tried(iam: Iam, region: str) -> None:
+    draft, asked = {"documentText": json.dumps(document(allow("*")))}, {"operation": READ, "target": "*"}
+    for path, body in (("simulate", draft | asked), ("coverage", draft), ("who", asked)):
+        answer = iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": region}})
+        assert code(answer) == (400, "INVALID_INPUT")
+        assert details(answer) == {
+            "member": "facts.region",
+            "reason": "unknown_region",
+            "regions": ["se-sto-1", "fi-hel-1", "de-fra-1"],
+        }
+        for known in details(answer)["regions"]:
+            assert iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": known}}).status == 200
+
+
+def test_s17_a_region_in_which_the_tenant_has_a_resource_exists(iam: Iam) -> None:
+    body = {"name": "far", "region": "no-osl-1"}
+    trial = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": "*"}
+    trial |= {"facts": {"region": "no-osl-1"}}
+    assert iam.ask("POST", "/iam/simulate", trial).status == 400
+    made = iam.ask("POST", "/resources/secret", body)
+    assert made.status == 201, made
+    assert iam.ask("POST", "/iam/simulate", trial).status == 200
+    assert iam.ask("DELETE", f"/resources/secret/{made.json()['id']}").status == 204
+
+
+def test_the_worlds_are_in_regions_that_exist() -> None:
+    world = Path("service/world")
+    lines = (world / "resources.tsv").read_text().splitlines()
+    place = lines[0].split("\t").index("region")
+    assert {line.split("\t")[place] for line in lines[1:]} <= set(REGIONS)
+    assert set(yaml.safe_load((world / "large.yaml").read_text())["resources"]["regions"]) == set(REGIONS)
 
 
 @pytest.mark.parametrize("region", ["", " ", "*", "se-*", "fi hel", "fi:hel", "fi/hel", "fi-hel-1\n"])

@@ -1,13 +1,18 @@
-"""Readiness is looked at once a second, whoever asks for it how often."""
+"""The checks of readiness run once a second, however often they are asked for."""
 
 import asyncio
 import threading
+import time
 from itertools import count
 
 import httpx
+import uvicorn
 
 from service.looks import KEPT_SECONDS, Looks
+from service.peer import PeerProtocol
+from service.server import Server
 from tests.service.inside import Inside
+from tests.service.planned import until
 
 
 def test_a_look_is_kept_for_a_moment() -> None:
@@ -22,8 +27,37 @@ def test_a_look_is_kept_for_a_moment() -> None:
     assert kept.newest(look) == {"number": "1"}
 
 
+def test_the_first_checks_are_not_waited_for() -> None:
+    go_on, began = threading.Event(), time.monotonic()
+
+    def hang() -> dict[str, str]:
+        go_on.wait(30)
+        return {}
+
+    try:
+        assert asyncio.run(Looks().soon(hang)) is None
+        assert time.monotonic() - began < 4
+    finally:
+        go_on.set()
+
+
+def test_a_server_starts_the_checks_before_anyone_asks(inside: Inside) -> None:
+    config = uvicorn.Config(inside.app, http=PeerProtocol, lifespan="off", log_config=None)
+    state = inside.app.state
+
+    async def scene() -> None:
+        server = Server(config, inside.platform, state.activity, state.admission)
+        config.load()
+        server.lifespan = config.lifespan_class(config)
+        await server.startup([])
+        await asyncio.to_thread(inside.platform.operations.stop)
+
+    asyncio.run(scene())
+    until(lambda: any("audit_head" in statement for statement in inside.statements))
+
+
 def test_readiness_asked_for_again_at_once_asks_the_database_nothing(inside: Inside) -> None:
-    assert inside.get("/readyz", {}).status_code == 200
+    until(lambda: inside.get("/readyz", {}).status_code == 200)
     inside.forget()
     assert inside.get("/readyz", {}).json()["status"] == "ok"
     assert inside.statements == []

@@ -88,7 +88,7 @@ INSERT INTO api_keys
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005"])
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005", "0010"])
 def test_a_database_of_an_older_version_is_brought_up_with_all_that_is_in_it(
     kind: str, revision: str, new_database_url: NewUrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,13 +2,24 @@
 
 import re
 import unicodedata
+from urllib.parse import urlencode
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import update
 
+from service.account import key_rules
+from service.db import tables
+from service.db.engine import Database
 from service.errors import Refusal
-from service.names import NAME_MAX, SLUG_MAX, display_name, free_slug, slug
+from service.names import NAME_MAX, SLUG_MAX, display_name, free_slug, slug, stored_name
+from service.quotas import request_rules
+from service.resources import rules as resource_rules
+from service.world.kinds import kinds
+from tests.service.access import allow, document
+from tests.service.running import AURORA, OWNER, WEB_SHOP, Running
 
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -106,3 +117,52 @@ def test_a_name_is_kept_as_it_will_always_be_read_or_refused(name: str) -> None:
     assert unicodedata.is_normalized("NFC", kept)
     assert 1 <= len(kept) <= NAME_MAX
     assert kept.isprintable() or all(c.isprintable() or unicodedata.category(c) in ("Zs", "Co") for c in kept)
+
+
+INVISIBLE = ["\u3164", "\u2800", "\ufe0f", "\U000e0100", "\u115f\u1160", "\uffa0 \u3164", "\u034f", "\u180b", "\u17b4"]
+
+
+@pytest.mark.parametrize("name", INVISIBLE)
+def test_a_name_without_a_visible_character_is_refused_but_can_be_looked_up(name: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        display_name(name)
+    assert caught.value.body["details"]["reason"] == "character"
+    assert stored_name(name) == name
+    assert display_name(f"a{name}b") == f"a{name}b"
+    with pytest.raises(Refusal):
+        request_rules.reason(name)
+    with pytest.raises(Refusal):
+        resource_rules.tags({name: "value"}, kinds()["instance"])
+    with pytest.raises(Refusal):
+        key_rules.name(name)
+
+
+@pytest.mark.parametrize("name", INVISIBLE[:3])
+def test_no_route_takes_a_name_that_shows_nothing_and_stored_ones_stay_readable(
+    platform: Running, platform_database: Database, name: str
+) -> None:
+    tenant = f"/api/v1/tenants/{WEB_SHOP}"
+    policy = {"document": document(allow("compute:*"))}
+    groups, policies = f"{tenant}/iam/groups", f"{tenant}/iam/policies"
+    for method, path, body in (
+        ("POST", groups, {"name": name}),
+        ("POST", policies, {"name": name} | policy),
+        ("PATCH", tenant, {"displayName": name}),
+        ("POST", f"/api/v1/organizations/{AURORA}/tenants", {"displayName": name}),
+        ("POST", f"{tenant}/api-keys", {"name": name, "scopes": ["compute:read"]}),
+        ("POST", f"{tenant}/resources/secret", {"name": name, "region": "se-sto-1"}),
+    ):
+        assert platform.ask(method, path, as_=OWNER, body=body).status == 400
+    shown = f"shown {uuid4()}"
+    group = platform.ask("POST", groups, as_=OWNER, body={"name": shown}).json()["id"]
+    made = platform.ask("POST", policies, as_=OWNER, body={"name": shown} | policy).json()["id"]
+    with platform_database.write() as connection:
+        for table, identifier in ((tables.groups, group), (tables.policies, made)):
+            connection.execute(update(table).where(table.c.id == identifier).values(name=name))
+    assert platform.get(f"{groups}/{group}", as_=OWNER).json()["name"] == name
+    found = platform.get(f"{policies}?{urlencode({'name': name})}", as_=OWNER)
+    assert [one["id"] for one in found.json()["policies"]] == [made]
+    changed = platform.ask("PATCH", f"{groups}/{group}", as_=OWNER, body={"description": "still there"})
+    assert (changed.status, changed.json()["name"]) == (200, name)
+    for path in (f"{groups}/{group}", f"{policies}/{made}"):
+        assert platform.ask("DELETE", path, as_=OWNER).status == 204

@@ -6,13 +6,15 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from service.access import ratelimit
 from service.db.engine import Database
 from tests.homes import UnixConnection
 from tests.service.account import Key
 from tests.service.running import Running
+
+SECOND = 1_000_000  # in microseconds
 
 
 def burst(platforms: list[Running], secret: str, count: int, connections: int = 16) -> Counter[int]:
@@ -50,35 +52,22 @@ def test_of_one_request_too_many_exactly_one_is_refused_with_when_to_come_back(p
 
 
 def test_the_allowance_comes_back_evenly_and_no_edge_of_a_window_gives_it_twice(database: Database) -> None:
-    """Sixty a minute: sixty at once, then one a second.
-
-    The stored instant is moved back instead of waiting, and forward by most of what the machine takes for the asking.
-    """
-    asked_at = time.monotonic()
-
-    def move(connection: Connection, seconds: float) -> None:
-        moved = "UPDATE rate_limits SET full_at = full_at + :by"
-        connection.execute(text(moved), {"by": int(seconds * 1_000_000)})
+    """Sixty a minute: sixty at once, then one a second. The test says what time it is."""
+    now = 1_900_000_000_000_000
 
     def ask() -> bool:
-        nonlocal asked_at
         with database.write() as connection:
-            now = time.monotonic()
-            move(connection, 0.9 * (now - asked_at))
-            asked_at = now
-            return ratelimit.take(connection, "key", 60) is None
-
-    def later(seconds: float) -> None:
-        with database.write() as connection:
-            move(connection, -seconds)
+            return ratelimit.take(connection, "key", 60, now=now) is None
 
     assert [ask() for _ in range(61)] == [True] * 60 + [False]
-    later(1)
+    now += SECOND - 1
+    assert not ask()
+    now += 1
     assert [ask() for _ in range(2)] == [True, False]
-    later(29)
-    assert [ask() for _ in range(30)].count(True) == 29
-    later(600)
-    assert [ask() for _ in range(62)].count(True) == 60
+    now += 29 * SECOND
+    assert [ask() for _ in range(30)] == [True] * 29 + [False]
+    now += 600 * SECOND
+    assert [ask() for _ in range(62)] == [True] * 60 + [False] * 2
 
 
 def test_a_clock_that_was_set_back_locks_nobody_out(database: Database) -> None:

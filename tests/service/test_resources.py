@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select, update
 
 from service.db.engine import Database
-from service.db.tables import audit_log, memberships
+from service.db.tables import audit_log, memberships, resources
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
@@ -20,6 +20,7 @@ from tests.service.running import (
     OUTSIDER,
     OWNER,
     REGIONAL,
+    SANDBOX,
     STAGING,
     VIEWER,
     WEB_SHOP,
@@ -304,3 +305,49 @@ def test_pages_hold_only_what_may_be_listed_and_reach_the_end(platform: Running)
             break
     assert len(seen) == len(set(seen)) > 40
     assert INSTANCE in seen
+
+
+def test_who_may_list_none_of_the_resources_is_refused_and_no_page_is_empty_before_the_end(
+    platform: Running, platform_database: Database
+) -> None:
+    """Their list was once an empty page with a cursor, and another, and another."""
+    iam = Iam(platform)
+    key = Key(platform, "compute:read")
+    policy = iam.policy(f"none {key.id}", allow("compute:*", targets=(f"frn:compute:*:*:instances/{NOBODY}",)))
+    iam.attach(policy, "api_key", key.id)
+    path = kind("instance") + "?limit=5"
+    assert code(key.use("GET", path)) == (403, "INSUFFICIENT_PERMISSIONS")
+    listed = instances(platform_database)
+    assert len(listed) > 40
+    last = f"frn:compute:*:*:instances/{listed[-1]}"
+    changed = iam.edit(policy, allow("compute:*", targets=(last,)))
+    assert changed.status == 200, changed
+    found = key.use("GET", path).json()
+    assert ([one["id"] for one in found["resources"]], found["nextCursor"]) == ([listed[-1]], "")
+    # The pages of one who may list some hold at least one each, and together all of them.
+    some = [listed[0], *listed[20:32], listed[-1]]
+    iam.edit(policy, allow("compute:*", targets=tuple(f"frn:compute:*:*:instances/{one}" for one in some)))
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        page = key.use("GET", path + (f"&cursor={cursor}" if cursor else "")).json()
+        seen += [one["id"] for one in page["resources"]]
+        assert len(page["resources"]) <= 5
+        cursor = page["nextCursor"]
+        if not cursor:
+            break
+        assert page["resources"]
+    assert seen == some
+
+
+def test_who_may_list_a_kind_of_which_there_is_nothing_gets_an_empty_list(platform: Running) -> None:
+    empty = platform.get(kind("instance", tenant=SANDBOX), as_=OWNER)
+    assert (empty.status, empty.json()) == (200, {"resources": [], "nextCursor": ""})
+
+
+def instances(database: Database) -> list[str]:
+    """The ids of the tenant's instances in the order of the list."""
+    here = (resources.c.tenant_id == WEB_SHOP, resources.c.kind == "instance")
+    with database.read() as connection:
+        query = select(resources.c.id).where(*here).order_by(resources.c.created_at, resources.c.id)
+        return list(connection.scalars(query))

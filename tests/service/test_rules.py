@@ -1,14 +1,17 @@
 """The table of rules is complete, and no route can be reached without its line. checklist N10"""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from service import app as application
 from service.access.guard import area
-from service.access.table import RULES, Rule
+from service.access.table import HOME_PATHS, RULES, Rule
 from service.settings import from_arguments
 from service.world.catalogue import enforced_scopes
 
@@ -31,6 +34,15 @@ def test_every_route_has_a_rule_and_every_rule_a_route(app: FastAPI) -> None:
     assert served(app) == set(RULES)
 
 
+def test_a_path_without_a_tenant_keeps_the_dependencies_and_responses_of_its_route() -> None:
+    router, check, gone = area("bindings"), Depends(lambda: None), {410: {"description": "gone"}}
+    for path in HOME_PATHS.values():
+        router.add_api_route(path, lambda: None, dependencies=[check], responses=gone)
+    routes = application.home_routes(router.routes)
+    assert {route.path for route in routes} == set(HOME_PATHS)
+    assert all(route.dependencies == [check] and route.responses == gone for route in routes)
+
+
 @pytest.mark.parametrize(
     ("router", "said"),
     [
@@ -44,6 +56,19 @@ def test_a_route_without_a_decision_keeps_the_platform_from_starting(router: API
 
     with pytest.raises(RuntimeError, match=said):
         application.check_rules(router.routes)
+
+
+def test_the_platform_does_not_start_with_a_route_that_has_no_rule(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    router = area("strange")
+
+    @router.get("/api/v1/strange")
+    def strange() -> None: ...
+
+    monkeypatch.setattr(application, "AREAS", (*application.AREAS, SimpleNamespace(router=router)))
+    with pytest.raises(RuntimeError, match="GET /api/v1/strange has no rule"):
+        application.create_app(from_arguments(["--data-dir", str(tmp_path), "--world", "empty"], {}))
 
 
 def test_a_change_without_a_name_for_the_audit_log_keeps_the_platform_from_starting(
@@ -71,5 +96,14 @@ def test_staff_and_the_local_issuer_exist_on_the_socket_only() -> None:
 
 def test_a_path_with_an_id_says_whose_entitlement_counts() -> None:
     for (_, path), rule in RULES.items():
-        expected = "tenant" if "{tenant_id}" in path else "organization" if "{organization_id}" in path else None
+        in_tenant = "{tenant_id}" in path or path in HOME_PATHS
+        expected = "tenant" if in_tenant else "organization" if "{organization_id}" in path else None
         assert rule.scope_of == expected, path
+        assert rule.home is (path in HOME_PATHS), path
+
+
+def test_a_path_without_a_tenant_has_the_rule_of_the_path_with_one() -> None:
+    homes = {(method, path): rule for (method, path), rule in RULES.items() if rule.home}
+    assert len(homes) == 18
+    for (method, path), rule in homes.items():
+        assert RULES[method, path.replace("/api/v1/", "/api/v1/tenants/{tenant_id}/")] == replace(rule, home=False)

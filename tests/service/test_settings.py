@@ -1,5 +1,6 @@
 """What the platform is told at start, and what time it thinks it is."""
 
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from service.clock import FixedClock, SystemClock, clock_from_environment, wire_time
+from service.limits import Limits
 from service.settings import Settings, from_arguments
 
 
@@ -52,6 +54,12 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
     assert settings(FROST_PLATFORM_PROVISIONING_PACE="0").provisioning_pace == 0
     assert settings(FROST_PLATFORM_APPLY_PACE="0.5").apply_pace == 0.5
     assert settings(FROST_PLATFORM_TAG_PROPAGATION="30").tag_propagation == 30
+    assert settings().requests_per_minute == 3_000
+    assert settings(FROST_PLATFORM_REQUESTS_PER_MINUTE="60").requests_per_minute == 60
+    assert settings().log_megabytes == 8
+    assert settings().operation_tries == 10
+    assert settings(FROST_PLATFORM_OPERATION_TRIES="3").operation_tries == 3
+    assert settings(FROST_PLATFORM_LOG_MEGABYTES="0.5").log_megabytes == 0.5
     assert settings(FROST_PLATFORM_PROXIES="10.0.0.1, 2001:DB8::1").proxies == {"10.0.0.1", "2001:db8::1"}
     assert from_arguments([], {"FROST_PLATFORM_DATA_DIR": "/elsewhere"}).data_dir == Path("/elsewhere")
 
@@ -62,7 +70,15 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
         {"FROST_PLATFORM_PROVISIONING_PACE": "quick"},
         {"FROST_PLATFORM_PROVISIONING_PACE": "nan"},
         {"FROST_PLATFORM_APPLY_PACE": "-1"},
+        {"FROST_PLATFORM_LOG_MEGABYTES": "much"},
         {"FROST_PLATFORM_TAG_PROPAGATION": "soon"},
+        {"FROST_PLATFORM_OPERATION_TRIES": "0"},
+        {"FROST_PLATFORM_OPERATION_TRIES": "2.5"},
+        {"FROST_PLATFORM_OPERATION_TRIES": "1001"},
+        {"FROST_PLATFORM_OPERATION_TRIES": "-1"},
+        {"FROST_PLATFORM_REQUESTS_PER_MINUTE": "0"},
+        {"FROST_PLATFORM_REQUESTS_PER_MINUTE": "1.5"},
+        {"FROST_PLATFORM_REQUESTS_PER_MINUTE": "1000001"},
         {"FROST_PLATFORM_TAG_PROPAGATION": "86401"},
         {"FROST_PLATFORM_IDLE_MINUTES": "inf"},
         {"FROST_PLATFORM_LISTEN": "localhost:99999"},
@@ -117,3 +133,26 @@ def test_an_issuer_that_is_neither_https_nor_this_machine_is_refused(issuer: str
 def test_the_database_is_in_the_data_folder_whatever_its_name(name: str, tmp_path: Path) -> None:
     settings = from_arguments(["--data-dir", str(tmp_path / name)], {})
     assert make_url(settings.database_url).database == str(tmp_path / name / "platform.db")
+
+
+def test_limits_and_the_public_address_are_settings() -> None:
+    limits = settings(FROST_PLATFORM_MAX_CONNECTIONS="50", FROST_PLATFORM_BODY_SECONDS="3").limits
+    assert (limits.max_connections, limits.body_seconds, limits.max_requests) == (50, 3, Limits().max_requests)
+    assert settings("--public-url", "https://frost.example:8443/").public_url == "https://frost.example:8443"
+    assert settings(FROST_PLATFORM_PUBLIC_URL="https://frost.example").public_url == "https://frost.example"
+
+
+@pytest.mark.parametrize("limit", [field.name for field in fields(Limits)])
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "9" * 30])
+def test_a_limit_that_is_no_number_is_refused(limit: str, value: str) -> None:
+    with pytest.raises(SystemExit):
+        settings(**{f"FROST_PLATFORM_{limit.upper()}": value})
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["frost.example", "http://frost.example", "https://", "https://a/b", "https://a?b", "https://u@a", "https://a:x"],
+)
+def test_a_public_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(SystemExit):
+        settings("--public-url", url)

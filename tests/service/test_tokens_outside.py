@@ -15,8 +15,8 @@ from sqlalchemy import select
 
 from service.access import outside
 from service.access.outside import OutsideIssuer
-from service.access.sessions import end
-from service.access.tokens import Tokens
+from service.access.sessions import end, end_all
+from service.access.tokens import LEAD_SECONDS, ClockLead, Tokens
 from service.db.engine import Database
 from service.db.tables import audit_log, sessions
 from service.errors import Refusal
@@ -452,3 +452,44 @@ def test_keys_over_plain_http_from_elsewhere_are_not_fetched(trusting: Tokens, p
 def test_an_issuer_that_is_not_a_plain_https_url_is_refused_at_the_start(url: str) -> None:
     with pytest.raises(ValueError, match="must be"):
         OutsideIssuer(url)
+
+
+def test_the_lead_of_the_issuers_clock_is_forgotten_when_it_is_over(
+    database: Database, tmp_path: Path, provider: Provider
+) -> None:
+    """It once only grew: long after the clock was set, a sign-in right after `revoke-all` was refused."""
+    Issuing(database, tmp_path).populate()
+    clock = HandClock()
+    opened = Tokens(database, clock, OutsideIssuer(provider.url))
+    assert accepted(opened, provider.token(iat=AT + 25))
+
+    def signs_in_after_revoke_all(hours: float) -> bool:
+        clock.forward(hours=hours)
+        at = int(clock.now().timestamp())
+        with database.write() as connection:
+            end_all(connection, "u-owner", reason="revoked_all", at=clock.now())
+        clock.forward(seconds=10)
+        times = {"iat": at + 5, "auth_time": at + 5, "exp": at + 600, "sid": f"sid {at}"}
+        try:
+            return accepted(opened, provider.token(**times))
+        except Refusal:
+            return False
+
+    assert not signs_in_after_revoke_all(hours=0)
+    assert not signs_in_after_revoke_all(hours=0.9)
+    assert signs_in_after_revoke_all(hours=1.5)
+
+
+def test_a_lead_lasts_for_one_to_two_periods_and_the_largest_counts() -> None:
+    lead, clock = ClockLead(), HandClock()
+    assert lead.seconds(clock.now()) == 0
+    lead.note(7, clock.now())
+    lead.note(20, clock.now())
+    lead.note(-3, clock.now())
+    clock.forward(seconds=LEAD_SECONDS)
+    lead.note(5, clock.now())
+    assert lead.seconds(clock.now()) == 20
+    clock.forward(seconds=LEAD_SECONDS)
+    assert lead.seconds(clock.now()) == 5
+    clock.forward(seconds=3 * LEAD_SECONDS)
+    assert lead.seconds(clock.now()) == 0

@@ -166,7 +166,7 @@ def test_with_an_api_key_what_a_person_alone_may_do_with_keys_and_sessions_says_
 
 def test_a_key_of_another_tenant_and_one_that_is_over_say_why_they_wait() -> None:
     elsewhere = actions.Situation(record=KEY, tenant="t-2")
-    assert actions.BY_ID["api-keys.access"].reason(elsewhere) == "it belongs to Web Shop: use that tenant first"
+    assert actions.BY_ID["api-keys.access"].reason(elsewhere) == "this key belongs to Web Shop: use that tenant first"
     assert actions.BY_ID["api-keys.revoke"].reason(elsewhere) == ""
     over = actions.Situation(record={**KEY, "status": "expired"}, tenant="t-1")
     assert "this one is expired" in actions.BY_ID["api-keys.rotate"].reason(over)

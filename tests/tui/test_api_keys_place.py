@@ -109,13 +109,52 @@ async def test_the_details_say_what_each_scope_permits_and_what_the_key_belongs_
         await ui.cursor_on(EVIL)  # a key of another tenant: its own groups are shown, and its scopes there
         await ui.expect("functions:*", "15 operations", "Staging")
         await ui.press("w")
-        await ui.expect_toast("it belongs to Staging: use that tenant first")
+        await ui.expect_toast("this key belongs to Staging: use that tenant first")
         await ui.cursor_on("deploy-pipeline")
         await ui.press(ENTER)
         await ui.expect("What deploy-pipeline may do")
         await ui.press("escape")
         await ui.expect("16 API keys")
         await ui.expect_cursor("deploy-pipeline")
+
+
+async def test_the_navigation_marks_the_place_from_which_the_access_view_was_entered(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("6")
+        await ui.expect("deploy-pipeline", "▌6 API keys")
+        await ui.cursor_on("deploy-pipeline")
+        await ui.press(ENTER)
+        await ui.expect("What deploy-pipeline may do", "▌6 API keys")
+        assert ui.app.workspace.state.place == "api-keys"
+        await ui.press("escape")
+        await ui.expect("16 API keys", "▌6 API keys")
+        await ui.press("left_square_bracket")
+        await ui.expect("What deploy-pipeline may do", "▌6 API keys")
+        await ui.switch("data lake")
+        await ui.expect("16 API keys", "▌6 API keys")
+        await ui.press("3")
+        await ui.expect("▌3 Groups")
+
+
+async def test_enter_and_the_letter_both_refuse_the_access_of_a_key_of_another_tenant(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.press("6")
+        await ui.expect("deploy-pipeline")
+        await ui.switch("data lake")
+        await ui.cursor_on("deploy-pipeline")
+        for key in ("w", ENTER):
+            await ui.press(key)
+            await ui.expect_toast("What may it do: this key belongs to Web Shop: use that tenant first")
+            await ui.expect("16 API keys")
+        await ui.type(":api-keys.access deploy-pipeline")
+        await ui.press(ENTER)
+        await ui.expect_toast("this key belongs to Web Shop: use that tenant first")
+        assert ui.app.frame.place is not None
+        assert ui.app.frame.place.NAME == "api-keys"
 
 
 @pytest.mark.slow

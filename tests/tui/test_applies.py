@@ -9,6 +9,7 @@ import pytest
 from client.errors import Exit, FrostError
 from tui import applies as module
 from tui.applies import Applies
+from tui.apply_progress import progress_lines
 
 Answers = dict[str, list[dict[str, Any] | FrostError]]
 """By run id: what is read of it, one after another."""
@@ -188,3 +189,25 @@ async def test_nothing_is_left_of_another_context(monkeypatch: pytest.MonkeyPatc
     assert world.applies.running == []
     assert not world.applies.waits("t")
     assert world.told == []
+
+
+def test_a_type_that_could_not_be_listed_has_a_line_of_its_own() -> None:
+    zero = dict.fromkeys(("examined", "updated", "unchanged", "skipped", "failed"), 0)
+    failed = {"resourceType": "secret", "resourceId": "", "reason": "backend_unavailable", "message": "later"}
+    result = {"summary": zero | {"failed": 1}, "byType": {"secret": zero | {"failed": 1}}, "failures": [failed]}
+    operation = {"operationId": "apply-x", "status": "completed", "result": result}
+    lines = [line.plain for line in progress_lines(operation, 100, {})]
+    assert "! 1 type not examined, it could not be listed: secret" in lines
+
+
+def test_a_cancelled_run_shows_its_state_its_reason_and_what_to_do() -> None:
+    operation = {
+        "operationId": "apply-x",
+        "status": "cancelled",
+        "error": "cancelled by an operator of the platform",
+        "errorCode": "cancelled",
+    }
+    lines = "\n".join(line.plain for line in progress_lines(operation, 120, {}))
+    assert lines.startswith("× cancelled")
+    assert "! cancelled by an operator of the platform [cancelled]" in lines
+    assert "Ask the operator" in lines

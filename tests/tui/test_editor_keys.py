@@ -109,10 +109,13 @@ async def test_at_80_by_24_the_views_go_round_and_letters_stay_keys_until_one_is
         await it.press("question_mark")
         await it.expect("Help")
         await it.press("escape", "l", "h")
-        assert it.text == before
+        await it.press("escape", *"vvvvv")
+        assert (it.editor.view, it.text) == ("request", before)
+        await it.press(*"vvvvvv", "h")
+        assert (it.editor.view, it.text) == ("text", before)
         await it.press("enter", "x")
         assert it.text == f"x{before}"
-        await it.press("escape", "h", "enter")
+        await it.press("escape", "l", "l", "enter")
         assert isinstance(it.editor.focused, FieldInput)
 
 

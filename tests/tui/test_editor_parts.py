@@ -294,7 +294,7 @@ def test_what_is_held_only_somewhere_is_allowed_only_there() -> None:
 
 
 def test_a_draft_is_private_and_comes_back_as_it_was(tmp_path: Path) -> None:
-    path = drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "tenant", "policy")
+    path = drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "tenant", "policy", "ada@example.org")
     kept = drafts.Kept(
         '{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, {"operation": "a:b:c"}, "key"
     )
@@ -302,7 +302,8 @@ def test_a_draft_is_private_and_comes_back_as_it_was(tmp_path: Path) -> None:
     assert drafts.load(path) == kept
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "other", "policy") != path
+    assert drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "other", "policy", "ada@example.org") != path
+    assert drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "tenant", "policy", "bob@example.org") != path
     drafts.drop(path)
     assert drafts.load(path) is None
 

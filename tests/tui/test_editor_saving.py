@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import opened as home_of
 from tests.homes import Home
 from tests.tui.editing import document, editing, policies, push, rule, stored
+from tui.editor import drafts
 
 pytestmark = pytest.mark.slow
 
@@ -304,11 +305,11 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
     async with editing(demo, monkeypatch) as it:
         typed = it.text.replace("roll-out", "roll out slowly")
         await it.write(typed)
-        await it.press("escape", "escape")
+        await it.press("escape", "q")
         await it.expect("Not saved", "Leave and keep the draft")
         await it.press("escape")
         await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
-        await it.press("escape", "q")
+        await it.press("q")
         await it.expect("Not saved")
         await it.press("k")
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
@@ -316,6 +317,10 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
         policy = await stored(it.ui, "deployments")
         client = await it.ui.app.workspace.client()
         await client.policies.update(it.editor.tenant_id, policy["id"], description="changed meanwhile")
+        again = await push(it.ui, await stored(it.ui, "deployments"))
+        await it.ui.expect("An unsaved draft of", "It began with version 3", "Esc closes the editor")
+        await it.ui.press("escape")  # decides nothing
+        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
         again = await push(it.ui, await stored(it.ui, "deployments"))
         await it.ui.expect("An unsaved draft of", "It began with version 3")
         await it.ui.press("g")
@@ -328,22 +333,84 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
         await it.ui.expect("Version 4 was stored meanwhile", "description")
 
 
-async def test_a_draft_of_somebody_else_says_whose_it_is(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with editing(demo, monkeypatch, policy=None) as it:
-        await it.write(document(rule(READ, name="theirs")))
-        await it.press("escape", "q")
-        await it.press("k")
+@pytest.mark.parametrize("policy", ["deployments", None])
+async def test_escape_pressed_again_and_again_never_closes_the_editor(
+    shared: Home, monkeypatch: pytest.MonkeyPatch, policy: str | None
+) -> None:
+    async with editing(shared, monkeypatch, policy=policy) as it:
+        for _ in range(4):
+            await it.press("escape")
+            assert it.ui.app.screen is it.editor
+        await it.ui.expect_toast("^g or q closes the editor")
+        await it.press("q")
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-        file = next((demo.path / ".cli" / "drafts").glob("*.json"))
-        kept = json.loads(file.read_text())
-        assert kept["who"] == it.ui.app.workspace.who
-        file.write_text(json.dumps({**kept, "who": "viewer@aurora.example"}))
+
+
+async def test_a_draft_is_offered_to_nobody_but_the_person_who_typed_it(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch, policy=None) as it:
+        await it.write(document(rule(READ, name="owners")))
+        await it.press("escape", "q", "k")
+        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+        workspace = it.ui.app.workspace
+        assert workspace.me is not None
+        owner, workspace.me = workspace.me, {**workspace.me, "email": "member@aurora.example"}
+        other = await push(it.ui, None)
+        await other.keeping.offer()  # would ask
+        assert it.ui.app.screen is other
+        other.pane.put(document(rule(READ, name="members")))
+        other.leave(keep=True)
+        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+        workspace.me = owner
         again = await push(it.ui, None)
-        await it.ui.expect("An unsaved draft kept by viewer@aurora.example", "It began with a new policy, kept 20")
+        await it.ui.expect("An unsaved draft of", "It began with a new policy")
         await it.ui.press("g")
-        await it.ui.until(lambda: "theirs" in again.pane.text, "the draft")
-        # What they may have sent is theirs: it is no repetition when it is sent by somebody else.
-        assert again.draft.creation != kept["creation"]
+        await it.ui.until(lambda: "owners" in again.pane.text, "the owner's draft")
+
+
+async def test_a_draft_of_an_earlier_release_is_offered_to_the_person_who_typed_it(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch, policy=None) as it:
+        workspace = it.ui.app.workspace
+        it.editor.leave(keep=False)
+        earlier = drafts.path_of(workspace.environ, workspace.endpoint, workspace.tenant_id, "", "")
+        drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who="viewer@aurora.example"))
+        other = await push(it.ui, None)
+        await other.keeping.offer()
+        assert it.ui.app.screen is other
+        other.leave(keep=False)
+        drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who=workspace.who))
+        again = await push(it.ui, None)
+        await it.ui.expect("An unsaved draft of")
+        await it.ui.press("g")
+        await it.ui.until(lambda: "earlier" in again.pane.text, "the draft")
+        assert not earlier.exists()
+
+
+async def test_a_read_only_session_keeps_offers_and_deletes_no_draft(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch) as it:
+        typed = it.text.replace("roll-out", "writer")
+        await it.write(typed)
+        it.editor.leave(keep=True)
+        it.ui.app.workspace.read_only = "frost was started with --read-only"
+        files = {one.name: one.read_bytes() for one in (demo.path / ".cli" / "drafts").iterdir()}
+        assert files
+        reader = await push(it.ui, await stored(it.ui, "deployments"))
+        await reader.keeping.offer()
+        assert it.ui.app.screen is reader
+        reader.pane.put(typed.replace("writer", "reader"))
+        await it.ui.press("escape", "q")
+        await it.ui.expect("Not saved", "Discard changes")
+        assert "keep the draft" not in it.ui.text
+        await it.ui.press("escape")
+        await it.ui.until(lambda: it.ui.app.screen is reader, "the editor")
+        reader.leave(keep=False)
+        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+        assert {one.name: one.read_bytes() for one in (demo.path / ".cli" / "drafts").iterdir()} == files
 
 
 async def test_what_was_typed_outlives_the_end_of_the_program(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

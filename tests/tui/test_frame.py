@@ -224,6 +224,24 @@ async def test_a_lost_connection_leaves_the_rows_says_since_when_and_comes_back(
     await line.cut()
 
 
+async def test_a_platform_that_cannot_start_is_no_connection_and_names_the_reason(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.sign_in()
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+    assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
+    log = demo.platform_dir / "platform.log"
+    log.unlink(missing_ok=True)
+    log.symlink_to(demo.path / "elsewhere")
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect_head("no answer since")
+        await ui.expect("platform.log is a link", "not refreshed, r tries again")
+        log.unlink()
+        await ui.press("r")
+        await ui.expect_head("connected")
+
+
 class Line:
     """A connection that can be cut: a socket that hands everything on to the platform's own (a broken network)."""
 

@@ -47,7 +47,7 @@ async def test_a_group_is_made_gets_two_keys_and_a_policy_and_each_effect_is_see
         await ui.expect("Attach a policy to night watch", "from the office")
         await ui.type("look at")
         await ui.press(ENTER)
-        await ui.expect("Attach policy?", "look at compute", "night watch (group)", "2 keys and identities: −21 lost")
+        await ui.expect("Attach policy?", "look at compute", "night watch (group)", "2 keys and identities: −26 lost")
         await ui.heard()
         assert ui.app.focused is not None
         assert ui.app.focused.id == "no"  # the first policy takes away: No is where Enter falls

@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 from rich.segment import Segment
 from textual.color import Color
+from textual.content import Content
+from textual.screen import ModalScreen
 from textual.widget import Widget
+from textual.widgets import Static
 
 import tui
+from tests.homes import Home
 from tests.terminal import Program
-from tui.display_filter import VisibleControls
+from tests.tui.screens import opened
+from tui.display_filter import DANGEROUS, VisibleControls
 from tui.editor.palette import EditorPalette
 from tui.editor.screen import PolicyEditor
 from tui.screens.frame import FrameScreen
@@ -138,3 +143,18 @@ def test_the_net_replaces_controls_cell_for_cell_and_leaves_the_rest() -> None:
     out = net.apply(line, Color(0, 0, 0))
     assert [segment.text for segment in out] == ["good ", "e␛]0;x␇vil�", ""]
     assert net.apply(line[:1], Color(0, 0, 0)) is not None
+
+
+async def test_the_application_filters_the_lines_of_every_screen(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A widget that forgot to make its text safe: `FrostApp` itself keeps the text from the terminal."""
+    async with opened(shared, monkeypatch) as ui:
+        for screen in (ui.app.frame, ModalScreen[None]()):
+            if screen is not ui.app.screen:
+                await ui.app.push_screen(screen)
+            forgetful = Static("", classes="forgetful")
+            await screen.mount(forgetful)
+            for number, text in enumerate(text for text in HOSTILE if DANGEROUS.search(text)):
+                forgetful.update(Content(f"mark {number} {text}"))
+                await ui.expect(f"mark {number} ")
+                for line in ui.text.split("\n"):
+                    assert not DANGEROUS.search(line), repr(line)

@@ -8,6 +8,7 @@ from tests.acceptance.iam import KEYS, Desk, allow, text
 from tests.acceptance.people import VIEWER
 from tests.homes import Home
 from tests.tui.screens import opened
+from tui import workspace
 from tui.launch import Launch
 
 ENTER = "enter"
@@ -277,16 +278,16 @@ async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: 
         await ui.expect_toast("Roll back to this version: frost was started with --read-only")
 
 
-async def test_a_policy_written_elsewhere_appears_and_the_cursor_stays(
+async def test_a_policy_written_elsewhere_appears_by_its_signal_and_the_cursor_stays(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(workspace, "REREAD_SECONDS", 3600.0)  # nothing but a signal causes another read
     async with opened(demo, monkeypatch) as ui:
         await ui.policy("from the office")
         made = await asyncio.to_thread(
             Desk(demo).iam, "policy", "create", "--name", "from elsewhere", "--document", text(EVERYTHING)
         )
         assert made.code == 0, made
-        await ui.press("r")
         await ui.expect("from elsewhere", "8 policies")
         await ui.expect_cursor("from the office")
 

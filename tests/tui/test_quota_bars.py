@@ -114,7 +114,7 @@ def test_Q17_over_the_limit_has_a_sign_and_unknown_stands_last_when_the_tightest
         ({"used": 1000, "limit": 1600, "unit": "mb"}, "1.0 of 1.6 GB"),
         ({"used": 7, "limit": 500, "unit": "gb"}, "7 of 500 GB"),
         ({"used": None, "limit": 500, "unit": "gb"}, "— of 500 GB"),
-        ({"used": 3, "limit": 9, "unit": "shards"}, "3 of 9"),
+        ({"used": 3, "limit": 9, "unit": "shards"}, "3 shards of 9 shards"),
     ],
 )
 def test_Q05_Q06_Q07_Q08_figures_stand_in_the_unit_people_read(members: dict[str, Any], text: str) -> None:

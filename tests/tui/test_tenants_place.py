@@ -1,14 +1,18 @@
 """The tenants place on the real platform: create, rename, use, and lists that do not jump."""
 
 import asyncio
+import threading
 
 import pytest
 
+from client.connection import Connection
 from tests.homes import Home
 from tests.tui.screens import opened, shown
+from tui import contexts
 from tui.launch import Launch
 
 ENTER = "enter"
+CHOSEN = ("Data Lake", "Staging")
 
 
 @pytest.mark.slow
@@ -220,6 +224,53 @@ async def test_the_switcher_and_the_tenant_before_keep_the_view(demo: Home, monk
         await ui.expect_head("Newsroom")
         current = await asyncio.to_thread(demo.json, "tenant", "current")
         assert current["displayName"] == "Newsroom"
+
+
+async def test_of_two_switches_the_last_one_is_stored_though_the_first_takes_longer_to_write(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, later = contexts.remember_tenant, threading.Event()
+    order: list[str] = []
+
+    def on_a_slow_disk(connection: Connection, tenant_id: str) -> Connection:
+        order.append(tenant_id)
+        if len(order) == 1:
+            later.wait(2)
+        try:
+            return written(connection, tenant_id)
+        finally:
+            later.set()
+
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        monkeypatch.setattr(contexts, "remember_tenant", on_a_slow_disk)
+        workspace = ui.app.workspace
+        ids = [str(next(one for one in workspace.tenants if one["displayName"] == name)["id"]) for name in CHOSEN]
+        ui.app.frame.use_tenant(ids[0])
+        await ui.until(lambda: order == ids[:1], "the first write")
+        ui.app.frame.use_tenant(ids[1])
+        await ui.expect_head(CHOSEN[1])
+        await ui.until(lambda: len(order) == 2 and workspace.tenant_source == "context", "both writes")
+        assert workspace.connection.context.tenant == ids[1]
+        current = await asyncio.to_thread(demo.json, "tenant", "current")
+        assert current["displayName"] == CHOSEN[1]
+
+
+async def test_a_switch_that_cannot_be_stored_says_so_and_is_stored_when_it_is_chosen_again(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        good = demo.config.read_text() if demo.config.exists() else ""
+        demo.config.write_text("contexts: [\n")
+        await ui.switch("data lake")
+        await ui.expect_toast("config.yaml")
+        await ui.expect_head("not stored")
+        demo.config.write_text(good)
+        await ui.switch("data lake")
+        await ui.until(lambda: "not stored" not in ui.head, "the tenant stored")
+        current = await asyncio.to_thread(demo.json, "tenant", "current")
+        assert current["displayName"] == "Data Lake"
 
 
 @pytest.mark.slow

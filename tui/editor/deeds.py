@@ -21,14 +21,15 @@ async def do_save(editor: "PolicyEditor") -> None:
 
 
 def do_view(editor: "PolicyEditor") -> None:
-    """The next view: on a narrow screen of all, beside the text of those in the panel."""
-    names = ("text", "request", *views.VIEWS) if editor.narrow else views.VIEWS
-    here = editor.view if editor.narrow else editor.panel_name
-    following = names[(names.index(here) + 1) % len(names)]
+    """Show the next view: on a narrow screen of all, beside the text of those in the panel.
+
+    On a narrow screen nothing is typed into text and request before Enter: the next letter is meant as a key, too.
+    """
     if editor.narrow:
-        editor.go(following)
+        editor.action_look(1)
     else:
-        editor.show_view(following)
+        at = views.VIEWS.index(editor.panel_name)
+        editor.show_view(views.VIEWS[(at + 1) % len(views.VIEWS)])
 
 
 def do_request(editor: "PolicyEditor") -> None:
@@ -231,7 +232,7 @@ def do_help(editor: "PolicyEditor") -> None:
         for keys, title, words in (
             ("^z ^y", "Undo, redo", ""),
             ("Tab", "Indent", "Takes the first choice where choices are shown"),
-            ("Esc", "To the panel", "There letters are keys; Tab goes round, Esc leaves the editor"),
+            ("Esc", "To the panel", "There letters are keys, and q closes the editor; Tab goes round"),
             ("^c ^x ^v", "Copy, cut, paste", ""),
             ("^a ^e", "Begin and end of the line", ""),
             ("^← ^→", "A word back, a word on", ""),
@@ -267,10 +268,11 @@ async def do_close(editor: "PolicyEditor") -> None:
         editor.leave(keep=False)
         return
     can = next(action for action in actions.ACTIONS if action.id == "editor.save").reason(editor.situation())
+    keep = Entry("keep", "Leave and keep the draft", "k", "It is offered when this policy is opened again")
     entries = [
         Entry("save", "Save …", "s", "Shows what changes first", can),
-        Entry("keep", "Leave and keep the draft", "k", "It is offered when this policy is opened again"),
-        Entry("drop", "Throw the changes away", "", "What was typed since is gone"),
+        *([keep] if editor.keeping.keeps else ()),
+        Entry("drop", "Discard changes", "", "Deletes what you typed since"),
     ]
     chosen = await editor.app.push_screen_wait(Menu("Not saved", entries, foot="Esc goes on editing"))
     if chosen == "save":

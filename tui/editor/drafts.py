@@ -1,7 +1,7 @@
 """Unsaved drafts: what was typed outlives a crash, a kill and a lost terminal. `$HOME/.cli/drafts`, 0700, files 0600.
 
-One file for each policy of each tenant and context, and one for a new policy; gone when the draft is stored or
-thrown away.
+One file for each person, endpoint, tenant and policy, and one for a new policy. It is deleted when the draft is stored
+or discarded.
 """
 
 import contextlib
@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from client.folders import make_private
 
 VERSION = 1
 LARGEST = 2 * 1024 * 1024
@@ -34,12 +36,18 @@ class Kept:
     creation: str = ""
     """The idempotency key of a new policy, which may have been sent already."""
     who: str = ""
-    """Who typed it, by e-mail: several people may sign in at one machine, one after another."""
+    """The e-mail of the person who typed it."""
 
 
-def path_of(environ: Mapping[str, str], endpoint: str, tenant_id: str, policy_id: str) -> Path:
-    """Where the draft of a policy lives; "" stands for a new policy."""
-    name = hashlib.sha256("\0".join((endpoint, tenant_id, policy_id)).encode()).hexdigest()[:32]
+def path_of(environ: Mapping[str, str], endpoint: str, tenant_id: str, about: str, who: str) -> Path:
+    """The file of a person's draft.
+
+    Args:
+        about: The id of a policy, or a name for another thing that is edited; "" for a new policy.
+        who: The e-mail of the person; "" for a draft of an earlier release, which all users shared.
+    """
+    parts = (endpoint, tenant_id, about, who) if who else (endpoint, tenant_id, about)
+    name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     return Path(environ.get("HOME") or Path("~").expanduser()) / ".cli" / "drafts" / f"{name}.json"
 
 
@@ -65,7 +73,7 @@ def load(path: Path) -> Kept | None:
 def keep(path: Path, kept: Kept) -> bool:
     """Write a draft whole or not at all; False when that cannot be done."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(str(path.parent))
         handle, name = tempfile.mkstemp(prefix=".draft-", suffix=".tmp", dir=path.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from client.errors import Exit, FrostError
+from client.text import safe
 from tui.editor.live import Answer
 from tui.editor.request import Request
 
@@ -143,6 +144,8 @@ def rule_name(rule: Mapping[str, Any]) -> str:
 
 def why(verdict: Mapping[str, Any]) -> str:
     """The reason of a verdict in one sentence."""
+    if because := verdict.get("because"):
+        return safe(because)
     reason = str(verdict.get("reason", ""))
     rule = verdict.get("decidingRule")
     if rule and reason in ("allowed", "explicit_deny"):

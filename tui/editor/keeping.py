@@ -7,49 +7,67 @@ from typing import TYPE_CHECKING
 from client import clock
 from client.errors import FrostError
 from client.records import Record, time_text
-from client.text import safe
 from tui.editor import drafts, request
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:
     from tui.editor.screen import PolicyEditor
 
-LONGEST_NAME = 60
 REST_SECONDS = 1.0
 """How long after the last key a draft is written down."""
 
 
 class Keeping:
-    """Keeps the draft of one editor."""
+    """Keeps the draft of one editor, for the person who opened it. A read-only session leaves drafts as they are."""
 
     def __init__(self, editor: "PolicyEditor") -> None:
         self.editor = editor
+        self._who = editor.workspace.who
         self.over = False
-        """Whether the editor is being left: what is on disk then stays as it is."""
+        """Whether the editor is being closed: the draft on disk then stays as it is."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether drafts are kept and offered here."""
+        return not self.editor.workspace.read_only
 
     @property
     def path(self) -> Path:
         """The file of this draft."""
+        return self._path(self._who)
+
+    def _path(self, who: str) -> Path:
         editor = self.editor
         workspace = editor.workspace
-        return drafts.path_of(workspace.environ, workspace.endpoint, editor.tenant_id, editor.draft.id)
+        return drafts.path_of(workspace.environ, workspace.endpoint, editor.tenant_id, editor.draft.id, who)
 
     def now(self) -> None:
         """Write what is not stored."""
-        if not self.over and self.editor.draft.changed(self.editor.pane.text):
+        if self.keeps and not self.over and self.editor.draft.changed(self.editor.pane.text):
             drafts.keep(self.path, self._kept())
 
     async def soon(self) -> None:
-        """Write it when nothing was typed for a while; the worker of this is replaced by each key."""
+        """Write the draft when nothing was typed for a while. Each key replaces the worker of this."""
         await asyncio.sleep(REST_SECONDS)
-        if self.editor.draft.changed(self.editor.pane.text):
-            await asyncio.to_thread(drafts.keep, self.path, self._kept())
-        else:
+        if not self.editor.draft.changed(self.editor.pane.text):
             self.drop()
+        elif self.keeps:
+            await asyncio.to_thread(drafts.keep, self.path, self._kept())
 
     def drop(self) -> None:
-        """Forget it."""
-        drafts.drop(self.path)
+        """Delete the draft."""
+        if self.keeps:
+            drafts.drop(self.path)
+
+    def _load(self) -> drafts.Kept | None:
+        """Load the draft. A draft of an earlier release, which all users shared, is loaded for its author only."""
+        kept, earlier = drafts.load(self.path), self._path("")
+        if kept is None and (kept := drafts.load(earlier)) is not None:
+            if kept.who != self._who:
+                return None
+            drafts.keep(self.path, kept)
+            drafts.drop(earlier)
+        return kept
 
     def _kept(self) -> drafts.Kept:
         editor = self.editor
@@ -64,33 +82,29 @@ class Keeping:
             column,
             dict(editor.form.values),
             draft.creation,
-            editor.workspace.who,
+            self._who,
         )
 
     async def offer(self) -> None:
-        """What was typed the last time and never stored is offered."""
+        """Offer the draft that was kept last. Esc decides nothing: it closes the editor, and the draft stays."""
         editor = self.editor
-        kept = await asyncio.to_thread(drafts.load, self.path)
+        kept = await asyncio.to_thread(self._load) if self.keeps else None
         if kept is None or kept.text == editor.pane.text:
             return
-        at = time_text(kept.at)
         began = f"It began with {f'version {kept.base_version}' if kept.base_version else 'a new policy'}"
-        title = f"An unsaved draft of {at}"
-        if self._foreign(kept):
-            title, began = f"An unsaved draft kept by {safe(kept.who, LONGEST_NAME)}", f"{began}, kept {at}"
-        other = "Begin with what is stored" if editor.draft.id else "Begin anew"
+        other = "Begin with what is stored" if editor.draft.id else "Start over"
         entries = [
-            Entry("take", "Go on with the draft", "g", began),
-            Entry("drop", other, "", "The draft is gone then"),
+            Entry("take", "Resume the draft", "g", began),
+            Entry("drop", other, "", "Deletes the draft"),
         ]
-        if await editor.app.push_screen_wait(Menu(title, entries, foot="Esc goes on with the draft")) == "drop":
+        title, foot = f"An unsaved draft of {time_text(kept.at)}", "Enter or its key chooses · Esc closes the editor"
+        chosen = await editor.app.push_screen_wait(Menu(title, entries, foot=foot))
+        if chosen == "take":
+            await self._take(kept)
+        elif chosen == "drop":
             self.drop()
         else:
-            await self._take(kept)
-
-    def _foreign(self, kept: drafts.Kept) -> bool:
-        """Whether somebody else typed it, as far as that is known."""
-        return bool(kept.who) and kept.who != self.editor.workspace.who
+            editor.close()
 
     async def _take(self, kept: drafts.Kept) -> None:
         editor = self.editor
@@ -98,8 +112,7 @@ class Keeping:
         if kept.base_version not in (0, draft.version):
             await self._stand_on(kept.base_version)
         draft.name, draft.description = kept.name or draft.name, kept.description or draft.description
-        if not self._foreign(kept):  # what somebody else may have sent is theirs: sent by another it is made anew
-            draft.creation = kept.creation or draft.creation
+        draft.creation = kept.creation or draft.creation
         editor.pane.put(kept.text)
         editor.pane.show_line(kept.row, kept.column)
         values = {name: kept.request[name] for name in request.BY_NAME if name in kept.request}

@@ -432,9 +432,15 @@ class PolicyEditor(Resting, Screen[Saved | None]):
             self.set_focus(self.panel)
 
     def action_back(self) -> None:
-        """Esc: from the fields to the text, from the panel out of the editor."""
+        """Esc: from the fields to the text, from a view that is only looked at to the panel.
+
+        It never closes the editor: a key pressed once too often would lose work.
+        """
         if self.focused is self.panel:
-            self.perform("editor.close")
+            keys = " or ".join(map(keymaps.shown, self.keys.of("editor.close")))
+            self.toast(f"{keys} closes the editor" if keys else "The palette closes the editor: Leave")
+        elif self.focused is None:
+            self.go(self.panel_name)
         else:
             self.go("text")
 
@@ -517,6 +523,10 @@ class PolicyEditor(Resting, Screen[Saved | None]):
             self.keeping.now()
         else:
             self.keeping.drop()
+        self.close()
+
+    def close(self) -> None:
+        """Close the editor; a draft on disk stays as it is."""
         self.keeping.over = True
         self.dismiss(self.saved)
 

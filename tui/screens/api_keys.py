@@ -7,7 +7,7 @@ from textual.binding import BindingType
 
 from client import clock
 from client.records import Column, Record, time_text
-from tui import key_table, keymaps
+from tui import actions, key_table, keymaps
 from tui.account_actions import KEYS_NEED_A_PERSON
 from tui.effects import counted
 from tui.history import Subject
@@ -109,7 +109,13 @@ class ApiKeys(Collected):
 
     async def do_access(self, argument: str = "") -> None:
         key = await self.named(argument)
-        if key is not None:
+        if key is None:
+            return
+        # The key may be another one than the record that the action was judged by.
+        access = actions.BY_ID["api-keys.access"]
+        if reason := access.reason(self.frame.situation()._replace(record=key)):
+            self.frame.toast(f"{access.title}: {reason}", "warning")
+        else:
             self.post_message(Travel("access", Subject(self.tenant_of(key), f"api_key:{key['id']}", str(key["name"]))))
 
     async def do_create(self, argument: str = "") -> None:

@@ -63,7 +63,7 @@ class ApplyPreview(Inner):
         words = super().empty()
         return "Looking at every resource of the tenant …" if words.startswith("Asking") else words
 
-    def read_again(self) -> None:
+    def read_again(self, only: str = "") -> None:
         """Not by itself."""
 
     def show(self) -> None:

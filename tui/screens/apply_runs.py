@@ -14,7 +14,7 @@ from tui.screens.collected import Inner
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
-STATES = {"completed": "good", "failed": "bad", "running": "warning", "pending": "warning"}
+STATES = {"completed": "good", "failed": "bad", "cancelled": "bad", "running": "warning", "pending": "warning"}
 
 
 class ApplyRuns(Inner):

@@ -127,13 +127,17 @@ def _lines(result: Mapping[str, Any], would: str) -> list[Content]:
         for row in type_rows({"status": "completed", "result": result})
         if row.get("updated") or row.get("skipped") or row.get("failed")
     ]
+    unlisted = apply_words.unlisted_types({"result": result})
     longest = max((len(str(row["resourceType"])) for row in rows), default=0)
     named = [*(result.get("skipped") or ()), *(result.get("failures") or ())]
     lines = []
     for row in rows:
         kind = str(row["resourceType"])
         parts = [f"{row['updated']:,} {would}"] if row.get("updated") else []
-        parts += [f"{row[what]:,} {what}" for what in ("skipped", "failed") if row.get(what)]
+        if kind in unlisted:
+            parts.append("not examined, it cannot be listed")
+        else:
+            parts += [f"{row[what]:,} {what}" for what in ("skipped", "failed") if row.get(what)]
         why = ", ".join(
             dict.fromkeys(apply_words.short_reason(one["reason"]) for one in named if one["resourceType"] == kind)
         )

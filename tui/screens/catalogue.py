@@ -51,8 +51,8 @@ class Catalogue(Collected):
         if self.rows.state in ("unread", "failed"):
             self.read()
 
-    def read_again(self) -> None:
-        if self.rows.state in ("unread", "failed"):
+    def read_again(self, only: str = "") -> None:
+        if not only and self.rows.state in ("unread", "failed"):
             self.read(quiet=True)
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:

@@ -14,6 +14,7 @@ from tui.places import BY_NAME
 from tui.policy_actions import PERSON_NEEDED
 from tui.screens.place import Place
 from tui.widgets.picker import Picker
+from tui.workspace import REFRESH
 
 if TYPE_CHECKING:
     from tui.screens.frame import FrameScreen
@@ -101,8 +102,10 @@ class Collected(Place):
             self._wanted = str(self.record[self.KIND.id_key])
         if topic in ("tenant", "context", "identity"):
             self._follow()
-        elif topic == "refresh" and self.display:
+        elif topic == REFRESH and self.display:
             self.read_again()
+        elif topic.startswith(f"{REFRESH} ") and self.display:
+            self.read_again(topic.removeprefix(f"{REFRESH} "))
         elif topic == self.ROWS:
             if self.rows.records is self._shown:
                 self._say()
@@ -113,13 +116,17 @@ class Collected(Place):
         if self._picker is not None and self._picker.is_mounted:
             self._picker.show()
 
-    def read_again(self) -> None:
-        """Everything shown may be another by now."""
-        self.read(quiet=True)
-        for name in self.BESIDE if self.record is not None and not self.hindrance() else ():
-            assert self.record is not None
-            tenant, subject = self.tenant_of(self.record), self.beside_of(name, self.record)
-            self.workspace.collections.read(name, tenant, subject, quiet=True, rest=REST_SECONDS)
+    def read_again(self, only: str = "") -> None:
+        """Read again what is shown, or only the list of that name."""
+        if only in ("", self.ROWS):
+            self.read(quiet=True)
+        record = self.record
+        if record is None or self.hindrance():
+            return
+        for name in self.BESIDE:
+            if only in ("", name):
+                tenant, subject = self.tenant_of(record), self.beside_of(name, record)
+                self.workspace.collections.read(name, tenant, subject, quiet=True, rest=REST_SECONDS)
 
     def beside_of(self, name: str, record: Record) -> str:
         """The subject under which a list hangs on a record."""
@@ -226,6 +233,11 @@ class Inner(Collected):
         if self.STATES and not self.hindrance():
             self.workspace.collections.read("principals", self.tenant_id, quiet=True)
 
+    def read_again(self, only: str = "") -> None:
+        super().read_again(only)
+        if self.STATES and only in ("", "principals") and not self.hindrance():
+            self.workspace.collections.read("principals", self.tenant_id, quiet=True)
+
     def changed(self, topic: str) -> None:
         super().changed(topic)
         if self.STATES and topic == "principals" and self.display:
@@ -256,11 +268,11 @@ class Inner(Collected):
         return super().hindrance() if self.subject else f"Nothing of the {BY_NAME[self.NAME].within} is open."
 
     def _follow(self) -> None:
-        """What belonged to another tenant is left at once."""
+        """Leave the inside of a record of another tenant at once."""
         if self.subject is not None and self.subject.tenant_id != self.workspace.tenant_id:
             self.subject = None
             if self.display:
-                self.post_message(Travel(BY_NAME[self.NAME].within))
+                self.post_message(Travel(self.frame.origin))
         super()._follow()
 
 

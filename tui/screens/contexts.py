@@ -101,9 +101,12 @@ class Contexts(Place):
             return
         name = str(record["name"])
         connection = self.workspace.connection
-        await asyncio.to_thread(contexts.change, connection, name, values["endpoint"].strip(), values["region"].strip())
+        endpoint, region = values["endpoint"].strip(), values["region"].strip()
+        notices = await asyncio.to_thread(contexts.change, connection, name, endpoint, region)
         await self._read_again()
         self.app.notify(f"Stored context {name}", markup=False)
+        for notice in notices:
+            self.app.notify(notice, severity="warning", markup=False)
 
     def _default(self) -> str:
         connection = self.workspace.connection

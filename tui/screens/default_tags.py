@@ -66,9 +66,9 @@ class DefaultTags(Collected):
         if not self.hindrance():
             self.workspace.collections.read("tag versions", self.tenant_id, quiet=True)
 
-    def read_again(self) -> None:
-        super().read_again()
-        if self.record is None and not self.hindrance():
+    def read_again(self, only: str = "") -> None:
+        super().read_again(only)
+        if only in ("", "tag versions") and self.record is None and not self.hindrance():
             self.workspace.collections.read("tag versions", self.tenant_id, quiet=True)
 
     def beside_of(self, name: str, record: Record) -> str:

@@ -261,8 +261,9 @@ class FrameScreen(Travelling):
 
     def use_tenant(self, tenant_id: str) -> None:
         """Work in a tenant; the view stays."""
+        # Not exclusive: a cancelled switch would leave a thread behind that still writes its tenant to the file.
         switch = partial(self.workspace.use_tenant, tenant_id)
-        _: Worker[None] = self.app.run_worker(switch, group="use tenant", exclusive=True, exit_on_error=False)
+        _: Worker[None] = self.app.run_worker(switch, group="use tenant", exit_on_error=False)
 
     async def do_switch_tenant(self) -> None:
         from tui.widgets.tenant_switcher import TenantSwitcher

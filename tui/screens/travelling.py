@@ -47,9 +47,6 @@ class Travelling(Resting, Screen[None], Covered):
         for other in self.query(Place):
             other.display = other is place
         self.place = place
-        outer = self.door(name).within or name
-        self.workspace.state.place = outer
-        self.query_one(Navigation).show(outer)
         if subject is not None:
             place.enter(subject)
         place.in_sight()
@@ -61,6 +58,21 @@ class Travelling(Resting, Screen[None], Covered):
         """The view shown: a place with its filter, what it shows the inside of, and the way back from there."""
         assert self.place is not None
         return View(self.place.NAME, self.place.table.view.filter, self.place.subject, self.trail)
+
+    def origin_of(self, view: View) -> str:
+        """The place of the navigation from which a view was entered: Esc leads back there."""
+        first = view.trail[0].place if view.trail else view.place
+        return self.door(first).within or first
+
+    @property
+    def origin(self) -> str:
+        """The place of the navigation from which the view shown was entered."""
+        return self.origin_of(self.view())
+
+    def _show_origin(self) -> None:
+        """Mark the origin in the navigation. The next start opens it."""
+        self.workspace.state.place = self.origin
+        self.query_one(Navigation).show(self.origin)
 
     # Going somewhere
 
@@ -76,6 +88,7 @@ class Travelling(Resting, Screen[None], Covered):
             self.trail = ()
         elif (before.place, before.subject) != (name, subject):
             self.trail = (*before.trail, before._replace(trail=()))[-LIMIT:]
+        self._show_origin()
         if filter_line is not None:
             place.set_filter(filter_line)
         shown = place.table.view.filter if filter_line is None else filter_line
@@ -130,12 +143,13 @@ class Travelling(Resting, Screen[None], Covered):
             return
         within = self.door(view.place).within
         if within and (view.subject is None or view.subject.tenant_id != self.workspace.tenant_id):
-            view = View(within)  # the inside of what belongs to another tenant is not shown in this one
+            view = View(self.origin_of(view))  # the inside of a record of another tenant is not shown in this one
         await self._show(view)
 
     async def _show(self, view: View) -> None:
         place = await self.open(view.place, view.subject)
         self.trail = view.trail
+        self._show_origin()
         place.set_filter(view.filter)
         if view.record:
             place.select(view.record)

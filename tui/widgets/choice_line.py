@@ -1,4 +1,7 @@
-"""One of a few choices on a line: ← and → choose, a click too. The chosen one has a sign, not only a colour."""
+"""One of a few choices on a line: ← and → choose, a click too; Enter submits the dialog.
+
+The chosen one has a sign, not only a colour.
+"""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -22,6 +25,7 @@ class ChoiceLine(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "choose(-1)", "Before", show=False),
         Binding("right,l,space", "choose(1)", "Next", show=False),
+        Binding("enter", "submit", "Submit", show=False),
     ]
     DEFAULT_CSS = """
     ChoiceLine { height: 1; width: auto; }
@@ -33,6 +37,9 @@ class ChoiceLine(Widget, can_focus=True):
 
     class Changed(Message):
         """Another one was chosen."""
+
+    class Submitted(Message):
+        """Enter was pressed."""
 
     def __init__(self, choices: Sequence[str], chosen: int = 0) -> None:
         super().__init__()
@@ -55,6 +62,9 @@ class ChoiceLine(Widget, can_focus=True):
 
     def action_choose(self, by: int) -> None:
         self.chosen += by
+
+    def action_submit(self) -> None:
+        self.post_message(self.Submitted())
 
     def on_click(self, event: events.Click) -> None:
         left = 0

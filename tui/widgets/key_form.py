@@ -16,6 +16,7 @@ from client.errors import FrostError
 from client.records import Record
 from client.text import safe
 from tui.key_refusals import Problem, problem
+from tui.widgets.choice_line import ChoiceLine
 from tui.widgets.dialog import hint
 from tui.widgets.line_input import LineInput
 from tui.widgets.record_table import RecordTable
@@ -249,6 +250,7 @@ class KeyForm(Sending):
         else:
             await self.action_save()
 
+    @on(ChoiceLine.Submitted)
     @on(Button.Pressed, "#save")
     async def _pressed(self) -> None:
         await self.action_save()

@@ -15,6 +15,7 @@ from textual.widgets import Button, Static
 from client.errors import FrostError
 from client.text import safe
 from tui.key_refusals import problem
+from tui.widgets.choice_line import ChoiceLine
 from tui.widgets.dialog import hint
 from tui.widgets.key_form import EXPIRIES, YEAR
 from tui.widgets.line_input import LineInput
@@ -92,7 +93,7 @@ class Rotation(Sending):
         yield Horizontal(
             Button("Cancel", id="cancel"), Button("Rotate", id="save", variant="primary"), classes="dialog--buttons"
         )
-        yield hint("← → choose when each ends · Tab next · ^s rotates · Esc cancels")
+        yield hint("← → choose when each ends · Tab next · Enter rotates · Esc cancels")
 
     def first_focus(self) -> Widget:
         return self.query_one("#until-old", Until).line
@@ -123,6 +124,7 @@ class Rotation(Sending):
         assert new.moment is not None  # none of its choices is at once
         self.deliver(Times(new.moment, old.moment))
 
+    @on(ChoiceLine.Submitted)
     @on(LineInput.Submitted)
     async def _submitted(self) -> None:
         await self.action_save()

@@ -1,6 +1,6 @@
 """The installation itself, its processes, and what was asked of it once already."""
 
-from sqlalchemy import BigInteger, Column, String, Table, Text
+from sqlalchemy import BigInteger, Column, Index, String, Table, Text
 
 from service.db.tables.kinds import Instant, metadata
 
@@ -31,6 +31,7 @@ idempotency_keys = Table(
     Column("request_hash", String(64), nullable=False),
     Column("resource_id", String(36), nullable=False),
     Column("created_at", Instant, nullable=False),
+    Index("ix_idempotency_keys_created_at", "created_at"),
 )
 
 # Per API key, the instant at which its allowance is whole again, on the database's clock.

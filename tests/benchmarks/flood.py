@@ -1,0 +1,231 @@
+"""A platform under a flood: 900 busy connections, 600 bodies that are never finished, and trailers without an end.
+
+One address floods; others are measured from a second address, and health from both and over the unix socket. The flood
+runs in a process of its own (`python -m tests.benchmarks.flood PORT KEY SECONDS CONNECTIONS`). Loopback only.
+"""
+
+import asyncio
+import http.client
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.benchmarks.load import request
+from tests.benchmarks.many_screens import memory
+from tests.benchmarks.ratios import Line
+from tests.benchmarks.throughput import free_port
+from tests.homes import UnixConnection
+from tests.service.account import Key
+from tests.service.postgres import Cluster
+from tests.service.running import WEB_SHOP, Executed, Running
+
+SECONDS = 12.0
+CONNECTIONS = 900
+BODIES = 600
+BODY_BYTES = 990_000
+TRAILER_BYTES = 150 * 1024 * 1024
+FLOODER, OTHER = "127.0.0.1", "127.0.0.2"
+PAUSE = 0.2
+
+
+def run() -> Iterator[Line]:
+    with Cluster() as cluster:
+        cluster.create("flood")
+        for name, url in (("SQLite", None), ("PostgreSQL", cluster.url("flood"))):
+            port = free_port()
+            with Executed(url, "demo", "--listen", f"127.0.0.1:{port}") as platform:
+                yield from measured(name, platform, port)
+
+
+def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
+    """All figures of one platform."""
+    assert platform.process
+    status = f"/proc/{platform.process.pid}/status"
+    flooding, quiet = (Key(platform, "compute:read", rateLimit=60_000) for _ in range(2))
+    path = f"/api/v1/tenants/{WEB_SHOP}/resources/instance?limit=20"
+    alone = percentiles(lambda: asked(port, path, quiet.secret, OTHER), 2.0)
+    yield Line(f"another caller, quiet: p99 ({name})", alone[1], 100, f"p50 {alone[0]:.1f} ms", "ms")
+    with flooded(port, path, flooding.secret) as counts:
+        time.sleep(2)
+        probes = {
+            "another caller": lambda: asked(port, path, quiet.secret, OTHER),
+            "/healthz": lambda: asked(port, "/healthz", None, OTHER),
+            "/healthz of the flooding address": lambda: asked(port, "/healthz", None, FLOODER),
+            "/readyz": lambda: asked(port, "/readyz", None, OTHER),
+            "/healthz on the unix socket": lambda: asked_locally(platform, "/healthz"),
+        }
+        figures = at_once(probes, SECONDS - 4)
+        used = memory(status, "VmRSS")
+    most = {"another caller": 500.0}
+    for what, (p50, p99, failed) in figures.items():
+        against = f"p50 {p50:.1f} ms, {failed} failed; flood {dict(counts)}"
+        yield Line(f"{what}, {CONNECTIONS} busy: p99 ({name})", p99, most.get(what, 100.0), against, "ms")
+    yield Line(f"memory, {CONNECTIONS} busy ({name})", used, 400, "", "MiB")
+    peak, seconds = held_bodies(port, status)
+    yield Line(
+        f"memory, {BODIES} held bodies of {BODY_BYTES:,} ({name})", peak, 400, f"gone after {seconds:.0f} s", "MiB"
+    )
+    yield Line(f"memory, {TRAILER_BYTES >> 20} MiB of trailers ({name})", trailers(port, status), 400, "", "MiB")
+
+
+# Probes
+
+
+def asked(port: int, path: str, key: str | None, source: str) -> None:
+    """One successful request on a new connection from an address."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(source, 0))
+    succeed(connection, path, {"X-API-Key": key} if key else {})
+
+
+def asked_locally(platform: Running, path: str) -> None:
+    succeed(UnixConnection(platform.socket), path, {})
+
+
+def succeed(connection: http.client.HTTPConnection, path: str, headers: dict[str, str]) -> None:
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{path} answers {answer.status}")
+    finally:
+        connection.close()
+
+
+def percentiles(probe: Callable[[], None], seconds: float) -> tuple[float, float, int]:
+    """p50 and p99 in milliseconds of a probe 20 times a second, and how many failed."""
+    times, failed, end = [0.0], 0, time.monotonic() + seconds
+    while (began := time.monotonic()) < end:
+        try:
+            probe()
+            times.append((time.monotonic() - began) * 1000)
+        except (OSError, RuntimeError, http.client.HTTPException):
+            failed += 1
+        time.sleep(max(0.0, began + 0.05 - time.monotonic()))
+    return statistics.median(times), statistics.quantiles(times, n=100, method="inclusive")[98], failed
+
+
+def at_once(probes: dict[str, Callable[[], None]], seconds: float) -> dict[str, tuple[float, float, int]]:
+    figures: dict[str, tuple[float, float, int]] = {}
+
+    def take(name: str) -> None:
+        figures[name] = percentiles(probes[name], seconds)
+
+    threads = [threading.Thread(target=take, args=(name,)) for name in probes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return figures
+
+
+# Floods
+
+
+@contextmanager
+def flooded(port: int, path: str, key: str) -> Iterator[Counter[str]]:
+    """A flood of requests while the context is open; afterwards, how they were answered."""
+    counts: Counter[str] = Counter()
+    command = [sys.executable, "-m", "tests.benchmarks.flood", str(port), path, key, str(SECONDS), str(CONNECTIONS)]
+    root = Path(__file__).parent.parent.parent
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root)
+    assert process.stdout
+    process.stdout.readline()
+    try:
+        yield counts
+    finally:
+        output, _ = process.communicate(timeout=SECONDS + 60)
+        counts.update(json.loads(output))
+
+
+async def flood(port: int, path: str, key: str, seconds: float, connections: int) -> Counter[str]:
+    """Ask on many connections at once, again as soon as there is an answer; how they were answered."""
+    print("started", flush=True)
+    counts: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+    content = request("GET", path, {"X-API-Key": key})
+
+    async def one() -> None:
+        while time.monotonic() < end:
+            try:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(FLOODER, 0))
+            except OSError:
+                counts["not connected"] += 1
+                await asyncio.sleep(PAUSE)
+                continue
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                while time.monotonic() < end:
+                    writer.write(content)
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+                    await reader.readexactly(length)
+                    counts[head[9:12].decode()] += 1
+                    if b"connection: close" in head.lower():
+                        break
+            writer.close()
+            await asyncio.sleep(PAUSE)
+
+    tasks = [asyncio.create_task(one()) for _ in range(connections)]
+    await asyncio.wait(tasks, timeout=seconds + 5)
+    for task in tasks:
+        task.cancel()
+    return counts
+
+
+def held_bodies(port: int, status: str) -> tuple[float, float]:
+    """Peak memory in MiB with bodies that lack their last bytes, and the seconds until no connection is left."""
+    head = b"POST /api/v1/auth/workload-token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    content = head + b"Content-Length: %d\r\n\r\n" % (BODY_BYTES + 10) + b" " * BODY_BYTES
+    peak = 0.0
+
+    async def hold() -> float:
+        nonlocal peak
+        began = time.monotonic()
+
+        async def one() -> None:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(content)
+                with suppress(OSError):
+                    await writer.drain()
+                await reader.read()
+                writer.close()
+
+        tasks = [asyncio.create_task(one()) for _ in range(BODIES)]
+        while not all(task.done() for task in tasks) and time.monotonic() < began + 45:
+            await asyncio.sleep(0.2)
+            peak = max(peak, memory(status, "VmRSS"))
+        seconds = time.monotonic() - began
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return seconds
+
+    seconds = asyncio.run(hold())
+    return peak, seconds
+
+
+def trailers(port: int, status: str) -> float:
+    """Peak memory in MiB while one connection sends trailers as long as it may."""
+    peak = memory(status, "VmRSS")
+    line = b"X-Trailer: " + b"a" * 8_000 + b"\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection, suppress(OSError):
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n")
+        for number in range(TRAILER_BYTES // len(line)):
+            connection.sendall(line)
+            if number % 500 == 0:
+                peak = max(peak, memory(status, "VmRSS"))
+    return max(peak, memory(status, "VmRSS"))
+
+
+if __name__ == "__main__":
+    port, path, key, seconds, connections = sys.argv[1:]
+    print(json.dumps(asyncio.run(flood(int(port), path, key, float(seconds), int(connections)))))

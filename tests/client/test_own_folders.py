@@ -1,0 +1,210 @@
+"""The folders and files of frost itself belong to this user alone: whatever the umask, and never behind a link."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from client.folders import make_private
+from service.log_file import GENERATIONS
+from tests.homes import Home
+from tests.terminal import screens
+
+
+@pytest.fixture
+def shared_umask() -> Iterator[None]:
+    """The default umask of most Linux desktops: new folders can be written by the user's group."""
+    former = os.umask(0o002)
+    yield
+    os.umask(former)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.mark.usefixtures("shared_umask")
+def test_the_first_screens_make_folders_that_the_next_command_takes(home: Home) -> None:
+    with screens(home) as program:
+        program.wait_for("Web Shop")
+        assert mode(home.path / ".cli") == 0o700
+        assert mode(home.platform_dir) == 0o700
+        assert "written by others" not in program.text
+    done = home.frost("whoami")
+    assert (done.code, done.err) == (0, "")
+    assert home.frost("config", "set", "region", "fi-hel-1").code == 0
+    assert {mode(folder) for folder in home.path.rglob("*") if folder.is_dir()} == {0o700}
+
+
+@pytest.mark.usefixtures("shared_umask")
+def test_the_first_command_makes_private_folders(home: Home) -> None:
+    assert home.frost("whoami").code == 0
+    assert {mode(folder) for folder in [home.path / ".cli", home.platform_dir]} == {0o700}
+
+
+@pytest.mark.usefixtures("shared_umask")
+def test_a_platform_that_is_served_by_hand_makes_private_folders(home: Home) -> None:
+    folder = home.path / "new" / "data"
+    with subprocess.Popen(
+        [sys.executable, "-m", "service", "--data-dir", str(folder), "--world", "empty"],
+        env=home.environment(),
+        stderr=subprocess.PIPE,
+    ) as served:
+        assert served.stderr is not None
+        try:
+            assert served.stderr.readline()
+            assert mode(folder) == mode(folder.parent) == 0o700
+        finally:
+            served.terminate()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o077, 0o277])
+def test_missing_parents_are_private_and_existing_ones_are_kept(tmp_path: Path, umask: int) -> None:
+    (tmp_path / "there").mkdir(mode=0o755)
+    (tmp_path / "there").chmod(0o755)
+    former = os.umask(umask)
+    try:
+        make_private(str(tmp_path / "there" / "a" / "b"))
+        make_private(str(tmp_path / "there" / "a" / "b") + "/")
+    finally:
+        os.umask(former)
+    assert mode(tmp_path / "there") == 0o755
+    assert mode(tmp_path / "there" / "a") == mode(tmp_path / "there" / "a" / "b") == 0o700
+
+
+def test_a_file_in_the_way_of_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="exists"):
+        make_private(str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("name", [".cli", ".cli/platform"])
+def test_a_folder_of_ours_that_others_can_write_is_repaired_with_one_line(demo: Home, name: str) -> None:
+    assert demo.frost("config", "set", "region", "fi-hel-1").code == 0
+    folder = demo.path / name
+    folder.chmod(0o775)
+    done = demo.frost("whoami")
+    assert done.code == 0
+    (line,) = done.err.splitlines()
+    assert line == f"frost: warning: the folder {folder} could be written by others; its mode is 0700 now"
+    assert mode(folder) == 0o700
+    assert demo.frost("whoami").err == ""
+
+
+def test_the_screens_repair_a_folder_of_ours_and_report_it_on_standard_error(demo: Home) -> None:
+    (demo.path / ".cli").chmod(0o775)
+    with screens(demo) as program:
+        program.wait_for("Web Shop")
+        assert program.raw().count(b"could be written by others") == 1
+    assert mode(demo.path / ".cli") == 0o700
+
+
+def test_a_link_to_a_folder_of_ours_is_repaired_behind_it(demo: Home) -> None:
+    (demo.path / "dotfiles").mkdir()
+    (demo.path / ".cli").rename(demo.path / "dotfiles" / "cli")
+    (demo.path / ".cli").symlink_to("dotfiles/cli")
+    (demo.path / "dotfiles" / "cli").chmod(0o777)
+    done = demo.frost("whoami")
+    assert (done.code, len(done.err.splitlines())) == (0, 1)
+    assert mode(demo.path / "dotfiles" / "cli") == 0o700
+
+
+def test_a_folder_that_the_user_chose_for_the_file_is_refused_and_not_changed(demo: Home) -> None:
+    chosen = demo.path / "project"
+    chosen.mkdir()
+    chosen.chmod(0o775)
+    (chosen / "config.yaml").write_text("region: fi-hel-1\n")
+    done = demo.frost("--config", str(chosen / "config.yaml"), "whoami")
+    assert done.code == 2
+    assert "can be written by others" in done.err
+    assert f"chmod go-w {chosen}" in done.err
+    assert mode(chosen) == 0o775
+
+
+# Links in place of the platform's own files
+
+
+@pytest.mark.parametrize("name", ["platform.log", "platform.lock"])
+def test_a_command_refuses_a_link_in_place_of_a_file_of_the_platform(home: Home, name: str) -> None:
+    target = home.path / "target"
+    target.write_text("precious\n")
+    make_private(str(home.platform_dir))
+    (home.platform_dir / name).symlink_to(target)
+    done = home.frost("whoami")
+    assert done.code == 2
+    path = home.platform_dir / name
+    assert done.err == f"frost: {path} is a link, which frost does not follow. Remove it: rm {path}\n"
+    assert target.read_text() == "precious\n"
+    assert home.platform_pid() is None
+
+
+@pytest.mark.parametrize("name", ["platform.log", "platform.lock"])
+def test_the_service_refuses_a_link_in_place_of_a_file_of_its_own(home: Home, name: str) -> None:
+    target = home.path / "target"
+    target.write_text("precious\n")
+    make_private(str(home.platform_dir))
+    path = home.platform_dir / name
+    path.symlink_to(target)
+    done = subprocess.run(
+        [sys.executable, "-m", "service", "--data-dir", str(home.platform_dir)],
+        env=home.environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"frost platform: {path} is a link, which the platform does not follow; remove it: rm {path}\n"
+    )
+    assert target.read_text() == "precious\n"
+
+
+def test_a_pipe_in_place_of_the_lock_or_the_log_is_refused_and_not_waited_for(home: Home) -> None:
+    make_private(str(home.platform_dir))
+    for name in ("platform.log", "platform.lock"):
+        os.mkfifo(home.platform_dir / name)
+        done = home.frost("whoami")
+        (home.platform_dir / name).unlink()  # the helpers of the tests would read it
+        assert done.code == 2
+        assert str(home.platform_dir / name) in done.err
+
+
+# Rotation of the log
+
+
+def test_the_log_rotates_while_the_platform_runs_and_keeps_a_few_generations(home: Home) -> None:
+    home.variables["FROST_PLATFORM_LOG_MEGABYTES"] = "0.01"
+    assert home.frost("whoami").code == 0
+    log = home.platform_dir / "platform.log"
+    generations = [log.with_name(f"platform.log.{number}") for number in range(1, GENERATIONS + 1)]
+    for _ in range(2_000):
+        home.request("GET", "/api/v1/tenants")
+        if generations[-1].exists():
+            break
+    newest = generations[0].read_bytes()
+    while generations[0].read_bytes() == newest:
+        home.request("GET", "/api/v1/tenants")
+    assert [path.exists() for path in generations] == [True] * GENERATIONS
+    assert not log.with_name(f"platform.log.{GENERATIONS + 1}").exists()
+    assert generations[1].read_bytes() == newest
+    for path in [log, *generations]:
+        assert mode(path) == 0o600
+        assert path.stat().st_size < 0.01 * 1024 * 1024 + 4_096
+        assert all(line.endswith(b"}\n") for line in path.read_bytes().splitlines(keepends=True))
+
+
+def test_a_log_that_an_earlier_platform_left_long_is_rotated_at_the_start(demo: Home) -> None:
+    log = demo.platform_dir / "platform.log"
+    log.write_text("old\n" * 5_000)
+    demo.variables["FROST_PLATFORM_LOG_MEGABYTES"] = "0.01"
+    assert demo.frost("whoami").code == 0
+    assert log.with_name("platform.log.1").read_text().startswith("old")
+    assert "old" not in log.read_text()
+
+
+def test_a_log_without_bound_does_not_rotate(demo: Home) -> None:
+    log = demo.platform_dir / "platform.log"
+    log.write_text("old\n" * 5_000)
+    demo.variables["FROST_PLATFORM_LOG_MEGABYTES"] = "0"
+    assert demo.frost("whoami").code == 0
+    assert log.read_text().startswith("old")

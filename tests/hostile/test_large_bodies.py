@@ -1,0 +1,274 @@
+"""Large bodies and CPU-heavy requests of one caller: bounded, and never in the way of others."""
+
+import asyncio
+import itertools
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import Request
+
+from client.models import strict_json
+from service.access import request_body, turns
+from service.access.request_body import MAX_VALUES
+from service.access.turns import LARGE_BODIES_WAITING, LargeBodies
+from service.decision_point import rules
+from service.errors import Refusal
+from service.iam import trial_routes
+from service.iam.bodies import split
+from tests.hostile.test_bounds import IAM, TRIAL
+from tests.hostile.world import World
+from tests.service.account import Key
+from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
+
+KEYS = f"/api/v1/tenants/{WEB_SHOP}/api-keys"
+MANY = 200_000
+QUESTION = {
+    "subject": {"type": "api_key", "id": "none"},
+    "action": {"name": "read"},
+    "resource": {"type": "instance", "id": "none"},
+}
+
+
+def test_while_eight_large_bodies_are_read_another_caller_is_answered(own: Running) -> None:
+    """The event loop once listed every error of such a body: nobody was answered for 40 seconds."""
+    body = b'{"name":"abc","scopes":[' + b"1," * MANY + b"1]}"
+    headers = {"Authorization": f"Bearer {own.token(VIEWER)}", "Content-Type": "application/json"}
+    own.token(OWNER)
+    statuses: Counter[int] = Counter()
+
+    def send() -> None:
+        statuses[own.request("POST", KEYS, headers, body).status] += 1
+
+    senders = [threading.Thread(target=send) for _ in range(8)]
+    for sender in senders:
+        sender.start()
+    answered = 0
+    while any(sender.is_alive() for sender in senders):
+        assert own.get("/api/v1/me", as_=OWNER).status == 200
+        answered += 1
+    for sender in senders:
+        sender.join()
+    assert statuses == {400: 8}
+    assert answered > 20
+
+
+@pytest.mark.parametrize("element", ["1", '"a"', "[]", "{}", '{"a":1}'])
+def test_a_body_of_too_many_values_is_refused_and_a_broken_one_has_its_place(world: World, element: str) -> None:
+    values = ",".join([element] * (MAX_VALUES + 1))
+    headers = {**world.session(VIEWER), "Content-Type": "application/json"}
+
+    async def send(content: str) -> Any:
+        async with world.client() as client:
+            return (await client.post(KEYS, headers=headers, content=content)).json()["error"]
+
+    whole = asyncio.run(send(f'{{"scopes":[{values}]}}'))
+    assert whole["details"] == {"reason": "too_many_values", "max": MAX_VALUES}
+    broken = f'{{"scopes":[{values},]}}'
+    place = f"expected a value (line 1, column {len(broken) - 1}, at $.scopes[{MAX_VALUES + 1}])"
+    assert asyncio.run(send(broken))["message"] == f"invalid request body: {place}"
+
+
+def test_commas_in_texts_are_not_values(world: World) -> None:
+    body = {"name": "commas", "description": "," * (2 * MAX_VALUES), "scopes": []}
+    refused = world.ask("POST", KEYS, world.session(VIEWER), body).json()["error"]
+    assert refused["details"].get("reason") != "too_many_values"
+
+
+def test_a_policy_body_of_many_members_is_refused_like_any_other() -> None:
+    members = ",".join(f'"m{number}":1' for number in range(MAX_VALUES + 1))
+    with pytest.raises(Refusal, match="more than"):
+        split(f"{{{members}}}")
+
+
+def test_of_a_body_with_many_errors_the_first_is_reported() -> None:
+    """Listing all of them took seconds."""
+
+    class Field:
+        def validate(self, value: Any, *, loc: tuple[int | str, ...]) -> tuple[Any, list[Any]]:
+            assert threading.current_thread() is not threading.main_thread()
+            return None, [{"loc": (*loc, "scopes", number), "type": "x", "msg": "x"} for number in range(3)]
+
+    body = b'{"scopes":[' + b"1," * request_body.FEW_VALUES + b"1]}"
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    headers = [(b"content-type", b"application/json")]
+    request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+    with pytest.raises(RequestValidationError) as caught:
+        asyncio.run(request_body.read_body(request, Field()))
+    assert [error["loc"] for error in caught.value.errors()] == [("body", "scopes", 0)]
+
+
+def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two callers and of one, whose queue has an end."""
+    lock, seen, whole, first = threading.Lock(), Counter[str](), strict_json.loads, threading.Event()
+    go_on = threading.Event()
+
+    def counted(*arguments: Any) -> Any:
+        with lock:
+            seen["inside"] += 1
+            seen["most"] = max(seen["most"], seen["inside"])
+        first.set()
+        go_on.wait(60)
+        with lock:
+            seen["inside"] -= 1
+        return whole(*arguments)
+
+    body = json.dumps(
+        {"name": "n", "description": "x" * (request_body.LARGE_BODY_BYTES + 1), "scopes": ["compute:read"]}
+    )
+    owner, viewer = ({**world.session(email), "Content-Type": "application/json"} for email in (OWNER, VIEWER))
+
+    async def scene() -> tuple[list[int], int]:
+        async with world.client() as client:
+            sent = [
+                asyncio.create_task(client.post(KEYS, headers=owner, content=body))
+                for _ in range(1 + LARGE_BODIES_WAITING + 3)
+            ]
+            sent.append(asyncio.create_task(client.post(KEYS, headers=viewer, content=body)))
+            await asyncio.to_thread(first.wait, 60)
+            small = await client.get("/api/v1/me", headers=viewer)
+            for refused in itertools.islice(asyncio.as_completed(sent), 3):
+                await refused
+            go_on.set()
+            return [answer.status_code for answer in await asyncio.gather(*sent)], small.status_code
+
+    monkeypatch.setattr(strict_json, "loads", counted)
+    statuses, small = asyncio.run(scene())
+    assert small == 200
+    assert Counter(statuses) == {400: 2 + LARGE_BODIES_WAITING, 429: 3}
+    assert seen["most"] == 1
+
+
+def test_after_a_large_body_the_next_waits_as_long_as_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, slept = [0.0], []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    async def scene() -> None:
+        bodies = LargeBodies()
+        for _ in range(2):
+            async with bodies.turn("k"):
+                now[0] += 3.0
+
+    monkeypatch.setattr(turns, "time", type("Clock", (), {"monotonic": staticmethod(lambda: now[0])}))
+    monkeypatch.setattr(turns.asyncio, "sleep", sleep)
+    asyncio.run(scene())
+    assert slept == [0.0, 3.0]
+
+
+def test_anonymous_large_bodies_take_turns_by_network(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, whole = [], world.platform.large_bodies.turn
+
+    def named(name: str) -> Any:
+        names.append(name)
+        return whole(name)
+
+    monkeypatch.setattr(world.platform.large_bodies, "turn", named)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"x" * (request_body.LARGE_BODY_BYTES + 1), "more_body": False}
+
+    async def send(address: str) -> None:
+        scope = {"type": "http", "method": "POST", "headers": [], "app": world.app, "client": (address, 1)}
+        await request_body.parse_body(Request(scope, receive), len)
+
+    for address in ("2001:db8::1", "2001:db8::2", "192.0.2.1"):
+        asyncio.run(send(address))
+    assert names == ["2001:db8::", "2001:db8::", "192.0.2.1"]
+
+
+@contextmanager
+def half_a_body(platform: Running, path: str, credential: dict[str, str]) -> Iterator[socket.socket]:
+    """A request whose body begins and does not go on."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(str(platform.socket))
+        head = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": "1000", **credential}
+        lines = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", '{"a":']
+        connection.sendall("\r\n".join(lines).encode())
+        yield connection
+
+
+@pytest.mark.parametrize("path", [f"{IAM}/simulate", f"{IAM}/groups", f"{IAM}/policies", "/access/v1/search/action"])
+def test_a_body_that_does_not_arrive_takes_no_turn(own: Running, path: str) -> None:
+    """Two of them once shut the route for the person, or for the key."""
+    if path.startswith("/access/"):
+        credential = {"X-API-Key": Key(own, "decisions:evaluate").secret}
+    else:
+        credential = {"Authorization": f"Bearer {own.token(OWNER)}"}
+    with half_a_body(own, path, credential), half_a_body(own, path, credential), half_a_body(own, path, credential):
+        time.sleep(0.5)  # A turn was taken within milliseconds.
+        headers = {**credential, "Content-Type": "application/json"}
+        assert own.request("POST", path, headers, b"{}").status == 400
+
+
+def test_evaluations_take_no_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of a hundred is refused, and none waits for another."""
+    asking = decision_key(world)
+    number, whole = 100, rules.Sitting.decide
+    lock, seen, several = threading.Lock(), Counter[str](), threading.Event()
+
+    def slow(*arguments: Any) -> Any:
+        with lock:
+            seen["inside"] += 1
+            if seen["inside"] > turns.AT_ONCE:
+                several.set()
+        several.wait(60)
+        return whole(*arguments)
+
+    async def scene() -> list[int]:
+        async with world.client() as client:
+            sent = [client.post("/access/v1/evaluation", headers=asking, json=QUESTION) for _ in range(number)]
+            return [answer.status_code for answer in await asyncio.gather(*sent)]
+
+    monkeypatch.setattr(rules.Sitting, "decide", slow)
+    assert Counter(asyncio.run(scene())) == {200: number}
+    assert several.is_set()
+
+
+def test_one_session_does_not_take_the_turns_of_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    laptop, desktop = world.session(OWNER), world.session(OWNER)
+    released, whole, inside = threading.Event(), trial_routes.read_document, threading.Semaphore(0)
+
+    def held(platform: Any, known: Any, text: str) -> Any:
+        if " " in text:
+            inside.release()
+            released.wait(60)
+        return whole(platform, known, text)
+
+    async def scene() -> tuple[int, bool]:
+        async with world.client() as client:
+            slow = {**TRIAL, "documentText": TRIAL["documentText"] + " "}
+            trials = [
+                asyncio.create_task(client.post(f"{IAM}/simulate", headers=laptop, json=slow))
+                for _ in range(turns.AT_ONCE + 1)
+            ]
+            for _ in range(turns.AT_ONCE):
+                assert await asyncio.to_thread(inside.acquire, timeout=60)
+            other = asyncio.create_task(client.post(f"{IAM}/simulate", headers=desktop, json=TRIAL))
+            done, _ = await asyncio.wait([other], timeout=30)
+            released.set()
+            await asyncio.gather(*trials)
+            return (await other).status_code, bool(done)
+
+    monkeypatch.setattr(trial_routes, "read_document", held)
+    assert asyncio.run(scene()) == (200, True)
+
+
+def decision_key(world: World) -> dict[str, str]:
+    """A key that may ask for decisions."""
+    body = {"name": "decisions", "scopes": ["decisions:evaluate"], "rateLimit": 60_000}
+    made = world.ask("POST", KEYS, world.session(OWNER), body)
+    assert made.status_code == 201, made.text
+    return {"X-API-Key": made.json()["key"]}

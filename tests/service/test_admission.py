@@ -1,0 +1,239 @@
+"""Admission control: fair threads and the registry of connections, without a server."""
+
+import asyncio
+import socket
+import threading
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+import uvicorn
+from anyio.to_thread import run_sync
+
+from service.admission import (
+    LOCAL,
+    Admission,
+    BodyMemory,
+    Connections,
+    FairThreads,
+    IncomingBody,
+    KnownAddresses,
+    Requests,
+    Source,
+    on_behalf_of,
+)
+from service.errors import Refusal
+from service.limits import MEBIBYTE, Limits
+from service.listener import Listener
+from service.peer import PeerProtocol
+
+
+def test_a_client_with_many_requests_does_not_delay_another() -> None:
+    """The second client is served although the first one waits with more requests than there are threads."""
+    go_on = threading.Event()
+    running: Counter[str] = Counter()
+
+    def work(client: str) -> str:
+        running[client] += 1
+        if client == "flood":
+            go_on.wait(60)
+        return client
+
+    async def ask(client: str) -> str:
+        with on_behalf_of(client):
+            return await run_sync(work, client)
+
+    async def scene() -> None:
+        FairThreads(threads=4, per_client=3).install()
+        flood = [asyncio.create_task(ask("flood")) for _ in range(50)]
+        try:
+            assert await asyncio.wait_for(ask("other"), 60) == "other"
+            assert running["flood"] <= 3
+        finally:
+            go_on.set()
+        assert await asyncio.gather(*flood) == ["flood"] * 50
+
+    asyncio.run(scene())
+
+
+def test_a_request_that_is_cancelled_while_it_waits_takes_no_thread() -> None:
+    go_on = threading.Event()
+
+    async def scene() -> None:
+        FairThreads(threads=1, per_client=1).install()
+        first = asyncio.create_task(run_sync(go_on.wait, 60))
+        await asyncio.sleep(0)
+        waiting = [asyncio.create_task(run_sync(int)) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        waiting[0].cancel()
+        go_on.set()
+        await first
+        assert await asyncio.wait_for(asyncio.gather(*waiting[1:]), 60) == [0, 0]
+        assert await asyncio.wait_for(run_sync(int), 60) == 0
+
+    asyncio.run(scene())
+
+
+class Idle:
+    """A connection that notes whether it was closed."""
+
+    closed = False
+
+    def close_idle(self) -> None:
+        self.closed = True
+
+
+def test_the_connection_that_is_idle_for_longest_is_closed_first() -> None:
+    now = 0.0
+    connections = Connections(Limits(max_connections=80, max_connections_per_address=2), lambda: now)
+    one = Source("192.0.2.1")
+    first, second, third = Idle(), Idle(), Idle()
+    for connection in (first, second):
+        assert connections.has_room_for(one)
+        connections.add(connection, one)
+    # Both are new: their requests may be on the way.
+    assert not connections.has_room_for(one)
+    now = 10.0
+    connections.set_busy(first)
+    assert connections.has_room_for(one)
+    assert (first.closed, second.closed) == (False, True)
+    connections.add(third, one)
+    connections.set_busy(third)
+    assert not connections.has_room_for(one)
+    assert connections.has_room_for(Source("192.0.2.2"))
+
+
+def test_connections_of_a_trusted_proxy_and_of_the_socket_have_only_the_total() -> None:
+    connections = Connections(Limits(max_connections=16, max_connections_per_address=2))
+    for _ in range(14):
+        assert connections.has_room_for(Source())
+        connections.add(Idle(), Source())
+    assert not connections.has_room_for(Source())
+    for _ in range(2):
+        assert connections.has_room_for(LOCAL)
+        connections.add(Idle(), LOCAL)
+    assert not connections.has_room_for(LOCAL)
+
+
+def test_requests_keep_an_eighth_for_the_unix_socket() -> None:
+    requests = Requests(Limits(max_requests=16, max_requests_per_address=16))
+    for _ in range(14):
+        requests.enter("192.0.2.1")
+    with pytest.raises(Refusal):
+        requests.enter("192.0.2.2")
+    for _ in range(2):
+        requests.enter(None)
+    with pytest.raises(Refusal):
+        requests.enter(None)
+
+
+def test_memory_of_bodies_is_shared_between_strangers_known_addresses_and_the_unix_socket() -> None:
+    memory = BodyMemory(Limits(max_body_mebibytes=64, max_body_mebibytes_per_address=64))
+
+    def held(address: str | None, known: bool, size: int) -> int:
+        """Return how many bodies of a size were taken."""
+        bodies = []
+        while (body := IncomingBody(memory, address, 0.0, known)).take(size):
+            bodies.append(body)
+        return len(bodies)
+
+    assert held("192.0.2.1", False, MEBIBYTE) == 16
+    assert held("192.0.2.1", False, 1024) == 16 * 1024
+    assert held("192.0.2.2", True, MEBIBYTE) == 24
+    assert held(None, True, MEBIBYTE) == 8
+
+
+def test_a_body_that_grows_becomes_a_large_one_and_gives_everything_back() -> None:
+    memory = BodyMemory(Limits(max_body_mebibytes=1))
+    for _ in range(3):
+        body = IncomingBody(memory, "192.0.2.1", 0.0, known=False)
+        taken = 0
+        while body.take(4096):
+            taken += 4096
+        assert taken == MEBIBYTE // 4
+        body.release()
+        assert memory.total == 0
+
+
+def test_an_address_is_known_for_a_while_after_an_accepted_credential() -> None:
+    now = 0.0
+    known = KnownAddresses(lambda: now)
+    known.note("192.0.2.1")
+    assert "192.0.2.1" in known
+    assert "192.0.2.2" not in known
+    now = 4_000.0
+    assert "192.0.2.1" not in known
+
+
+def test_changes_that_wait_leave_threads_for_reads_of_all_clients() -> None:
+    go_on = threading.Event()
+
+    async def change(client: int) -> None:
+        with on_behalf_of(client, changes=True):
+            await run_sync(go_on.wait, 60)
+
+    async def read(client: int) -> int:
+        with on_behalf_of(client):
+            return await run_sync(int)
+
+    async def scene() -> None:
+        FairThreads(threads=8, per_client=2).install()
+        changes = [asyncio.create_task(change(client)) for client in range(8) for _ in range(3)]
+        try:
+            await asyncio.sleep(0)
+            assert await asyncio.wait_for(asyncio.gather(*map(read, range(8))), 60) == [0] * 8
+        finally:
+            go_on.set()
+        await asyncio.gather(*changes)
+
+    asyncio.run(scene())
+
+
+async def nothing(*_: object) -> None:
+    """An application that is never asked."""
+
+
+def protocol_of(admission: Admission) -> PeerProtocol:
+    config = uvicorn.Config(nothing, lifespan="off", log_config=None)
+    config.load()
+    protocol = PeerProtocol(config, uvicorn.server.ServerState(), {})
+    protocol.admission = admission
+    return protocol
+
+
+def test_a_connection_that_is_closed_before_it_is_used_is_not_served() -> None:
+    async def scene() -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            ours.setblocking(False)
+            theirs.setblocking(False)
+            protocol = protocol_of(Admission(Limits()))
+            protocol.close_idle()
+            loop = asyncio.get_running_loop()
+            await loop.connect_accepted_socket(lambda: protocol, ours)
+            assert await asyncio.wait_for(loop.sock_recv(theirs, 1), 5) == b""
+
+    asyncio.run(scene())
+
+
+def test_a_connection_that_cannot_be_set_up_is_not_counted() -> None:
+    admission = Admission(Limits())
+
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def fail(*_: object) -> None:
+            raise RuntimeError("no transport")
+
+        listening = socket.create_server(("127.0.0.1", 0))
+        listener = Listener(listening, lambda: protocol_of(admission), admission)
+        loop.connect_accepted_socket = fail  # type: ignore[method-assign,assignment]
+        loop.set_exception_handler(lambda *_: None)
+        with listening, socket.create_connection(listening.getsockname()) as connection:
+            connection.setblocking(False)
+            with suppress(ConnectionResetError):
+                assert await asyncio.wait_for(loop.sock_recv(connection, 1), 30) == b""
+            assert len(admission.connections) == 0
+            listener.close()
+
+    asyncio.run(scene())

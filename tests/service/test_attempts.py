@@ -1,0 +1,34 @@
+"""Guesses from IPv6 addresses are counted by the network of 64 bits that one customer is given."""
+
+from collections.abc import Callable
+
+import pytest
+
+from service.access.attempts import ADDRESS_GUESSES, Attempts
+from service.access.ratelimit import TooMany
+from service.db.engine import Database
+from tests.service.conftest import KINDS
+
+
+def is_heard(attempts: Attempts, address: str) -> bool:
+    try:
+        attempts.require_patience(address, "guessed")
+        attempts.wrong(address, looked_up=True)
+    except TooMany:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_guesses_from_one_ipv6_network_are_counted_together(
+    kind: str, new_database_url: Callable[[str, bool], str]
+) -> None:
+    database = Database(new_database_url(kind, True))
+    attempts = Attempts(lambda: 0.0, database)
+    network = [f"2001:db8:0:7:{number:x}::{number:x}" for number in range(ADDRESS_GUESSES + 10)]
+    found = [is_heard(attempts, address) for address in network]
+    # The one at the bound depends on how the sum of the pauses is rounded.
+    assert all(found[: ADDRESS_GUESSES - 1])
+    assert not any(found[ADDRESS_GUESSES + 1 :])
+    assert is_heard(attempts, "2001:db8:0:8::1")
+    database.close()

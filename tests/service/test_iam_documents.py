@@ -1,0 +1,58 @@
+"""The cache of documents that were read."""
+
+import json
+
+import pytest
+
+from service.access.decisions import Known
+from service.iam.documents import ReadingCache
+from service.policy.catalogue import Catalogue
+from service.policy.document import DocumentRefused
+from tests.service.access import allow, document
+
+NAME = "compute:instances:read"
+
+
+def known(*names: str) -> Known:
+    return Known(Catalogue(names or (NAME,)), {})
+
+
+def text(number: int, operation: str = NAME, target: str = "*") -> str:
+    return json.dumps(document(allow(operation, targets=(target,)) | {"name": f"rule {number:04}"}))
+
+
+def test_a_document_is_read_once_while_it_is_used() -> None:
+    catalogue, cache = known(), ReadingCache()
+    first = cache.read(text(1), catalogue, "accept")
+    assert cache.read(text(1), catalogue, "accept") is first
+    assert cache.read(text(2), catalogue, "accept").document != first.document
+
+
+def test_the_cache_has_a_bound_and_forgets_what_was_used_longest_ago() -> None:
+    catalogue, cache = known(), ReadingCache(max_characters=10 * len(text(0)))
+    first = cache.read(text(0), catalogue, "accept")
+    for number in range(1, 200):
+        cache.read(text(number), catalogue, "accept")
+        assert cache.read(text(0), catalogue, "accept") is first
+        assert cache.characters <= cache.max_characters
+    forgotten = cache.read(text(199), catalogue, "accept")
+    for number in range(200, 210):
+        cache.read(text(number), catalogue, "accept")
+    assert cache.read(text(199), catalogue, "accept") is not forgotten
+
+
+def test_a_document_larger_than_the_cache_is_read_all_the_same() -> None:
+    catalogue, cache = known(), ReadingCache(max_characters=10)
+    assert cache.read(text(1), catalogue, "accept").document.rules
+    assert cache.characters == 0
+
+
+def test_a_larger_catalogue_or_another_setting_reads_again() -> None:
+    cache = ReadingCache()
+    with pytest.raises(DocumentRefused):
+        cache.read(text(1, "storage:buckets:read"), known(), "accept")
+    assert cache.read(text(1, "storage:buckets:read"), known(NAME, "storage:buckets:read"), "accept").document.rules
+    catalogue, pinned = known(), text(1, target="frn:compute:eu:*:instances/*")
+    assert cache.read(pinned, catalogue, "accept").document.rules
+    with pytest.raises(DocumentRefused):
+        cache.read(pinned, catalogue, "refuse")

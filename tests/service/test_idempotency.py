@@ -1,0 +1,196 @@
+"""Idempotency keys in the database: claimed, expired and deleted, without waiting for each other."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Connection, func, insert, select, update
+
+from service.clock import SystemClock
+from service.db import advisory_locks
+from service.db.engine import Database
+from service.db.idempotency_keys import LIFETIME, claim, delete_expired
+from service.db.tables import idempotency_keys, resources
+from service.operations import engine, store, sweep
+from service.operations.engine import Operations
+from service.settings import from_arguments
+from tests.service.access import allow, document
+from tests.service.planned import until
+from tests.service.running import AURORA, OWNER, WEB_SHOP, Running
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+EXPIRED = timedelta(days=2)
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    values = {"actor_id": "u", "operation": "group.create", "key": str(uuid4()), "request_hash": "h"}
+    return values | {"resource_id": "r", "created_at": NOW} | changes
+
+
+def count(connection: Connection) -> int:
+    return connection.scalar(select(func.count()).select_from(idempotency_keys)) or 0
+
+
+@pytest.fixture
+def pair(new_database_url: Callable[[str, bool], str]) -> Iterator[tuple[Database, Database]]:
+    """One PostgreSQL database, opened twice."""
+    url = new_database_url("postgresql", True)
+    opened = Database(url), Database(url)
+    yield opened
+    for one in opened:
+        one.close()
+
+
+def test_an_expired_key_is_free_and_a_younger_one_is_not(database: Database) -> None:
+    first, second = ({**row(key="k"), "request_hash": name, "resource_id": name} for name in ("first", "second"))
+    del first["created_at"], second["created_at"]
+    with database.write() as connection:
+        assert tuple(claim(connection, first, NOW)) == ("first", "first")
+        assert tuple(claim(connection, second, NOW + LIFETIME)) == ("first", "first")
+        later = NOW + LIFETIME + timedelta(seconds=1)
+        assert tuple(claim(connection, second, later)) == ("second", "second")
+        # Its day begins again.
+        assert tuple(claim(connection, first, later + LIFETIME)) == ("second", "second")
+        assert count(connection) == 1
+
+
+def test_expired_keys_are_deleted_in_portions(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(insert(idempotency_keys), [row(created_at=NOW - EXPIRED) for _ in range(7)])
+        connection.execute(insert(idempotency_keys), [row(key="young"), row(key="day", created_at=NOW - LIFETIME)])
+    with database.write() as connection:
+        assert delete_expired(connection, NOW, 3)
+        assert count(connection) == 6
+    sweep.delete_expired_keys(database, NOW, 2)
+    with database.read() as connection:
+        assert set(connection.scalars(select(idempotency_keys.c.key))) == {"young", "day"}
+
+
+def test_a_key_in_use_is_passed_by_the_deletion(pair: tuple[Database, Database]) -> None:
+    one, other = pair
+    with one.write() as connection:
+        connection.execute(insert(idempotency_keys), [row(key=key, created_at=NOW - EXPIRED) for key in "ab"])
+    with one.write() as holding:
+        holding.execute(select(idempotency_keys).where(idempotency_keys.c.key == "a").with_for_update())
+        sweep.delete_expired_keys(other, NOW)
+        with other.read() as connection:
+            assert list(connection.scalars(select(idempotency_keys.c.key))) == ["a"]
+
+
+def test_the_expired_keys_are_found_by_an_index(database: Database) -> None:
+    old = select(idempotency_keys.c.key).where(idempotency_keys.c.created_at < NOW)
+    query = str(old.compile(database.engine, compile_kwargs={"literal_binds": True}))
+    with database.read() as connection:
+        if database.kind == "postgresql":
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        word = "EXPLAIN" if database.kind == "postgresql" else "EXPLAIN QUERY PLAN"
+        plan = "\n".join(str(line) for line in connection.exec_driver_sql(f"{word} {query}"))
+    assert "ix_idempotency_keys_created_at" in plan
+
+
+def test_a_process_deletes_expired_keys_by_itself(
+    database: Database, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "START_DELAY", 0)
+    monkeypatch.setattr(engine, "EXPIRY_SECONDS", 0.05)
+    url = database.engine.url.render_as_string(hide_password=False)
+    settings = from_arguments(["--data-dir", str(tmp_path), "--database", url], {})
+    running = Operations(database, SystemClock(), settings)
+    running.start()
+    try:
+        for _ in range(2):
+            with database.write() as connection:
+                connection.execute(insert(idempotency_keys), [row(created_at=NOW - timedelta(days=900))])
+
+            def gone() -> bool:
+                with database.read() as connection:
+                    return count(connection) == 0
+
+            until(gone)
+    finally:
+        running.stop()
+
+
+@pytest.mark.parametrize("made", ["group", "policy", "API key", "tenant", "quota request"])
+def test_no_request_waits_for_or_deletes_the_expired_keys_of_others(
+    platform: Running, platform_database: Database, made: str
+) -> None:
+    """A request once deleted them, holding its tenant or not: two such requests stopped each other."""
+
+    def is_kept() -> bool:
+        key = idempotency_keys.c.key == str(uuid4())
+        with platform_database.write() as connection:
+            connection.execute(
+                insert(idempotency_keys), [row(key=key.right.value, created_at=NOW - timedelta(days=900))]
+            )
+        with platform_database.write() if platform_database.kind == "postgresql" else nullcontext() as holding:
+            if holding is not None:
+                holding.execute(select(idempotency_keys).where(key).with_for_update())
+            assert create(platform, made, str(uuid4()))[0] == 201
+        with platform_database.read() as connection:
+            return connection.scalar(select(idempotency_keys.c.key).where(key)) is not None
+
+    # The platform itself deletes them when it has just started, and in an hour again.
+    assert is_kept() or is_kept()
+
+
+@pytest.mark.parametrize("made", ["group", "policy", "API key", "tenant"])
+def test_a_key_is_good_for_another_request_after_a_day(
+    platform: Running, platform_database: Database, made: str
+) -> None:
+    key = str(uuid4())
+    status, first = create(platform, made, key, "one")
+    assert status == 201
+    assert create(platform, made, key, "other")[0] == 409
+    with platform_database.write() as connection:
+        mine = idempotency_keys.c.key == key
+        connection.execute(update(idempotency_keys).where(mine).values(created_at=datetime.now(UTC) - EXPIRED))
+    status, second = create(platform, made, key, "other")
+    assert status == 201
+    assert second != first
+
+
+def create(platform: Running, made: str, key: str, name: str = "") -> tuple[int, str | None]:
+    """Create something under an idempotency key: the status and the id."""
+    name = f"{name} {uuid4()}"
+    path, body = {
+        "group": (f"/api/v1/tenants/{WEB_SHOP}/iam/groups", {"name": name}),
+        "policy": (
+            f"/api/v1/tenants/{WEB_SHOP}/iam/policies",
+            {"name": name, "document": document(allow("compute:*"))},
+        ),
+        "API key": (f"/api/v1/tenants/{WEB_SHOP}/api-keys", {"name": name, "scopes": ["compute:read"]}),
+        "tenant": (f"/api/v1/organizations/{AURORA}/tenants", {"displayName": name}),
+        "quota request": (
+            f"/api/v1/organizations/{AURORA}/quota-requests",
+            {"resourceType": "vcpu", "limit": 100_000, "reason": name},
+        ),
+    }[made]
+    answer = platform.ask("POST", path, as_=OWNER, body=body, headers={"Idempotency-Key": key})
+    document_ = answer.json()
+    return answer.status, (document_.get("apiKey") or document_.get("request") or document_).get("id")
+
+
+def test_a_migration_and_the_recovery_do_not_exclude_each_other(pair: tuple[Database, Database]) -> None:
+    one, other = pair
+    assert len({advisory_locks.MIGRATION, advisory_locks.RECOVERY}) == 2
+    with one.write() as migrating, other.write() as connection:
+        migrating.exec_driver_sql(f"SELECT pg_advisory_xact_lock({advisory_locks.MIGRATION})")
+        assert store.may_share_out(connection)
+    with one.write() as recovering:
+        assert store.may_share_out(recovering)
+        with other.write() as connection:
+            assert not store.may_share_out(connection)
+
+
+def test_after_a_bulk_load_the_planner_knows_the_inventory(platform: Running, platform_database: Database) -> None:
+    """The load itself updates the statistics, so that no apply has to."""
+    if platform_database.kind == "sqlite":
+        pytest.skip("SQLite plans without statistics")
+    with platform_database.read() as connection:
+        known = connection.exec_driver_sql("SELECT reltuples FROM pg_class WHERE relname = 'resources'").scalar_one()
+        there = connection.scalar(select(func.count()).select_from(resources))
+    assert known == there > 0

@@ -1,0 +1,536 @@
+"""The limits of the HTTP server, on the real process: time, memory, connections, requests, and what may be in a head.
+
+Each test has addresses of its own (127.0.0.x), so that no limit is shared between tests.
+"""
+
+import itertools
+import json
+import re
+import socket
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+
+import pytest
+from sqlalchemy import text
+
+from service.db.engine import Database
+from service.peer import MAX_TRAILERS
+from tests.service.conftest import KINDS
+from tests.service.planned import until
+from tests.service.running import AURORA, OWNER, WEB_SHOP, Running, read_until_closed
+from tests.service.test_daemon import tcp_address
+
+PROXY = "127.0.0.99"
+PER_ADDRESS = 4
+LIMITS = {
+    "FROST_PLATFORM_MAX_CONNECTIONS": "24",
+    "FROST_PLATFORM_MAX_CONNECTIONS_PER_ADDRESS": str(PER_ADDRESS),
+    "FROST_PLATFORM_MAX_REQUESTS_PER_ADDRESS": "2",
+    "FROST_PLATFORM_MAX_BODY_MEBIBYTES": "16",
+    "FROST_PLATFORM_MAX_BODY_MEBIBYTES_PER_ADDRESS": "1",
+    "FROST_PLATFORM_BODY_SECONDS": "3",
+    "FROST_PLATFORM_BODY_BYTES_PER_SECOND": "1",
+    "FROST_PLATFORM_PROXIES": PROXY,
+}
+NOWHERE = "/api/v1/nowhere"
+"""Answered 404 once the whole body is there."""
+JSON = "Content-Type: application/json\r\n"
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+CONFIG = b"GET /.well-known/authzen-configuration HTTP/1.1\r\nHost: x\r\n\r\n"
+_addresses = (f"127.0.{1 + number // 250}.{1 + number % 250}" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def limited() -> Iterator[Running]:
+    with Running(None, "demo", "--listen", "127.0.0.1:0", **LIMITS) as running:
+        yield running
+
+
+@pytest.fixture
+def address() -> str:
+    return next(_addresses)
+
+
+@pytest.fixture
+def connect(limited: Running) -> Iterator[Callable[[str], socket.socket]]:
+    """Connect from an address; every connection is closed at the end."""
+    to = tcp_address(limited)
+    with ExitStack() as stack:
+
+        def connect(source: str) -> socket.socket:
+            connection = socket.create_connection(to, timeout=60, source_address=(source, 0))
+            return stack.enter_context(connection)
+
+        yield connect
+
+
+Connect = Callable[[str], socket.socket]
+
+
+def head(length: int, path: str = NOWHERE, more: str = "") -> bytes:
+    return f"POST {path} HTTP/1.1\r\nHost: x\r\n{JSON}{more}Content-Length: {length}\r\n\r\n".encode()
+
+
+def answer(connection: socket.socket) -> bytes:
+    """The first answer, whole if it has a length."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        part = connection.recv(65536)
+        if not part:
+            return received
+        received += part
+    begin, _, body = received.partition(b"\r\n\r\n")
+    length = int(begin.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+    while len(body) < length and (part := connection.recv(65536)):
+        body += part
+    return begin + b"\r\n\r\n" + body
+
+
+def status(connection: socket.socket, request: bytes) -> int:
+    connection.sendall(request)
+    return int(answer(connection).split(b" ", 2)[1])
+
+
+# Time
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/auth/workload-token", f"/api/v1/tenants/{WEB_SHOP}", "/access/v1/evaluation", "/nowhere"]
+)
+def test_a_body_that_does_not_arrive_is_refused_and_the_connection_closed(
+    connect: Connect, address: str, path: str
+) -> None:
+    connection = connect(address)
+    connection.sendall(head(100, path) + b"{")
+    received = read_until_closed(connection)
+    assert received.startswith(b"HTTP/1.1 408 "), received
+    assert b"connection: close" in received.lower()
+
+
+def test_a_body_in_small_pieces_does_not_move_the_time(connect: Connect, address: str) -> None:
+    connection = connect(address)
+    connection.sendall(head(100_000))
+
+    def drip() -> None:
+        # Each piece comes within the time of a body, but all of them come below the minimum rate.
+        for _ in range(60):
+            connection.sendall(b" ")
+            time.sleep(2)
+
+    with pytest.raises(OSError):
+        drip()
+
+
+def test_a_body_at_the_minimum_rate_is_read_to_its_end(connect: Connect, address: str) -> None:
+    connection = connect(address)
+    connection.sendall(head(200) + b" " * 198)
+    time.sleep(4)  # Longer than a small body may take; 198 bytes at a byte a second may take more.
+    assert status(connection, b"{}") == 404
+
+
+def test_a_body_that_nothing_reads_does_not_keep_the_connection(connect: Connect, address: str) -> None:
+    connection = connect(address)
+    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    assert read_until_closed(connection).count(b"HTTP/1.1 ") == 1
+    assert connection.recv(1) == b""
+
+
+def test_a_credential_that_ends_while_the_body_is_on_its_way_is_refused(own: Running) -> None:
+    token = own.sign_in(OWNER)
+    request = f"PATCH /api/v1/tenants/{WEB_SHOP} HTTP/1.1\r\nHost: x\r\n{JSON}Authorization: Bearer {token}\r\n"
+    body = b'{"displayName": "Renamed"}'
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(60)
+        connection.connect(str(own.socket))
+        connection.sendall(f"{request}Content-Length: {len(body)}\r\n\r\n".encode() + body[:5])
+        ended = own.ask("POST", "/api/v1/sessions/revoke-all", headers={"Authorization": f"Bearer {token}"})
+        assert ended.status in (200, 204), ended
+        connection.sendall(body[5:])
+        assert answer(connection).startswith(b"HTTP/1.1 401 ")
+
+
+# Trailers and framing
+
+
+def test_trailers_are_no_headers(connect: Connect, limited: Running, address: str) -> None:
+    key = limited.key("terraform").encode()
+    request = b"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-API-Key: " + key
+    assert status(connect(address), request + b"\r\n\r\n") == 401
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("line", [b"X-Trailer: " + b"a" * 1_000 + b"\r\n", b"a" * 1_011, b""])
+def test_trailers_are_bounded(connect: Connect, address: str, method: str, line: bytes) -> None:
+    """Many of them, one that does not end, and an extension of a chunk that does not end."""
+    connection = connect(address)
+    path = "/healthz" if method == "GET" else NOWHERE
+    begin = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{JSON}Transfer-Encoding: chunked\r\n\r\n".encode()
+    connection.sendall(begin + (b"0\r\n" if line else b"1;extension="))
+    sent = 0
+
+    def send() -> None:
+        nonlocal sent
+        for _ in range(64 * MAX_TRAILERS // 1_000):
+            connection.sendall(line or b"a" * 1_000)
+            sent += 1
+            time.sleep(0.002)
+
+    with pytest.raises(OSError):
+        send()
+
+
+def test_more_requests_at_once_on_a_connection_than_are_kept_are_refused(connect: Connect, address: str) -> None:
+    connection = connect(address)
+    connection.sendall(HEALTH * 2_000)
+    assert b"HTTP/1.1 400 " in read_until_closed(connection)
+
+
+def test_line_ends_between_requests_do_not_keep_a_connection(connect: Connect, address: str) -> None:
+    connection = connect(address)
+    assert status(connection, HEALTH) == 200
+
+    def drip() -> None:
+        for _ in range(120):
+            connection.sendall(b"\r\n")
+            time.sleep(0.5)
+
+    with pytest.raises(OSError):
+        drip()
+
+
+@pytest.mark.parametrize(
+    "request_head",
+    [
+        b"GET /healthz HTTP/1.1\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n",
+        b"GET /healthz HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET /healthz HTTP/0.9\r\nHost: a\r\n\r\n",
+        b"GET /healthz HTTP/2.0\r\nHost: a\r\n\r\n",
+        b"GET /healthz\r\n\r\n",
+        b"GET /healthz\r\nHost: a\r\n\r\n",
+    ],
+)
+def test_a_head_without_one_host_or_without_a_version_is_refused(
+    connect: Connect, address: str, request_head: bytes
+) -> None:
+    connection = connect(address)
+    connection.sendall(request_head)
+    received = read_until_closed(connection)
+    assert received.startswith(b"HTTP/1.1 400 "), received
+    assert b'"INVALID_REQUEST"' in received
+
+
+def test_http_1_0_needs_no_host(connect: Connect, address: str) -> None:
+    assert status(connect(address), b"GET /healthz HTTP/1.0\r\n\r\n") == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "coding", "expected"),
+    [
+        (NOWHERE, "gzip", 415),
+        (NOWHERE, "identity, br", 415),
+        ("/access/v1/evaluation", "gzip", 400),
+        (NOWHERE, "Identity", 404),
+    ],
+)
+def test_a_body_with_a_content_coding_is_refused(
+    connect: Connect, address: str, path: str, coding: str, expected: int
+) -> None:
+    request = head(2, path, f"Content-Encoding: {coding}\r\n") + b"{}"
+    assert status(connect(address), request) == expected
+
+
+# Memory of bodies
+
+
+def test_bodies_of_an_address_are_bounded_in_sum_and_others_are_not_affected(connect: Connect) -> None:
+    one, other = next(_addresses), next(_addresses)
+    held = connect(one)
+    held.sendall(head(900_000) + b" " * 700_000)
+    second = connect(one)
+    second.sendall(head(900_000) + b" " * 700_000)
+    received = answer(second)
+    assert received.startswith(b"HTTP/1.1 503 "), received[:200]
+    assert b"\r\nretry-after: 1\r\n" in received.lower()
+    assert status(connect(other), head(700_000) + b" " * 700_000) == 404
+    held.close()
+    until(lambda: status(connect(one), head(700_000) + b" " * 700_000) == 404)
+
+
+def test_bodies_of_all_addresses_are_bounded_in_sum(connect: Connect) -> None:
+    fill_memory_of_strangers(connect)
+
+
+def fill_memory_of_strangers(connect: Connect) -> None:
+    """Hold one more body that does not end, each from another address, until there is no memory for a further one."""
+
+    def is_full() -> bool:
+        with suppress(OSError):  # refused already: the connection is closed
+            connect(next(_addresses)).sendall(head(1_000_000) + b" " * 950_000)
+        return status(connect(next(_addresses)), head(700_000) + b" " * 700_000) == 503
+
+    until(is_full)
+
+
+def test_bodies_of_strangers_leave_memory_for_the_socket_and_for_known_addresses(
+    connect: Connect, limited: Running
+) -> None:
+    known, key = next(_addresses), limited.key("terraform")
+    asks_me = f"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n\r\n".encode()
+    assert status(connect(known), asks_me) == 200
+    fill_memory_of_strangers(connect)
+    renamed = limited.ask("PATCH", f"/api/v1/tenants/{WEB_SHOP}", as_=OWNER, body={"displayName": "Web shop"})
+    assert renamed.status == 200
+    large = b" " * 700_000
+    assert limited.request("POST", NOWHERE, {"Content-Type": "application/json"}, large).status == 404
+    assert status(connect(known), head(len(large)) + large) == 404
+    # A small body of a new address is still read: it may be a sign-in.
+    assert status(connect(next(_addresses)), head(2) + b"{}") == 404
+
+
+def test_refused_bodies_are_counted(connect: Connect, limited: Running) -> None:
+    def refused(limit: str) -> float:
+        (line,) = re.findall(
+            rf'^frost_refused_total{{limit="{limit}"}} (.*)$', limited.get("/metrics").body.decode(), re.M
+        )
+        return float(line)
+
+    bodies, late = refused("bodies"), refused("late_bodies")
+    fill_memory_of_strangers(connect)
+    slow = connect(next(_addresses))
+    slow.sendall(head(100) + b"{")
+    assert answer(slow).startswith(b"HTTP/1.1 408 ")
+    assert refused("bodies") > bodies
+    assert refused("late_bodies") > late
+    assert re.search(r"refused since the start: [^\n]*bodies \d", limited.log)
+
+
+def test_behind_a_proxy_bodies_count_for_the_forwarded_address(connect: Connect) -> None:
+    def held(client: str) -> socket.socket:
+        connection = connect(PROXY)
+        connection.sendall(head(900_000, more=f"X-Forwarded-For: {client}\r\n") + b" " * 700_000)
+        return connection
+
+    held("192.0.2.1")
+    assert answer(held("192.0.2.1")).startswith(b"HTTP/1.1 503 ")
+    complete = held("192.0.2.2")
+    complete.sendall(b" " * 200_000)
+    assert answer(complete).startswith(b"HTTP/1.1 404 ")
+
+
+# Connections
+
+
+def test_an_address_has_so_many_connections_and_health_beyond_them(connect: Connect, address: str) -> None:
+    busy = [connect(address) for _ in range(PER_ADDRESS)]
+    for connection in busy:
+        connection.sendall(CONFIG[:20])
+    until(lambda: status(connect(address), CONFIG) == 503)
+    refused = connect(address)
+    refused.sendall(CONFIG)
+    received = read_until_closed(refused)
+    assert received.startswith(b"HTTP/1.1 503 "), received
+    assert b"retry-after: 1" in received
+    assert b"x-request-id: " in received
+    assert b"x-frost-version: " in received
+    # Nothing of the request was left unread: that would have reset the connection.
+    assert refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+    assert json.loads(received.partition(b"\r\n\r\n")[2])["error"]["code"] == "SERVICE_UNAVAILABLE"
+    assert status(connect(address), HEALTH) == 200
+    assert status(connect(address), HEALTH.replace(b"healthz", b"readyz")) == 200
+    assert status(connect(next(_addresses)), CONFIG) == 200
+    for connection in busy:
+        assert status(connection, CONFIG[20:]) == 200
+
+
+def test_a_connection_beyond_the_limit_asks_for_nothing_but_health(connect: Connect, address: str) -> None:
+    for _ in range(PER_ADDRESS):
+        connect(address).sendall(CONFIG[:20])
+    until(lambda: status(connect(address), CONFIG) == 503)
+    both = connect(address)
+    both.sendall(HEALTH + CONFIG)
+    received = read_until_closed(both)
+    assert received.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 503 "))
+    assert b"policy_decision_point" not in received
+
+
+def test_idle_connections_of_an_address_are_closed_first(connect: Connect, address: str) -> None:
+    idle = [connect(address) for _ in range(PER_ADDRESS)]
+    for connection in idle:
+        assert status(connection, CONFIG) == 200
+    assert status(connect(address), CONFIG) == 200
+    assert idle[0].recv(1) == b""
+    assert status(idle[-1], CONFIG) == 200
+
+
+def test_a_connection_is_idle_after_a_body_that_came_later_than_the_answer(connect: Connect, address: str) -> None:
+    with_body = CONFIG.replace(b"\r\n\r\n", b"\r\nContent-Length: 2\r\n\r\n")
+    idle = [connect(address) for _ in range(PER_ADDRESS)]
+    for connection in idle:
+        assert status(connection, with_body) == 200
+        connection.sendall(b"{}")
+    until(lambda: status(connect(address), CONFIG) == 200, 2)
+    assert idle[0].recv(1) == b""
+
+
+def test_a_connection_with_half_of_the_next_head_is_not_idle(connect: Connect, address: str) -> None:
+    busy = [connect(address) for _ in range(PER_ADDRESS)]
+    for connection in busy:
+        assert status(connection, CONFIG + CONFIG[:20]) == 200
+    refused = connect(address)
+    assert status(refused, CONFIG) == 503
+    for connection in busy:
+        assert status(connection, CONFIG[20:]) == 200
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"GET /healthz HTTP/1.1\r\n\r\n",
+        b"no request\r\n\r\n",
+        b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)
+def test_a_bad_request_behind_another_one_is_refused_after_its_answer(
+    connect: Connect, address: str, bad: bytes
+) -> None:
+    connection = connect(address)
+    connection.sendall(HEALTH + CONFIG + bad + HEALTH)
+    received = read_until_closed(connection)
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"200", b"400"]
+
+
+def test_the_metadata_of_the_decision_point_names_the_address_that_answers(
+    connect: Connect, limited: Running, address: str
+) -> None:
+    connection = connect(address)
+    connection.sendall(CONFIG)
+    host, port = tcp_address(limited)
+    assert json.loads(answer(connection).partition(b"\r\n\r\n")[2])["policy_decision_point"] == f"http://{host}:{port}"
+
+
+def test_connections_in_all_are_bounded_and_the_socket_is_answered(connect: Connect, limited: Running) -> None:
+    for _ in range(8):
+        source = next(_addresses)
+        for _ in range(PER_ADDRESS):
+            connect(source).sendall(CONFIG[:20])
+    until(lambda: status(connect(next(_addresses)), CONFIG) == 503)
+    assert limited.get("/api/v1/auth/cli-config").status == 200
+    assert status(connect(next(_addresses)), HEALTH) == 200
+
+
+# Requests
+
+
+@contextmanager
+def changes_held(platform: Running) -> Iterator[None]:
+    """Hold the end of the audit log, so that every change waits."""
+    if platform.database_url.startswith("sqlite"):
+        holder = sqlite3.connect(platform.folder / "platform.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        yield
+        holder.rollback()
+        holder.close()
+        return
+    database = Database(platform.database_url)
+    with database.engine.begin() as connection:
+        connection.execute(text("SELECT * FROM audit_head FOR UPDATE"))
+        yield
+    database.close()
+
+
+@pytest.fixture(params=KINDS)
+def served(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url, "demo", "--listen", "127.0.0.1:0", **LIMITS) as running:
+        yield running
+
+
+def test_readiness_does_not_wait_for_the_audit_log(served: Running) -> None:
+    def checked() -> tuple[int, str]:
+        ready = served.get("/readyz")
+        return ready.status, ready.json()["checks"]["audit"]
+
+    with changes_held(served):
+        until(lambda: checked() == (200, "busy"))
+
+
+def test_requests_beyond_the_limit_of_an_address_are_refused_and_health_is_answered(served: Running) -> None:
+    token, to = served.token(OWNER), tcp_address(served)
+    one, other = next(_addresses), next(_addresses)
+    path = f"/api/v1/organizations/{AURORA}/tenants"
+    credential = f"Authorization: Bearer {token}\r\n"
+
+    def ask(source: str, request: bytes) -> int:
+        with socket.create_connection(to, timeout=120, source_address=(source, 0)) as connection:
+            return status(connection, request)
+
+    def create(number: int) -> int:
+        """Ask until there is room: the questions below can take it first."""
+        body = json.dumps({"displayName": f"Held {number}"}).encode()
+        while (answered := ask(one, head(len(body), path, credential) + body)) == 503:
+            time.sleep(0.02)
+        return answered
+
+    with ThreadPoolExecutor(2) as threads:
+        with changes_held(served):
+            held = [threads.submit(create, number) for number in range(2)]
+            until(lambda: ask(one, CONFIG) == 503)
+            assert ask(other, CONFIG) == 200
+            assert ask(one, HEALTH) == 200
+            assert ask(one, HEALTH.replace(b"healthz", b"readyz")) == 200
+        assert [one.result() for one in held] == [201, 201]
+    until(lambda: ask(one, CONFIG) == 200)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_changes_that_wait_do_not_delay_a_read_of_the_same_address(
+    kind: str, new_database_url: Callable[[str, bool], str]
+) -> None:
+    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+    with Running(url, "demo", "--listen", "127.0.0.1:0") as platform, ThreadPoolExecutor(4) as threads:
+        to, source = tcp_address(platform), next(_addresses)
+        credential = f"Authorization: Bearer {platform.token(OWNER)}\r\n"
+
+        def ask(request: bytes) -> int:
+            with socket.create_connection(to, timeout=120, source_address=(source, 0)) as connection:
+                return status(connection, request)
+
+        def create(number: int) -> int:
+            body = json.dumps({"displayName": f"Held {number}"}).encode()
+            return ask(head(len(body), f"/api/v1/organizations/{AURORA}/tenants", credential) + body)
+
+        read = f"GET /api/v1/me HTTP/1.1\r\nHost: x\r\n{credential}\r\n".encode()
+
+        def is_read_first() -> bool:
+            held = [threads.submit(create, number) for number in range(4)]
+            time.sleep(0.5)
+            assert ask(read) == 200
+            if not any(one.done() for one in held):
+                return True
+            for one in held:
+                one.result()
+            return False
+
+        with changes_held(platform):
+            assert any(is_read_first() for _ in range(3))
+
+
+# The log
+
+
+def test_a_long_path_is_in_the_log_once_and_cut(limited: Running, connect: Connect, address: str) -> None:
+    mark = "long-path-0001"
+    # Short segments: a long one may be a secret and is masked.
+    path = "/ppp" * 1_250
+    request = f"GET {path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: {mark}\r\n\r\n".encode()
+    assert status(connect(address), request) == 404
+    until(lambda: mark in limited.log)
+    (line,) = [line for line in limited.log.splitlines() if mark in line]
+    assert json.loads(line)["path"] == path[:512]
+    assert line.count("ppp") == 512 // 4
+    assert len(line) < 1_200

@@ -1,0 +1,354 @@
+"""Durable work that ends before it is done: it fails for good, an operator cancels it, or its person loses the right.
+
+Each time the run says why, what it changed is kept, and the tenant can start another run.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, select, text, update
+
+from service.clock import FixedClock
+from service.db.engine import Database
+from service.db.tables import api_keys, audit_log, memberships, users
+from service.operations import apply, apply_store, provisioning, store
+from service.operations.apply import Applying
+from service.operations.apply_portions import Job
+from service.operations.provisioning import Provisioning
+from tests.service.conftest import KINDS
+from tests.service.planned import planned_on, until
+from tests.service.running import ADMIN, OWNER, SANDBOX, WEB_SHOP, Running
+from tests.service.tagged import BEFORE, NOW, Tagged
+
+BASE = f"/api/v1/tenants/{WEB_SHOP}"
+APPLY = f"{BASE}/default-tags/apply"
+BREAK = {
+    "sqlite": [
+        "CREATE TRIGGER broken BEFORE UPDATE OF tags ON resources BEGIN SELECT RAISE(ABORT, 'it is broken'); END",
+    ],
+    "postgresql": [
+        "CREATE FUNCTION broken() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'it is broken'; END $$ LANGUAGE plpgsql",
+        "CREATE TRIGGER broken BEFORE UPDATE OF tags ON resources FOR EACH ROW EXECUTE FUNCTION broken()",
+    ],
+}
+MEND = {"sqlite": "DROP TRIGGER broken", "postgresql": "DROP TRIGGER broken ON resources"}
+
+
+@pytest.fixture(params=KINDS)
+def run_slowly(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    """A platform whose applies wait ten minutes after each portion, and try a portion twice."""
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url, FROST_PLATFORM_APPLY_PACE="600", FROST_PLATFORM_OPERATION_TRIES="2") as platform:
+        set_tags(platform, env="slow")
+        yield platform
+
+
+@pytest.fixture
+def tagged(database: Database) -> Tagged:
+    return Tagged(database, 5)
+
+
+def set_tags(platform: Running, **tags: str) -> None:
+    assert platform.ask("PUT", f"{BASE}/default-tags", as_=OWNER, body={"tags": tags}).status == 200
+
+
+def operation(platform: Running, run_id: str) -> dict[str, Any]:
+    return dict(platform.get(f"{BASE}/operations/{run_id}", as_=OWNER).json())
+
+
+def started(platform: Running, as_: str = OWNER) -> str:
+    answer = platform.ask("POST", APPLY, as_=as_)
+    assert answer.status == 202, answer
+    return str(answer.json()["runId"])
+
+
+def has_status(platform: Running, run_id: str, status: str) -> bool:
+    return bool(operation(platform, run_id)["status"] == status)
+
+
+# Failing for good
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_cannot_go_on_fails_after_some_tries_and_the_tenant_is_free(
+    kind: str, new_database_url: Callable[[str, bool], str]
+) -> None:
+    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+    with Running(url, FROST_PLATFORM_OPERATION_TRIES="3") as platform:
+        set_tags(platform, env="broken")
+        with closing(Database(platform.database_url)) as database:
+            with database.write() as connection:
+                for statement in BREAK[kind]:
+                    connection.execute(text(statement))
+            run_id = started(platform)
+            until(lambda: has_status(platform, run_id, "failed"), 60)
+            failed = operation(platform, run_id)
+            assert failed["errorCode"] == "WORKFLOW_ERROR"
+            assert failed["error"].startswith("gave up after 3 tries")
+            assert failed["error"].endswith("nothing was changed")
+            assert "it is broken" not in failed["error"]
+            assert failed["completedAt"] is not None
+            assert "result" not in failed
+            (listed,) = [
+                one
+                for one in platform.get("/api/v1/platform/operations").json()["operations"]
+                if one["runId"] == run_id
+            ]
+            assert (listed["status"], listed["error"]) == ("failed", failed["error"])
+            with database.write() as connection:
+                connection.execute(text(MEND[kind]))
+        again = started(platform)
+        until(lambda: has_status(platform, again, "completed"), 60)
+        assert operation(platform, again)["result"]["summary"]["updated"] > 0
+        assert operation(platform, run_id) == failed
+
+
+async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
+    tagged.many(20)
+    real, calls = apply_store.add_tags, 0
+
+    def breaks_every_other_time(*args: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls % 2:
+            raise OSError("broken")
+        real(*args)
+
+    monkeypatch.setattr(apply_store, "add_tags", breaks_every_other_time)
+    monkeypatch.setattr(apply, "LONGEST_WAIT", 0.01)
+    run_id = tagged.planned()
+    await Applying(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=2).run(run_id)
+    row = tagged.operation(run_id)
+    assert (row["status"], calls) == ("completed", 8)
+
+
+async def test_a_run_that_failed_half_way_keeps_its_counts_and_can_be_undone(
+    tagged: Tagged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tagged.many(20)
+    before = tagged.all_rows()
+    run_id = tagged.planned()
+    assert tagged.applying.begin(run_id)
+    assert tagged.applying.carry_on(run_id, 5)
+
+    def breaks(*args: Any) -> None:
+        raise OSError("broken")
+
+    monkeypatch.setattr(apply_store, "add_tags", breaks)
+    monkeypatch.setattr(apply, "LONGEST_WAIT", 0.01)
+    await Applying(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=3).run(run_id)
+    row = tagged.operation(run_id)
+    assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
+    assert "5 resources were changed until then" in row["error"]
+    assert row["counts"]["summary"]["updated"] == 5
+    assert tagged.audited() == [("platform", "default_tags.apply.complete", "failed")]
+    monkeypatch.undo()
+    assert tagged.undone(run_id)["summary"]["updated"] == 5
+    assert {id: row["tags"] for id, row in tagged.all_rows().items()} == {id: row["tags"] for id, row in before.items()}
+
+
+@pytest.mark.parametrize("state", ["57014", "40P01", "40001"])
+async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(
+    tagged: Tagged, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """A portion that needs more than the statement timeout, or deadlocks each time, was tried for ever."""
+    if tagged.database.kind == "sqlite":
+        pytest.skip("SQLite has neither statement timeouts nor deadlocks")
+    tagged.many(20)
+    with tagged.database.write() as connection:
+        for statement in BREAK["postgresql"]:
+            connection.execute(text(statement.replace("'it is broken'", f"'it is broken' USING ERRCODE = '{state}'")))
+    monkeypatch.setattr(apply, "LONGEST_WAIT", 0.01)
+    run_id = tagged.planned()
+    async with asyncio.timeout(60):
+        await Applying(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
+    assert tagged.operation(run_id)["error"].startswith("gave up after 3 tries")
+
+
+async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
+    tagged: Tagged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the end could not be stored, the run stayed open and the count of the tries was lost."""
+    real, ends, portions = apply._end_early, 0, 0
+    tagged.many(20)
+
+    def breaks(*args: Any) -> None:
+        nonlocal portions
+        portions += 1
+        raise OSError("broken")
+
+    def breaks_twice(*args: Any) -> None:
+        nonlocal ends
+        ends += 1
+        if ends < 3:
+            raise OSError("broken too")
+        real(*args)
+
+    monkeypatch.setattr(apply_store, "add_tags", breaks)
+    monkeypatch.setattr(apply, "_end_early", breaks_twice)
+    monkeypatch.setattr(apply, "LONGEST_WAIT", 0.01)
+    run_id = tagged.planned()
+    await Applying(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
+    row = tagged.operation(run_id)
+    assert (row["status"], ends, portions) == ("failed", 3, 3)
+    assert row["error"].startswith("gave up after 3 tries")
+    assert "(OSError)" in row["error"]
+
+
+# A tenant whose provisioning fails
+
+
+async def test_a_provisioning_fails_after_some_tries_and_can_be_planned_again(database: Database) -> None:
+    planned = planned_on(database, faults={"roles": 100})
+    async with asyncio.timeout(60):
+        await Provisioning(database, FixedClock(NOW), pace=0, max_tries=3).run(planned.run_id)
+    row = planned.row()
+    assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
+    assert row["error"] == "gave up after 3 tries at roles (2/4): roles backend unavailable"
+    assert [(step["status"], step["attempts"]) for step in row["steps"][:2]] == [("completed", 1), ("failed", 3)]
+    assert planned.tenant()["status"] == "provisioning"
+    assert provisioning.plan_again(database, NOW) != []
+    assert provisioning.plan_again(database, NOW) == []
+    with database.read() as connection:
+        again = store.open_run(connection, planned.tenant_id, provisioning.KIND)
+    assert again is not None
+    await planned.provisioning.run(again["run_id"])
+    assert planned.tenant()["status"] == "active"
+    assert planned.row() == row
+    assert provisioning.plan_again(database, NOW) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_next_start_provisions_a_tenant_whose_run_failed(
+    kind: str, new_database_url: Callable[[str, bool], str]
+) -> None:
+    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+    with Running(url, FROST_PLATFORM_OPERATION_TRIES="1", FROST_PLATFORM_PROVISIONING_PACE="0") as platform:
+
+        def runs() -> list[dict[str, Any]]:
+            listed = platform.get("/api/v1/platform/operations").json()["operations"]
+            return [one for one in listed if one["tenantId"] == SANDBOX]
+
+        until(lambda: [one["status"] for one in runs()] == ["failed"], 60)
+        assert platform.get(f"/api/v1/tenants/{SANDBOX}", as_=OWNER).json()["status"] == "provisioning"
+        platform.kill()
+        platform.start()
+        until(lambda: [one["status"] for one in runs()] == ["completed", "failed"], 60)
+        assert platform.get(f"/api/v1/tenants/{SANDBOX}", as_=OWNER).json()["status"] == "active"
+
+
+# Cancelled by an operator
+
+
+def test_an_operator_cancels_a_run_and_the_tenant_is_free(run_slowly: Running) -> None:
+    run_id = started(run_slowly)
+    until(lambda: has_status(run_slowly, run_id, "running"), 60)
+    assert run_slowly.ask("POST", APPLY, as_=OWNER).status == 409
+    answer = run_slowly.ask("POST", f"/api/v1/platform/operations/{run_id}/cancel")
+    assert answer.status == 200, answer
+    cancelled = answer.json()
+    assert (cancelled["runId"], cancelled["status"], cancelled["errorCode"]) == (run_id, "cancelled", "cancelled")
+    assert "cancelled by an operator" in cancelled["error"]
+    assert operation(run_slowly, run_id) == cancelled
+    shown = run_slowly.get(f"{BASE}/default-tags/runs", as_=OWNER).json()["runs"][0]
+    assert (shown["runId"], shown["status"]) == (run_id, "cancelled")
+    with closing(Database(run_slowly.database_url)) as database, database.read() as connection:
+        entry = connection.execute(select(audit_log).where(audit_log.c.operation == "operation.cancel")).one()
+    assert (entry.target, entry.tenant_id, entry.actor_kind) == (f"operation:{run_id}", WEB_SHOP, "staff")
+    again = run_slowly.ask("POST", f"/api/v1/platform/operations/{run_id}/cancel")
+    assert (again.status, again.json()["error"]["code"]) == (409, "OPERATION_OVER")
+    # By its operation id it is the latest run that is meant.
+    second = started(run_slowly)
+    assert second != run_id
+    by_name = run_slowly.ask("POST", f"/api/v1/platform/operations/apply-default-tags-{WEB_SHOP}/cancel")
+    assert (by_name.status, by_name.json()["runId"]) == (200, second)
+    assert run_slowly.ask("POST", "/api/v1/platform/operations/no-such/cancel").status == 404
+
+
+def test_a_cancelled_run_is_not_taken_up_again_after_a_restart(run_slowly: Running) -> None:
+    run_id = started(run_slowly)
+    until(lambda: has_status(run_slowly, run_id, "running"), 60)
+    assert run_slowly.ask("POST", f"/api/v1/platform/operations/{run_id}/cancel").status == 200
+    before = operation(run_slowly, run_id)
+    run_slowly.kill()
+    run_slowly.variables["FROST_PLATFORM_APPLY_PACE"] = "0"
+    run_slowly.start()
+    following = started(run_slowly)
+    until(lambda: has_status(run_slowly, following, "completed"), 60)
+    assert operation(run_slowly, run_id) == before
+
+
+# Its person, or its key, may not any more
+
+
+@pytest.mark.parametrize("role", [None, "member"])
+def test_a_run_stops_when_its_person_is_demoted_or_removed(tagged: Tagged, role: str | None) -> None:
+    tagged.many(20)
+    run_id = tagged.planned()
+    assert tagged.applying.begin(run_id)
+    assert tagged.applying.carry_on(run_id, 5)
+    mine = memberships.c.user_id == tagged.owner_id
+    with tagged.database.write() as connection:
+        connection.execute(
+            memberships.delete().where(mine) if role is None else update(memberships).where(mine).values(role=role)
+        )
+    assert not tagged.applying.carry_on(run_id, 5)
+    row = tagged.operation(run_id)
+    assert (row["status"], row["error_code"]) == ("failed", "forbidden")
+    assert row["error"].endswith("organization any more; 5 resources were changed until then")
+    assert tagged.audited() == [("platform", "default_tags.apply.complete", "refused")]
+    tagged.planned()
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_run_stops_when_the_key_that_started_it_is_revoked_or_deleted(tagged: Tagged, deleted: bool) -> None:
+
+    tagged.many(20)
+    key = {
+        "id": "0192f7c1-0000-4000-8000-000000000001",
+        "tenant_id": tagged.tenant_id,
+        "user_id": tagged.owner_id,
+        "name": "deploy",
+        "description": "",
+        "key_prefix": "x",
+        "key_hash": "x" * 64,
+        "scopes": ["organizations:write"],
+        "rate_limit": 10,
+        "created_at": BEFORE,
+        "expires_at": NOW,
+    }
+    with tagged.database.write() as connection:
+        connection.execute(insert(api_keys).values(**key))
+        run_id = apply.plan(
+            connection, Job(tagged.tenant_id, {"a": "b"}), started_by=tagged.owner_id, at=BEFORE, key_id=key["id"]
+        )
+    assert tagged.applying.begin(run_id)
+    assert tagged.applying.carry_on(run_id, 5)
+    mine = api_keys.c.id == key["id"]
+    revoke = api_keys.delete().where(mine) if deleted else update(api_keys).where(mine).values(revoked_at=NOW)
+    with tagged.database.write() as connection:
+        connection.execute(revoke)
+    assert not tagged.applying.carry_on(run_id, 5)
+    row = tagged.operation(run_id)
+    assert (row["status"], row["error_code"]) == ("failed", "forbidden")
+    assert "API key" in row["error"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_demoting_who_started_a_run_ends_it_on_a_running_platform(
+    kind: str, new_database_url: Callable[[str, bool], str]
+) -> None:
+    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+    with Running(url, FROST_PLATFORM_APPLY_PACE="1") as platform:
+        set_tags(platform, env="demoted")
+        run_id = started(platform, ADMIN)
+        until(lambda: has_status(platform, run_id, "running"), 60)
+        with closing(Database(platform.database_url)) as database, database.write() as connection:
+            person = select(users.c.id).where(users.c.email == ADMIN).scalar_subquery()
+            connection.execute(update(memberships).where(memberships.c.user_id == person).values(role="member"))
+        until(lambda: not has_status(platform, run_id, "running"), 60)
+        ended = operation(platform, run_id)
+        assert (ended["status"], ended["errorCode"]) == ("failed", "forbidden")

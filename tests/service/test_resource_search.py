@@ -1,0 +1,91 @@
+"""Listing resources costs a bounded time, however many there are that the caller may not list."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import insert
+
+from service.db import tables
+from service.db.engine import Database
+from service.resources import search, store
+from tests.service.access import Iam, allow, code
+from tests.service.account import Key
+from tests.service.conftest import KINDS
+from tests.service.running import STAGING, Running
+
+ABSENT = "00000000-0000-4000-8000-000000000000"
+MANY = search.MOST_DECIDED + 1_500
+PATH = f"/api/v1/tenants/{STAGING}/resources/instance?limit=1"
+LAST = "ffffffff-0000-4000-8000-00000000000a"
+
+
+@pytest.fixture(params=KINDS)
+def crowded(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    """A platform on which a tenant has more instances than one request decides one by one; the last has a tag."""
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url) as platform:
+        with closing(Database(platform.database_url)) as database, database.write() as connection:
+            now = datetime(2026, 1, 1, tzinfo=UTC)
+            connection.execute(
+                insert(tables.resources),
+                [
+                    {
+                        "id": LAST if number == MANY else str(uuid4()),
+                        "tenant_id": STAGING,
+                        "kind": "instance",
+                        "name": f"i{number}",
+                        "region": "se-sto-1",
+                        "state": "running",
+                        "tags": {"mark": "last"} if number == MANY else {"number": str(number)},
+                        "relations": {},
+                        "attributes": {},
+                        "created_at": now + timedelta(seconds=number),
+                        "updated_at": now,
+                    }
+                    for number in range(MANY + 1)
+                ],
+            )
+        yield platform
+
+
+def test_a_listing_decides_a_bounded_number_of_resources(crowded: Running) -> None:
+    """A policy that named one absent id made a listing decide about every resource of the tenant."""
+    iam = Iam(crowded, tenant=STAGING)
+    key = Key(crowded, "compute:read", tenant=STAGING)
+    policy = iam.policy("one", allow("compute:*", targets=(f"frn:compute:*:*:instances/{ABSENT}",)))
+    assert iam.attach(policy, "api_key", key.id).status == 204
+    refused = key.use("GET", PATH)
+    assert code(refused) == (403, "INSUFFICIENT_PERMISSIONS")
+
+    def listed(target: str, **constraints: object) -> list[str]:
+        assert iam.edit(policy, allow("compute:*", targets=(target,), **constraints)).status == 200
+        answer = key.use("GET", PATH)
+        assert answer.status == 200, answer
+        return [one["id"] for one in answer.json()["resources"]]
+
+    # The last of all is found: by its id, by a part of it, by its tag.
+    assert listed(f"frn:compute:*:*:instances/{LAST}") == [LAST]
+    assert listed(f"frn:compute:*:*:instances/{LAST[:-4]}*a") == [LAST]
+    assert listed("*", equals={"frn:resourceTag/mark": "last"}) == [LAST]
+    # A pattern that fits every id, with a tag that none has: each resource is decided by itself, until the bound.
+    rule = allow("compute:*", targets=("frn:compute:*:*:instances/*-*",), equals={"frn:resourceTag/no": "x"})
+    assert iam.edit(policy, rule).status == 200
+    bounded = key.use("GET", PATH)
+    assert code(bounded) == (403, "INSUFFICIENT_PERMISSIONS")
+    assert f"none of the next {search.MOST_DECIDED} resources" in str(bounded.json())
+
+
+def test_the_database_returns_only_resources_that_rules_name(crowded: Running) -> None:
+    with closing(Database(crowded.database_url)) as database, database.read() as connection:
+
+        def found(**within: list[str]) -> list[str]:
+            return [row.id for row in store.page(connection, STAGING, "instance", None, 5, **within)]
+
+        assert found(ids=[ABSENT]) == []
+        assert found(ids=[ABSENT, LAST]) == [LAST]
+        assert found(ids=["ffffffff-0000-4*a", ABSENT]) == [LAST]
+        assert found(ids=["ffffffff_0000*", "%"]) == []
+        assert found(regions=["xx-yyy-1"]) == []

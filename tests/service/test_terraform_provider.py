@@ -1,0 +1,393 @@
+"""The calls that the public Terraform provider makes for its four resources, over TCP and the socket.
+
+The calls are written down from the provider's published source: paths, bodies, headers, order, and what it needs in an
+answer. Released versions use paths without a tenant, later ones paths with it.
+"""
+
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import update
+
+from service.db import tables
+from service.db.engine import Database
+from tests.homes import UnixConnection
+from tests.service.access import STOREFRONT, Iam, allow, deny, document
+from tests.service.account import Key
+from tests.service.running import (
+    ADMIN,
+    MEMBER,
+    NEWSROOM,
+    OUTSIDER,
+    OWNER,
+    STAGING,
+    VIEWER,
+    WEB_SHOP,
+    Running,
+)
+from tests.service.test_daemon import tcp_address
+
+HOME = "/v1"
+TENANT = f"/v1/tenants/{WEB_SHOP}"
+BINDINGS = f"{HOME}/workload-identity/bindings"
+SESSION_REQUIRED = (403, "SESSION_REQUIRED")
+# Its read of a binding fails if one of these is missing.
+BINDING_MEMBERS = {"id", "clusterId", "tenantId", "namespace", "serviceAccount", "scopes", "createdAt", "updatedAt"}
+
+
+class Reply(NamedTuple):
+    """An answer as the provider reads it."""
+
+    status: int
+    value: Any
+
+    @property
+    def refusal(self) -> tuple[int, str]:
+        """Status and code; of the two envelopes the nested one is tried first."""
+        nested = self.value.get("error")
+        return self.status, (nested or self.value)["code"]
+
+    @property
+    def gone(self) -> bool:
+        """Whether the provider takes the resource out of its state: a flat 404 only."""
+        return self.status == 404 and bool(self.value.get("code"))
+
+
+class Provider:
+    """The provider's HTTP client: an endpoint that ends in `/api`, and one credential."""
+
+    def __init__(self, connect: Callable[[], http.client.HTTPConnection], *, token: str = "", key: str = "") -> None:
+        self.connect = connect
+        self.credential = {"Authorization": f"Bearer {token}"} if token else {"X-API-Key": key}
+
+    def call(self, method: str, path: str, body: Any = None, **query: str) -> Reply:
+        headers = {
+            "User-Agent": "terraform-provider-frostmoln/0.36.2",
+            "X-FM-Provider-Version": "0.36.2",
+            "Accept": "application/json",
+            **({} if body is None else {"Content-Type": "application/json"}),
+            **self.credential,
+        }
+        content = None if body is None else json.dumps(body).encode()
+        connection = self.connect()
+        try:
+            connection.request(method, f"/api{path}{f'?{urlencode(query)}' if query else ''}", content, headers)
+            answer = connection.getresponse()
+            data = answer.read()
+        finally:
+            connection.close()
+        return Reply(answer.status, json.loads(data) if data else None)
+
+    def done(self, method: str, path: str, body: Any = None, **query: str) -> Any:
+        """A call that must succeed."""
+        reply = self.call(method, path, body, **query)
+        assert reply.status < 400, reply
+        return reply.value
+
+
+class Served(NamedTuple):
+    """A running platform and the two ways to reach it."""
+
+    platform: Running
+    ways: dict[str, Callable[[], http.client.HTTPConnection]]
+
+    def session(self, person: str = OWNER, way: str = "tcp") -> Provider:
+        return Provider(self.ways[way], token=self.platform.token(person))
+
+    def key(self, *scopes: str, person: str = OWNER, way: str = "tcp", tenant: str = WEB_SHOP) -> Provider:
+        return self.with_key(Key(self.platform, *scopes, person=person, tenant=tenant, rateLimit=60_000), way)
+
+    def with_key(self, key: Key, way: str = "tcp") -> Provider:
+        return Provider(self.ways[way], key=key.secret)
+
+
+@pytest.fixture(scope="module", params=("sqlite", "postgresql"))
+def served(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Served]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url, "demo", "--listen", "127.0.0.1:0") as running:
+        address = tcp_address(running)
+        ways = {
+            "tcp": lambda: http.client.HTTPConnection(*address, timeout=60),
+            "socket": lambda: UnixConnection(running.socket),
+        }
+        yield Served(running, ways)
+
+
+@pytest.fixture
+def served_database(served: Served) -> Iterator[Database]:
+    opened = Database(served.platform.database_url)
+    yield opened
+    opened.close()
+
+
+def new_binding(*scopes: str) -> dict[str, Any]:
+    body: dict[str, Any] = {"clusterId": STOREFRONT, "namespace": "tests", "serviceAccount": f"sa-{uuid4()}"}
+    return body | ({"scopes": list(scopes)} if scopes else {})
+
+
+def cycle_of_key(provider: Provider, base: str) -> None:
+    """Create, read, change outside, update, import and destroy a `frostmoln_api_key`."""
+    created = provider.done("POST", f"{base}/api-keys", {"name": "ci", "scopes": ["compute:read"]})
+    assert created["key"]
+    path = f"{base}/api-keys/{created['apiKey']['id']}"
+    assert provider.done("GET", path) == created["apiKey"]
+    # Drift: the change of another client is read at the next refresh, and taken back by the update.
+    provider.done("PATCH", path, {"description": "changed elsewhere"})
+    assert provider.done("GET", path)["description"] == "changed elsewhere"
+    provider.done("PATCH", path, {"name": "ci", "description": "", "scopes": ["compute:read", "storage:read"]})
+    read = provider.done("GET", path)
+    assert (read["description"], read["scopes"], "key" in read) == ("", ["compute:read", "storage:read"], False)
+    provider.done("DELETE", path)
+    assert provider.call("GET", path).gone
+    assert provider.call("DELETE", path).gone
+
+
+def cycle_of_policy_and_attachment(provider: Provider, base: str, binding_id: str) -> None:
+    """The same for a `frostmoln_iam_policy` and a `frostmoln_iam_policy_attachment` to a binding."""
+    body = {"name": "ci", "document": document(allow("compute:instances:read"))}
+    created = provider.done("POST", f"{base}/iam/policies", body)
+    assert (created["version"], created["document"]) == (1, body["document"])
+    path = f"{base}/iam/policies/{created['id']}"
+    changed = document(allow("compute:instances:read"), deny("compute:instances:delete"))
+    updated = provider.done("PATCH", path, {"name": "ci", "description": "", "document": changed})
+    assert (updated["version"], updated["document"]) == (2, changed)
+    assert provider.done("GET", path) == updated
+    attachee = {"attacheeType": "workload_identity", "attacheeId": binding_id}
+    assert provider.done("POST", f"{path}/attachments", attachee) is None
+    listed = provider.done("GET", f"{path}/attachments", limit="100", **attachee)
+    assert (len(listed["attachments"]), listed["nextCursor"]) == (1, "")
+    assert listed["attachments"][0] | attachee | {"policyId": created["id"]} == listed["attachments"][0]
+    assert provider.done("DELETE", f"{path}/attachments", **attachee) is None
+    assert provider.call("DELETE", f"{path}/attachments", **attachee).gone
+    provider.done("DELETE", path)
+    assert provider.call("GET", path).gone
+    assert provider.call("GET", f"{path}/attachments", limit="100").gone
+
+
+def cycle_of_binding(provider: Provider, base: str) -> str:
+    """The same for a `frostmoln_workload_identity_binding`, which is left in place."""
+    bindings = f"{base}/workload-identity/bindings"
+    first = provider.done("POST", bindings, new_binding("compute:read"))
+    assert set(first) >= BINDING_MEMBERS
+    assert first["tenantId"] == WEB_SHOP
+    path = f"{bindings}/{first['id']}"
+    assert provider.done("GET", path) == first
+    assert provider.done("PUT", path, {"scopes": ["compute:read", "storage:read"]})["scopes"] == [
+        "compute:read",
+        "storage:read",
+    ]
+    assert provider.done("PUT", path, {"scopes": ["compute:read"]})["scopes"] == ["compute:read"]
+    provider.done("DELETE", path)
+    assert provider.call("GET", path).gone
+    second = provider.done("POST", bindings, new_binding("compute:read"))
+    return str(second["id"])
+
+
+@pytest.mark.parametrize("base", [HOME, TENANT], ids=["home", "tenant"])
+@pytest.mark.parametrize("way", ["tcp", "socket"])
+def test_a_session_manages_the_four_resources(served: Served, way: str, base: str) -> None:
+    provider = served.session(way=way)
+    assert provider.done("GET", "/v1/me")["tenantId"] == WEB_SHOP
+    cycle_of_key(provider, base)
+    cycle_of_policy_and_attachment(provider, base, cycle_of_binding(provider, base))
+
+
+@pytest.mark.parametrize("base", [HOME, TENANT], ids=["home", "tenant"])
+@pytest.mark.parametrize("way", ["tcp", "socket"])
+def test_an_api_key_manages_bindings_and_is_refused_keys_and_policies(served: Served, way: str, base: str) -> None:
+    provider = served.key("organizations:write", "compute:read", "storage:read", way=way)
+    assert provider.done("GET", "/v1/me")["tenantId"] == WEB_SHOP
+    binding_id = cycle_of_binding(provider, base)
+    listed = provider.done("GET", f"{base}/workload-identity/bindings", limit="200")
+    assert binding_id in {one["id"] for one in listed["bindings"]}
+    policy = {"name": "ci", "document": document(allow("compute:instances:read"))}
+    attachee = {"attacheeType": "workload_identity", "attacheeId": binding_id}
+    stored = Iam(served.platform).policy("stored", allow("compute:instances:read"))
+    refused = [
+        provider.call("POST", f"{base}/api-keys", {"name": "ci", "scopes": ["compute:read"]}),
+        provider.call("GET", f"{base}/api-keys"),
+        provider.call("POST", f"{base}/iam/policies", policy),
+        provider.call("GET", f"{base}/iam/policies/{stored}"),
+        provider.call("PATCH", f"{base}/iam/policies/{stored}", policy),
+        provider.call("DELETE", f"{base}/iam/policies/{stored}"),
+        provider.call("POST", f"{base}/iam/policies/{stored}/attachments", attachee),
+        provider.call("GET", f"{base}/iam/policies/{stored}/attachments", limit="100"),
+        provider.call("DELETE", f"{base}/iam/policies/{stored}/attachments", **attachee),
+    ]
+    assert [reply.refusal for reply in refused] == [SESSION_REQUIRED] * len(refused)
+
+
+def test_160_resources_at_once(served: Served) -> None:
+    """Forty of each kind, made and destroyed by forty threads."""
+    provider = served.session()
+
+    def one(number: int) -> None:
+        cycle_of_key(provider, HOME)
+        cycle_of_policy_and_attachment(provider, HOME, cycle_of_binding(provider, HOME))
+
+    with ThreadPoolExecutor(40) as pool:
+        list(pool.map(one, range(40)))
+
+
+def test_a_key_acts_in_its_own_tenant_without_naming_it(served: Served) -> None:
+    provider = served.key("organizations:write", "compute:read", tenant=STAGING)
+    listed = provider.done("GET", BINDINGS, limit="200")
+    assert {one["tenantId"] for one in listed["bindings"]} <= {STAGING}
+    # The cluster is one of another tenant.
+    assert provider.call("POST", BINDINGS, new_binding("compute:read")).refusal == (404, "NOT_FOUND")
+
+
+def test_a_session_acts_in_the_default_tenant_only(served: Served) -> None:
+    platform = served.platform
+    listed = platform.get("/api/v1/iam/policies?limit=200", as_=OWNER).json()["policies"]
+    assert {one["tenantId"] for one in listed} == {WEB_SHOP}
+    assert platform.get("/api/v1/iam/policies", as_=OWNER, headers={"X-Tenant-Id": WEB_SHOP}).status == 200
+    for other in (STAGING, NEWSROOM):
+        answer = platform.get("/api/v1/iam/policies", as_=OWNER, headers={"X-Tenant-Id": other})
+        assert (answer.status, answer.json()["error"]["code"]) == (403, "TENANT_ACCESS_DENIED")
+
+
+def test_a_person_without_a_default_tenant_is_asked_to_name_one(served: Served) -> None:
+    for path in ("/v1/api-keys", "/v1/iam/policies", BINDINGS):
+        reply = served.session(OUTSIDER).call("GET", path)
+        assert reply.refusal == (403, "TENANT_ACCESS_DENIED")
+        assert reply.value["error"]["message"] == "this account has no default tenant"
+        assert "/api/v1/tenants/{tenant_id}/" in reply.value["error"]["hint"]
+
+
+def test_a_default_tenant_that_is_no_longer_reached_is_refused(served: Served, served_database: Database) -> None:
+    home = tables.users.c.email == MEMBER
+    with served_database.write() as connection:
+        connection.execute(update(tables.users).where(home).values(default_tenant_id=NEWSROOM))
+    try:
+        assert served.session(MEMBER).call("GET", BINDINGS).refusal == (403, "TENANT_ACCESS_DENIED")
+    finally:
+        with served_database.write() as connection:
+            connection.execute(update(tables.users).where(home).values(default_tenant_id=WEB_SHOP))
+
+
+@pytest.mark.parametrize(
+    ("scopes", "given", "status"),
+    [
+        (("organizations:write", "compute:read"), "compute:read", 201),
+        (("organizations:*", "compute:*"), "compute:write", 201),
+        (("organizations:write", "compute:read"), "compute:write", 403),
+        (("organizations:write",), "compute:read", 403),
+        (("organizations:write",), "organizations:write", 201),
+        (("organizations:write",), "organizations:read", 403),
+        (("organizations:read", "compute:read"), "compute:read", 403),
+        (("compute:read",), "compute:read", 403),
+    ],
+)
+def test_a_key_gives_no_scope_beyond_its_own(served: Served, scopes: tuple[str, ...], given: str, status: int) -> None:
+    reply = served.key(*scopes).call("POST", BINDINGS, new_binding(given))
+    assert reply.status == status, reply
+    if status == 403 and "organizations:write" in scopes:
+        assert reply.refusal == (403, "SCOPE_EXCEEDS_AUTHOR")
+        assert reply.value["error"]["message"] == f"the scope {given} gives more than the API key holds"
+    elif status == 403:
+        assert reply.refusal == (403, "INSUFFICIENT_SCOPE")
+
+
+def test_a_key_changes_no_binding_that_has_more_than_the_key(served: Served) -> None:
+    """Not even one that its own creator made: a key acts within its scopes."""
+    iam = Iam(served.platform)
+    provider = served.key("organizations:write", "compute:read")
+    stronger = f"{BINDINGS}/{iam.binding(f'sa-{uuid4()}', ['compute:read', 'storage:write'])}"
+    assert provider.done("GET", stronger)["scopes"] == ["compute:read", "storage:write"]
+    for reply in (provider.call("PUT", stronger, {"scopes": ["compute:read"]}), provider.call("DELETE", stronger)):
+        assert reply.refusal == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
+        assert "API key" in reply.value["error"]["message"]
+    # Without its scopes it would have all that its policy allows.
+    weak = iam.binding(f"sa-{uuid4()}", ["compute:read"])
+    policy = iam.policy("strong", allow("storage:*"))
+    assert iam.attach(policy, "workload_identity", weak).status == 204
+    assert provider.call("PUT", f"{BINDINGS}/{weak}", {}).refusal == (403, "POLICY_EXCEEDS_AUTHOR")
+    served.session().done("PUT", f"{BINDINGS}/{weak}", {})
+    assert provider.call("DELETE", f"{BINDINGS}/{weak}").refusal == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
+
+
+def test_a_key_has_no_more_than_its_creator(served: Served, served_database: Database) -> None:
+    provider = served.key("organizations:write", "compute:read", "secrets:read", person=ADMIN)
+    created = provider.done("POST", BINDINGS, new_binding("compute:read"))
+    seats = tables.memberships
+    mine = seats.c.user_id == "d163ed25-e98a-4276-adff-ba7d1c098f94"
+
+    def become(role: str) -> None:
+        with served_database.write() as connection:
+            connection.execute(update(seats).where(mine).values(role=role))
+
+    try:
+        become("member")  # May still manage bindings, but does not hold all of the scope organizations:write.
+        assert provider.call("POST", BINDINGS, new_binding("secrets:read")).status == 201
+        reply = provider.call("POST", BINDINGS, new_binding("organizations:write"))
+        assert reply.refusal == (403, "SCOPE_EXCEEDS_AUTHOR")
+        become("viewer")
+        for reply in (
+            provider.call("POST", BINDINGS, new_binding("compute:read")),
+            provider.call("GET", f"{BINDINGS}/{created['id']}"),
+            provider.call("DELETE", f"{BINDINGS}/{created['id']}"),
+        ):
+            assert reply.refusal == (403, "INSUFFICIENT_PERMISSIONS")
+    finally:
+        become("admin")
+
+
+def test_policies_of_a_key_narrow_what_it_does_and_gives(served: Served) -> None:
+    iam = Iam(served.platform)
+    key = Key(served.platform, "organizations:write", "compute:read", "storage:read", rateLimit=60_000)
+    provider = served.with_key(key)
+    manages = iam.policy("manages bindings", allow("iam:workload-identities:*"), allow("storage:*"))
+    assert iam.attach(manages, "api_key", key.id).status == 204
+    assert provider.call("POST", BINDINGS, new_binding("storage:read")).status == 201
+    assert provider.call("POST", BINDINGS, new_binding("compute:read")).refusal == (403, "SCOPE_EXCEEDS_AUTHOR")
+    # What an author does not hold, the policy does not give: a viewer's policy gives nothing of storage.
+    viewers = iam.as_(VIEWER).policy("of a viewer", allow("compute:*:read"), allow("compute:*:list"))
+    assert iam.attach(viewers, "api_key", key.id).status == 204
+    assert provider.call("POST", BINDINGS, new_binding("storage:read")).status == 201
+    # A policy with a condition, which would be lost in a scope.
+    conditional = iam.policy("from one network", allow("compute:*", ipInRange={"frn:sourceIp": ["203.0.113.0/24"]}))
+    assert iam.attach(conditional, "api_key", key.id).status == 204
+    assert provider.call("POST", BINDINGS, new_binding("compute:read")).refusal == (403, "SCOPE_EXCEEDS_AUTHOR")
+    no_delete = iam.policy("deletes none", deny("iam:workload-identities:delete"))
+    assert iam.attach(no_delete, "api_key", key.id).status == 204
+    created = provider.done("POST", BINDINGS, new_binding("storage:read"))
+    reply = provider.call("DELETE", f"{BINDINGS}/{created['id']}")
+    assert reply.refusal == (403, "INSUFFICIENT_PERMISSIONS")
+    assert reply.value["error"]["required_permission"] == "iam:workload-identities:delete"
+    assert iam.detach(manages, "api_key", key.id).status == 204
+    assert provider.call("GET", BINDINGS).refusal == (403, "INSUFFICIENT_PERMISSIONS")
+
+
+@pytest.mark.parametrize("person", [MEMBER, VIEWER])
+def test_an_apply_by_a_member_is_forbidden(served: Served, person: str) -> None:
+    reply = served.session(person).call("POST", f"{TENANT}/default-tags/apply")
+    assert reply.refusal == (403, "FORBIDDEN")
+    assert reply.value["error"]["message"] == (
+        "you must be an owner or admin of the organization that owns this tenant to apply its default tags"
+    )
+    # Who may not enter the tenant at all learns nothing of it.
+    reply = served.session(OUTSIDER).call("POST", f"{TENANT}/default-tags/apply")
+    assert reply.refusal == (403, "TENANT_ACCESS_DENIED")
+
+
+def test_a_refused_call_without_a_tenant_is_in_the_log_of_the_keys_tenant(served: Served) -> None:
+    key = Key(served.platform, "organizations:write", rateLimit=60_000)
+    served.with_key(key).call("POST", "/v1/api-keys", {"name": "ci", "scopes": ["compute:read"]})
+    entries = served.platform.get(f"/api/v1/tenants/{WEB_SHOP}/activity?limit=200", as_=OWNER).json()["entries"]
+    mine = [one for one in entries if one["operation"] == "api_key.create" and one["outcome"] == "refused"]
+    assert any(key.id in json.dumps(one) for one in mine), entries[:3]
+
+
+def test_a_refresh_over_the_network_needs_an_issuer_of_its_own(served: Served) -> None:
+    """The first call of the provider's refresh: without `--issuer` there is no issuer that a network client reaches."""
+    reply = served.session().call("GET", "/v1/auth/cli-config")
+    assert reply.refusal == (503, "NOT_AVAILABLE")
+    assert "--issuer" in reply.value["error"]["hint"]
+    assert served.session(way="socket").done("GET", "/v1/auth/cli-config")["clientId"]
