@@ -58,7 +58,12 @@ class Running:
         self.folder = Path(tempfile.mkdtemp(prefix="frost-")) / "platform"
         self.flags = ["--world", world, *flags, *(["--database", database_url] if database_url else [])]
         self.database_url = database_url or f"sqlite:///{self.folder / 'platform.db'}"
-        self.variables = {"FROST_PLATFORM_PROVISIONING_PACE": "600", **variables}
+        self.variables = {
+            "FROST_PLATFORM_PROVISIONING_PACE": "600",
+            # No test but those of the limit itself depends on how fast it asks.
+            "FROST_PLATFORM_REQUESTS_PER_MINUTE": "1000000",
+            **variables,
+        }
         self.process: subprocess.Popen[bytes] | forking.Forked | None = None
         self.tokens: dict[str, str] = {}
         self.seen: set[str] = set()
