@@ -15,24 +15,24 @@ def main() -> int:
     # Until the server has handlers of its own. A KeyboardInterrupt in the middle of an import may come out of it as
     # another error; nothing is lost, a folder left like this is taken as after a kill.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-    from service import listening
-    from service.log_file import NAME
+    from service.http_server import sockets as service_sockets
+    from service.logs import NAME
     from service.settings import from_arguments
 
     settings = from_arguments(sys.argv[1:], os.environ)
     os.umask(0o077)
     try:
-        listening.own_folder(settings.data_dir)
-        listening.refuse_link(settings.data_dir / NAME)
-        listening.take_lock(settings.data_dir)
+        service_sockets.own_folder(settings.data_dir)
+        service_sockets.refuse_link(settings.data_dir / NAME)
+        service_sockets.take_lock(settings.data_dir)
         if any((settings.data_dir / name).exists() for name in ("restore.staged", "restore.ready")):
-            from service.restore import settle
+            from service.operator.restore import settle
 
             settle(settings)
-        sockets = [listening.unix_socket(settings.socket)]
+        sockets = [service_sockets.unix_socket(settings.socket)]
         if settings.listen:
-            sockets.append(listening.tcp_socket(*settings.listen))
-    except listening.Refused as error:
+            sockets.append(service_sockets.tcp_socket(*settings.listen))
+    except service_sockets.Refused as error:
         sys.stderr.write(f"frost platform: {error}\n")
         return error.status
 

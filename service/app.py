@@ -7,40 +7,36 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from service import health, metrics, openapi, staff
-from service.access import audit_routes as audit
-from service.access import routes as sessions
-from service.access.guard import GuardedRoute
-from service.access.table import HOME_PATHS, RULES
-from service.account import deletion_routes as deletion
-from service.account import key_routes as keys
+from service.account import api_keys as keys
+from service.account import deletion, sessions
 from service.account import routes as account
 from service.activity import routes as audit_log
-from service.admission import Admission
-from service.decision_point import routes as decision_point
-from service.edge import HANDLERS, Activity, Edge
-from service.head import HeadAsGet
-from service.iam import attachment_routes as attachments
-from service.iam import binding_routes as bindings
-from service.iam import cluster_routes as clusters
-from service.iam import group_routes as groups
-from service.iam import policy_routes as policies
-from service.iam import routes as iam
-from service.iam import trial_routes as trials
-from service.iam import who_routes as who
-from service.issuer import routes as issuer
-from service.operations import routes as operations
-from service.platform import open_platform
-from service.quotas import request_routes as quota_requests
-from service.quotas import review_routes as quota_reviews
+from service.api import openapi
+from service.api.middleware import HANDLERS, Activity, Edge, HeadAsGet
+from service.api.protected_route import GuardedRoute
+from service.authz.route_policies import HOME_PATHS, RULES
+from service.authzen import routes as decision_point
+from service.bootstrap import open_platform, open_worker
+from service.default_tags import apply_routes as default_tag_runs
+from service.default_tags import routes as default_tags
+from service.http_server.admission import Admission
+from service.iam import access_review as who
+from service.iam import attachments, groups, policies
+from service.iam import catalogue as iam
+from service.iam import simulate as trials
+from service.jobs import routes as operations
+from service.oidc_issuer import routes as issuer
+from service.operator import audit, health, metrics
+from service.operator import routes as operator_routes
+from service.quotas import requests as quota_requests
+from service.quotas import review as quota_reviews
 from service.quotas import routes as quotas
 from service.resources import interactive
 from service.resources import routes as resources
-from service.settings import Settings
-from service.tenants import default_tag_routes as default_tags
-from service.tenants import default_tag_run_routes as default_tag_runs
+from service.settings import VERSION, Settings
 from service.tenants import routes as tenants
-from service.version import VERSION
+from service.workloads import cluster_issuers as clusters
+from service.workloads import identities as bindings
 
 AREAS = (
     health,
@@ -70,7 +66,7 @@ AREAS = (
     issuer,
     sessions,
     audit_log,
-    staff,
+    operator_routes,
     audit,
 )
 # The framework's own hooks: who watches this platform is its operator's choice, not an environment variable's.
@@ -112,6 +108,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.activity = activity
     app.state.admission = admission
     platform = app.state.platform = open_platform(settings)
+    app.state.worker = open_worker(platform.database, platform.clock, settings)
     admission.refused = platform.traffic.refused
     return app
 
@@ -151,6 +148,6 @@ def check_rules(routes: Sequence[BaseRoute]) -> None:
         for method in route.methods or ():
             rule = RULES.get((method, route.path_format))
             if rule is None:
-                raise RuntimeError(f"{method} {route.path_format} has no rule in service/access/table.py")
+                raise RuntimeError(f"{method} {route.path_format} has no rule in service/authz/route_policies.py")
             if method not in READS and rule.who != "anyone" and rule.operation is None and not rule.tries:
                 raise RuntimeError(f"{method} {route.path_format} changes something without a name for the audit log")

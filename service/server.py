@@ -13,14 +13,16 @@ from types import FrameType
 import uvicorn
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from service import health, logs
-from service.admission import Admission, FairThreads
+from service import logs
+from service.api.middleware import Activity
 from service.app import create_app
-from service.edge import Activity
-from service.listener import Listener
-from service.log_file import NAME, LogFile
-from service.peer import PeerProtocol
-from service.platform import Platform
+from service.context import Platform
+from service.http_server.admission import Admission, FairThreads
+from service.http_server.listener import Listener
+from service.http_server.protocol import PeerProtocol
+from service.jobs.worker import Operations
+from service.logs import NAME, LogFile
+from service.operator import health
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -34,9 +36,12 @@ IDLE_CHECK_TICKS = 50  # of 0.1 s
 class Server(uvicorn.Server):
     """A server that starts and stops the platform's durable work with itself, and stops when nobody needs it."""
 
-    def __init__(self, config: uvicorn.Config, platform: Platform, activity: Activity, admission: Admission) -> None:
+    def __init__(
+        self, config: uvicorn.Config, platform: Platform, worker: Operations, activity: Activity, admission: Admission
+    ) -> None:
         super().__init__(config)
         self.platform = platform
+        self.worker = worker
         self.admission = admission
         self.activity = activity
         self.drained_at = float("inf")
@@ -69,7 +74,7 @@ class Server(uvicorn.Server):
         for listening in sockets or ():
             # The interface of `asyncio.Server` that uvicorn uses at the end.
             self.servers.append(Listener(listening, self.create_protocol, self.admission))  # type: ignore[arg-type]
-        self.platform.operations.start()
+        self.worker.start()
 
     def create_protocol(self) -> PeerProtocol:
         protocol = PeerProtocol(self.config, self.server_state, self.lifespan.state)
@@ -89,12 +94,12 @@ class Server(uvicorn.Server):
         patience = self.platform.settings.idle_minutes * 60
         if not patience or self.activity.quiet_for() < patience:
             return False
-        return await asyncio.to_thread(self.platform.operations.open_count) == 0
+        return await asyncio.to_thread(self.worker.open_count) == 0
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Event streams end first: connections are waited for.
         self.platform.stopping.set()
-        parked = asyncio.create_task(asyncio.to_thread(self.platform.operations.stop))
+        parked = asyncio.create_task(asyncio.to_thread(self.worker.stop))
         await super().shutdown(sockets)
         await parked
         self.platform.database.close()
@@ -121,10 +126,10 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
         return 1
     platform: Platform = app.state.platform
     if settings.metrics:
-        from service import metrics
+        from service.operator import metrics
 
         try:
-            told = metrics.listen(platform, *settings.metrics)
+            told = metrics.listen(platform, app.state.worker.kinds, *settings.metrics)
         except OSError as error:
             sys.stderr.write(f"frost platform: cannot answer Prometheus on {settings.metrics}: {error.strerror}\n")
             return 1
@@ -147,7 +152,7 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    server = Server(config, platform, app.state.activity, admission)
+    server = Server(config, platform, app.state.worker, app.state.activity, admission)
 
     platform.request_stop = server.end
     logger.info("listening on %s", ", ".join(str(listener.getsockname()) for listener in sockets))

@@ -33,6 +33,10 @@
 | | FROST_PLATFORM_MAX_BODY_MEBIBYTES_PER_ADDRESS | the same of one client address; default 4 |
 | | FROST_PLATFORM_BODY_SECONDS | seconds for a request body, plus its size at the next rate; default 10 |
 | | FROST_PLATFORM_BODY_BYTES_PER_SECOND | the rate at which a large body must arrive; default 65536 |
+
+Limits of the HTTP server. Only the standard library is imported here: the settings need it before the framework.
+
+The version of this program: the distribution has one, and the client's package holds it.
 """
 
 import argparse
@@ -44,7 +48,30 @@ from pathlib import Path
 from typing import Literal, NoReturn
 from urllib.parse import urlsplit
 
-from service.limits import Limits
+import client.models
+
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one process. An address is a client's IP address (of IPv6 its /64); the unix socket has none."""
+
+    max_connections: int = 2_000
+    max_connections_per_address: int = 256
+    max_requests: int = 512
+    """Requests that run or wait to run, without those whose body is still arriving."""
+    max_requests_per_address: int = 256
+    max_body_mebibytes: int = 64
+    """Memory for the bodies of all requests until each is answered."""
+    max_body_mebibytes_per_address: int = 4
+    body_seconds: float = 10.0
+    """Time for a request body, plus its size at `body_bytes_per_second`."""
+    body_bytes_per_second: int = 64 * 1024
+
+
+VERSION = client.__version__
+
 
 RegionTargets = Literal["accept", "refuse"]
 REGION_TARGETS: Mapping[str, RegionTargets] = {"accept": "accept", "refuse": "refuse"}
@@ -55,7 +82,7 @@ PREFIX = "FROST_PLATFORM_"
 # What an outside issuer's tokens are for, and as whom people sign in there, unless the settings say otherwise.
 CLIENT_ID = "frost-cli"
 AUDIENCE = "frost"
-# What an outside issuer may leave unsaid because whoever runs the platform knows it (`service/access/outside.py`).
+# What an outside issuer may leave unsaid because whoever runs the platform knows it (`service/authn/oidc_provider.py`).
 ASSUMABLE = ("email_verified", "auth_time")
 LONGEST_NAME = 300
 # Of one session or workload identity.

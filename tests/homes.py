@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from service.world.loader import KEY_FILE
+from service.seed.loader import KEY_FILE
 from tests import forking
 from tests.leaks import leaks_of_files, secrets_in
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import inspect
 
-from service.access import keys, workloads
+from service.authn import api_keys, workload_tokens
 from service.db.engine import Database
 
 # One by one: a pattern that begins with letters is searched for many times faster than a choice of two.
@@ -32,7 +32,7 @@ def secrets_in(content: bytes) -> Iterator[str]:
     for form in _FORMS:
         for found in form.findall(content):
             text = found.decode("ascii")
-            if keys.well_formed(text) or workloads.well_formed(text) or _is_token(text):
+            if api_keys.well_formed(text) or workload_tokens.well_formed(text) or _is_token(text):
                 yield text
 
 
@@ -89,4 +89,4 @@ def leaks_of_database(url: str, seen: Collection[str] = ()) -> list[str]:
 
 
 def _told(secret: str) -> str:
-    return secret[: keys.PREFIX_LENGTH] + "…"
+    return secret[: api_keys.PREFIX_LENGTH] + "…"

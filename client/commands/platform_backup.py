@@ -134,7 +134,7 @@ def _service(name: str, file: str, served: Mapping[str, str | None], refused: st
     # The file first, whole: it begins with no dash.
     words = [os.path.abspath(file), *flags, *(word for pair in given.items() for word in pair)]  # noqa: PTH100
     done = subprocess.run(  # noqa: S603  (our own interpreter and module)
-        [sys.executable, "-P", "-m", f"service.{name}", *words],
+        [sys.executable, "-P", "-m", f"service.operator.{name}", *words],
         stdin=subprocess.DEVNULL, capture_output=True, cwd="/", env=dict(os.environ), check=False,
     )  # fmt: skip
     if done.returncode == 0:

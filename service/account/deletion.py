@@ -2,16 +2,31 @@
 
 The person's row stays, marked; everything that works in their name is ended in the same transaction and stays ended
 when they are restored. Memberships are left alone: who comes back has the roles that are still there (hostile A16).
+
+Deleting one's account over HTTP, and the staff's way back. contract: account delete; checklist A03 to A07
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Annotated
 
+from fastapi import Depends, Query
+from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, func, select, update
+from starlette.responses import JSONResponse
 
-from service.access import sessions
+from service.account import queries
+from service.api.changes import change
+from service.api.protected_route import area
+from service.api.responses import found
+from service.audit import entries
+from service.authn import sessions
+from service.authz.authorize import Access, authorize
+from service.clock import wire_time
+from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.db.tables import api_keys, memberships, organizations, users
+from service.errors import Refusal
 
 REVERSIBLE = timedelta(days=30)
 OWNER = "owner"
@@ -65,3 +80,76 @@ def deleted_person(connection: Connection, email: str) -> Record | None:
 
 def restore(connection: Connection, user_id: str) -> None:
     connection.execute(update(users).where(users.c.id == user_id).values(deleted_at=None))
+
+
+router = area("account")
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+class Restoration(BaseModel):
+    """The body that names whose account comes back."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    email: str
+
+
+@router.delete("/api/v1/me")
+def delete_account(
+    access: Granted,
+    platform: Here,
+    email: Annotated[
+        str | None, Query(description="typed by the person; another address than theirs is refused")
+    ] = None,
+) -> JSONResponse:
+    """Delete the account of the caller. Its sessions and keys are dead from the next request on."""
+    user_id, now = str(access.caller.user_id), platform.clock.now()
+    with change(platform, access, lock_organization=True) as (connection, access):
+        person = queries.person(connection, user_id)
+        if email is not None and email.strip().lower() != person.email:
+            raise Refusal(400, "CONFIRMATION_MISMATCH", "this is not the address of the account")
+        alone = owned_alone(connection, user_id)
+        if alone:
+            raise Refusal(
+                409,
+                "LAST_OWNER",
+                "the last owner of an organization with other members cannot leave it",
+                details={"organizations": [{"id": row.id, "name": row.name} for row in alone]},
+                hint="make somebody else an owner first",
+            )
+        ended = delete(connection, user_id, now)
+        entries.record(
+            connection, access.caller, operation="account.delete", target=f"user:{user_id}", details=ended, at=now
+        )
+    until = wire_time(restorable_until(now))
+    return JSONResponse({"email": person.email, "deletedAt": wire_time(now), "restorableUntil": until})
+
+
+@router.post("/api/v1/platform/accounts/restore")
+def restore_account(access: Granted, platform: Here, body: Restoration) -> JSONResponse:
+    """Bring a deleted account back within 30 days. Sessions stay ended, keys stay revoked."""
+    now = platform.clock.now()
+    with platform.database.write() as connection:
+        person = found(deleted_person(connection, body.email) if body.email.isprintable() else None)
+        if person.deleted_at is None:
+            raise Refusal(409, "ACCOUNT_NOT_DELETED", "this account is not deleted")
+        until = restorable_until(person.deleted_at)
+        if now > until:
+            raise Refusal(
+                409,
+                "RESTORE_WINDOW_PASSED",
+                f"the deletion could be reversed until {wire_time(until)}",
+                details={"deletedAt": wire_time(person.deleted_at), "restorableUntil": wire_time(until)},
+            )
+        restore(connection, person.id)
+        entries.record(
+            connection,
+            access.caller,
+            operation="account.restore",
+            target=f"user:{person.id}",
+            details={"deletedAt": wire_time(person.deleted_at)},
+            at=now,
+        )
+    return JSONResponse({"id": person.id, "email": person.email, "name": person.name, "restoredAt": wire_time(now)})

@@ -6,15 +6,15 @@ from fastapi import Depends
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from service.access.authority import Access, authorize
-from service.access.caller import Caller
-from service.access.guard import area
-from service.account import store
+from service.account import queries
+from service.api.protected_route import area
+from service.authz.authorize import Access, authorize
 from service.clock import wire_time
+from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.errors import Refusal
-from service.platform import Platform, platform_of
-from service.version import VERSION
+from service.principal import Caller
+from service.settings import VERSION
 
 router = area("account")
 
@@ -50,7 +50,7 @@ def get_me(platform: Platform = Depends(platform_of), access: Access = Depends(a
     caller = access.caller
     with platform.database.read() as connection:
         who = whose(connection, caller)
-        seats = store.organizations_of(connection, caller)
+        seats = queries.organizations_of(connection, caller)
     credential: dict[str, Any] = {
         "kind": caller.kind,
         "id": caller.credential_id,
@@ -72,10 +72,10 @@ def get_me(platform: Platform = Depends(platform_of), access: Access = Depends(a
 def whose(connection: Connection, caller: Caller) -> dict[str, str]:
     """The person, or the workload identity, that a caller is; an identity has no address."""
     if caller.kind == "workload":
-        identity = store.workload(connection, caller.workload_id)
+        identity = queries.workload(connection, caller.workload_id)
         name, email, home = f"{identity.namespace}/{identity.service_account}", "", identity.tenant_id
         return _who(identity, email, name, home)
-    person = store.person(connection, caller.user_id)
+    person = queries.person(connection, caller.user_id)
     return _who(person, person.email, person.name, caller.tenant_id or person.default_tenant_id or "")
 
 
@@ -88,7 +88,7 @@ def _who(row: Record, email: str, name: str, tenant_id: str) -> dict[str, str]:
 def list_organizations(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
     """The organizations the caller belongs to, by name, with the caller's role in each."""
     with platform.database.read() as connection:
-        seats = store.organizations_of(connection, access.caller)
+        seats = queries.organizations_of(connection, access.caller)
     return JSONResponse(
         {
             "organizations": [

@@ -13,16 +13,15 @@ from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service import errors
-from service.access.authority import Access, authorize
-from service.access.guard import area
-from service.account.key_rules import read_instant
-from service.activity import store
-from service.activity.store import Wanted
-from service.activity.targets import Target, target_of
+from service.account.api_key_validation import read_instant
+from service.activity import queries
+from service.activity.queries import Target, Wanted, target_of
+from service.api.pagination import Asked, Page, asked, page_of
+from service.api.protected_route import area
+from service.authz.authorize import Access, authorize
 from service.clock import wire_time
+from service.context import Platform, platform_of
 from service.db.engine import Record
-from service.iam.paging import Asked, Page, asked, page_of
-from service.platform import Platform, platform_of
 
 router = area("activity")
 OUTCOMES = ("done", "refused", "failed")
@@ -78,7 +77,7 @@ def list_tenant_activity(access: Granted, platform: Here, paging: Paging, which:
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
     page = _page(platform, paging, "tenant", tenant_id, which)
     with platform.database.read() as connection:
-        rows = store.of_tenant(connection, tenant_id, organization_id, which, page.after, page.limit)
+        rows = queries.of_tenant(connection, tenant_id, organization_id, which, page.after, page.limit)
         return _answer(connection, access, page, rows)
 
 
@@ -88,7 +87,7 @@ def list_organization_activity(access: Granted, platform: Here, paging: Paging, 
     organization_id = str(access.organization_id)
     page = _page(platform, paging, "organization", organization_id, which)
     with platform.database.read() as connection:
-        rows = store.of_organization(connection, organization_id, which, page.after, page.limit)
+        rows = queries.of_organization(connection, organization_id, which, page.after, page.limit)
         return _answer(connection, access, page, rows)
 
 
@@ -106,11 +105,11 @@ def _answer(connection: Connection, access: Access, page: Page, rows: Sequence[R
             things.add(_credential(row))
     people = {row.actor_id for row in shown} | {thing.id for thing in things if thing.kind == "user"}
     members: dict[str, tuple[str, str | None]] = dict(
-        store.members_among(connection, str(access.organization_id), people)
+        queries.members_among(connection, str(access.organization_id), people)
     )
-    left = store.authors_among(connection, str(access.organization_id), people - members.keys())
+    left = queries.authors_among(connection, str(access.organization_id), people - members.keys())
     members |= {person: (name, None) for person, name in left.items()}
-    names = store.names(connection, str(access.organization_id), access.tenant_id, things)
+    names = queries.names(connection, str(access.organization_id), access.tenant_id, things)
     names = {**names, **{Target("user", person): name for person, (name, _) in members.items()}}
     entries = [_entry(row, targets[row.id], members, names) for row in shown]
     return JSONResponse({"entries": entries, "nextCursor": cursor})

@@ -11,6 +11,7 @@ from service.db.tables import idempotency_keys
 
 LIFETIME = timedelta(days=1)
 
+
 _PRIMARY_KEY = (idempotency_keys.c.actor_id, idempotency_keys.c.operation, idempotency_keys.c.key)
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from sqlalchemy import Connection, column, select, table, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from service.db import advisory_locks
+from service.db import dialect
 from service.db.engine import Database
 
 HEAD = "0012"
@@ -91,7 +91,7 @@ def _migrated(database: Database) -> bool:
             if database.kind == "postgresql":
                 # It takes as long as it takes, and so does the turn of another replica that is at it.
                 connection.execute(text("SET LOCAL statement_timeout = 0"))
-                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": advisory_locks.MIGRATION})
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": dialect.MIGRATION})
                 connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS * 1000:.0f}ms'"))
             _run(connection, HEAD)
     except OperationalError as error:

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 from fastapi import Depends
 from starlette.responses import JSONResponse
 
-from service.access.authority import Access, authorize
-from service.access.guard import area
-from service.platform import Platform, platform_of
-from service.quotas import counting, rules, store
-from service.quotas.rules import IMAGES, OF_COMPUTE, Use
-from service.tenants.store import visible
-from service.world.quotas import QuotaType, quota_types
+from service.api.protected_route import area
+from service.authz.authorize import Access, authorize
+from service.catalogue.quota_types import QuotaType, quota_types
+from service.context import Platform, platform_of
+from service.quotas import limits as quotas_limits
+from service.quotas import queries, usage
+from service.quotas.limits import IMAGES, OF_COMPUTE, Use
 
 router = area("quotas")
 QUOTAS = "/api/v1/tenants/{tenant_id}/quotas"
@@ -30,17 +30,17 @@ def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
     types = [quota for quota in quota_types().values() if quota.resource_type not in IMAGES]
     with platform.database.read() as connection:
-        limits = store.limits_of(connection, tenant_id)
-        used = counting.uses(connection, [tenant_id], types)[tenant_id]
-        allocated = store.allocated(connection, organization_id)
-        at_most = store.organization_limits(connection, organization_id)
+        limits = queries.limits_of(connection, tenant_id)
+        used = usage.uses(connection, [tenant_id], types)[tenant_id]
+        allocated = queries.allocated(connection, organization_id)
+        at_most = queries.organization_limits(connection, organization_id)
     quotas = []
     for quota in types:
         name = quota.resource_type
         entry = described(quota, limits[name], used[name])
         bound = at_most[name]
         if bound is not None:
-            entry["requestable"] = rules.requestable(limits[name], bound, allocated[name])
+            entry["requestable"] = quotas_limits.requestable(limits[name], bound, allocated[name])
         quotas.append(entry)
     return JSONResponse({"report": {"scope": "tenant", "quotas": quotas}})
 
@@ -49,7 +49,7 @@ def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
 def list_compute_limits(access: Granted, platform: Here) -> JSONResponse:
     """The limits of what the compute service counts, by its own names."""
     with platform.database.read() as connection:
-        limits = store.limits_of(connection, str(access.tenant_id))
+        limits = queries.limits_of(connection, str(access.tenant_id))
     return JSONResponse({name: limits[resource_type] for name, resource_type in OF_COMPUTE.items()})
 
 
@@ -59,7 +59,7 @@ def list_compute_usage(access: Granted, platform: Here) -> JSONResponse:
     tenant_id = str(access.tenant_id)
     types = [quota_types()[resource_type] for resource_type in OF_COMPUTE.values()]
     with platform.database.read() as connection:
-        used = counting.uses(connection, [tenant_id], types)[tenant_id]
+        used = usage.uses(connection, [tenant_id], types)[tenant_id]
     return JSONResponse({name: _total(used[resource_type]) for name, resource_type in OF_COMPUTE.items()})
 
 
@@ -71,16 +71,16 @@ def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
     """
     organization_id, types = str(access.organization_id), quota_types()
     with platform.database.read() as connection:
-        names = {row.id: row.display_name for row in visible(connection, access.caller, organization_id)}
-        tenant_ids = store.tenant_ids_of(connection, organization_id)
-        limits = store.limits(connection, tenant_ids)
-        used = counting.uses(connection, tenant_ids, list(types.values()))
-        at_most = store.organization_limits(connection, organization_id)
+        names = queries.tenant_names(connection, access.caller, organization_id)
+        tenant_ids = queries.tenant_ids_of(connection, organization_id)
+        limits = queries.limits(connection, tenant_ids)
+        used = usage.uses(connection, tenant_ids, list(types.values()))
+        at_most = queries.organization_limits(connection, organization_id)
     quotas = []
     for name, quota in types.items():
         shares = {tenant_id: limits.get(tenant_id, {}).get(name, quota.limit) for tenant_id in tenant_ids}
         allocated, bound = sum(shares.values()), at_most[name]
-        use = rules.together([used[tenant_id][name] for tenant_id in tenant_ids])
+        use = quotas_limits.together([used[tenant_id][name] for tenant_id in tenant_ids])
         # What cannot be requested is given to tenants one by one: the organization has what they have.
         entry = described(quota, allocated if bound is None else bound, use)
         entry["allocated"] = allocated

@@ -12,14 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
 from service import errors
-from service.access.authority import Access, authorize
-from service.access.changes import change
-from service.access.enforcement import compiled, require, require_somewhere, target_in
-from service.access.guard import area
-from service.iam.answering import record
-from service.iam.rules import is_id
-from service.platform import Platform, platform_of
-from service.resources import store
+from service.api.changes import change
+from service.api.enforcement import compiled, require, require_somewhere, target_in
+from service.api.protected_route import area
+from service.api.responses import record
+from service.authz.authorize import Access, authorize
+from service.context import Platform, platform_of
+from service.resources import queries
+from service.validation import is_id
 
 router = area("interactive sessions")
 INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
@@ -78,7 +78,7 @@ def opened(access: Access, platform: Platform, resource_id: str) -> JSONResponse
     """
     now, tenant_id, kinds = platform.clock.now(), str(access.tenant_id), OPENED_TO[str(access.action)]
     with change(platform, access) as (connection, access):
-        row = store.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
+        row = queries.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
         if row is None:
             require_somewhere(compiled(platform, connection, access.caller, tenant_id), access)
             raise errors.not_found()

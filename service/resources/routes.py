@@ -14,27 +14,29 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
 
-from service import errors, names
-from service.access.authority import Access, authorize
-from service.access.changes import change
-from service.access.enforcement import compiled, require, require_somewhere, target_in
-from service.access.guard import area
+from client.policy.model import Facts
+from service import errors
+from service import validation as service_validation
+from service.api.changes import change
+from service.api.enforcement import compiled, require, require_somewhere, target_in
+from service.api.pagination import Asked, asked, page_of
+from service.api.protected_route import area
+from service.api.responses import found, nothing, record
+from service.authz.authorize import Access, authorize
+from service.catalogue.resource_types import Kind, kinds
+from service.context import Platform, platform_of
 from service.db.engine import Record
+from service.default_tags.outcome import with_defaults
+from service.default_tags.queries import propagated
+from service.default_tags.validation import require_new_provider
 from service.errors import Refusal
-from service.iam import cluster_store
-from service.iam.answering import found, nothing, record
-from service.iam.paging import Asked, asked, page_of
-from service.iam.principal_store import CLUSTER
-from service.iam.rules import is_id
-from service.platform import Platform, platform_of
-from service.policy.facts import Facts
-from service.quotas.creation import counted_attributes, require_room
-from service.resources import rules, store
+from service.principals.queries import CLUSTER
+from service.quotas.usage import counted_attributes, require_room
+from service.resources import queries
+from service.resources import validation as resources_validation
 from service.resources.search import MOST_DECIDED, Search
-from service.resources.tagging import with_defaults
-from service.tenants.default_tag_rules import require_new_provider
-from service.tenants.default_tag_store import propagated
-from service.world.kinds import Kind, kinds
+from service.validation import is_id
+from service.workloads import queries as workload_queries
 
 router = area("resources")
 RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
@@ -97,7 +99,7 @@ def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging
         after, size = page.after, page.limit
         while not shown:
             rows, cursor = replace(page, limit=size).cut(
-                store.page(connection, tenant_id, kind.name, after, size, search.within.regions, search.within.ids),
+                queries.page(connection, tenant_id, kind.name, after, size, search.within.regions, search.within.ids),
                 "created_at",
                 "id",
             )
@@ -114,11 +116,11 @@ def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging
                 raise none_found(access)
             after, size = (rows[-1].created_at, rows[-1].id), SEARCHED
         if not shown and page.after is None:
-            for row in store.page(connection, tenant_id, kind.name, None, 0):
+            for row in queries.page(connection, tenant_id, kind.name, None, 0):
                 refused = ready.decide(str(access.action), target_in(access, row), facts_of(access, row))
                 if not refused.allowed:
                     raise errors.insufficient_permissions(str(access.action), refused.part, refused.reason)
-    return JSONResponse({"resources": [rules.wire(row, kind) for row in shown], "nextCursor": cursor})
+    return JSONResponse({"resources": [resources_validation.wire(row, kind) for row in shown], "nextCursor": cursor})
 
 
 def none_found(access: Access) -> Refusal:
@@ -143,15 +145,15 @@ def create_resource(
     changed, and nobody's rights may depend on that.
     """
     now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
-    kept = rules.tags(body.tags, kind)
-    attributes = rules.attributes(body.attributes, counted_attributes(kind))
+    kept = resources_validation.tags(body.tags, kind)
+    attributes = resources_validation.attributes(body.attributes, counted_attributes(kind))
     values = {
         "id": resource_id,
         "tenant_id": tenant_id,
         "kind": kind.name,
-        "name": names.display_name(body.name, "name"),
+        "name": service_validation.display_name(body.name, "name"),
         "region": body.region,
-        "state": rules.first_state(kind),
+        "state": resources_validation.first_state(kind),
         "relations": {},
         "attributes": attributes,
         "created_at": now,
@@ -165,17 +167,21 @@ def create_resource(
         if defaults:
             require_new_provider(provider)
         require_room(connection, tenant_id, kind, attributes)
-        store.add(connection, values)
+        queries.add(connection, values)
         details = {"name": values["name"], "region": body.region}
         record(connection, access, "resource.create", f"{kind.name}:{resource_id}", now, details)
-        return JSONResponse(rules.wire(found(store.one(connection, tenant_id, kind.name, resource_id)), kind), 201)
+        return JSONResponse(
+            resources_validation.wire(found(queries.one(connection, tenant_id, kind.name, resource_id)), kind), 201
+        )
 
 
 @router.get(RESOURCES + "/{resource_id}")
 def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """One resource."""
     with platform.database.read() as connection:
-        return JSONResponse(rules.wire(the_resource(connection, platform, access, kind, resource_id), kind))
+        return JSONResponse(
+            resources_validation.wire(the_resource(connection, platform, access, kind, resource_id), kind)
+        )
 
 
 @router.patch(RESOURCES + "/{resource_id}")
@@ -186,13 +192,13 @@ def update_resource(
     now = platform.clock.now()
     if body.name is None and body.tags is None:
         raise errors.invalid_input("nothing to change: give name or tags", reason="nothing")
-    values: dict[str, Any] = {} if body.name is None else {"name": names.display_name(body.name, "name")}
+    values: dict[str, Any] = {} if body.name is None else {"name": service_validation.display_name(body.name, "name")}
     if body.tags is not None:
-        values["tags"] = rules.tags(body.tags, kind)
+        values["tags"] = resources_validation.tags(body.tags, kind)
     with change(platform, access) as (connection, access):
         facts = replace(access.facts, request_tags=values.get("tags", {}))
         row = the_resource(connection, platform, replace(access, facts=facts), kind, resource_id, lock=True)
-        rules.require_changeable(row, kind, retags="tags" in values)
+        resources_validation.require_changeable(row, kind, retags="tags" in values)
         details = {name: {"from": getattr(row, name), "to": value} for name, value in values.items()}
         return changed_to(connection, access, kind, row, values, "update", now, details)
 
@@ -203,10 +209,10 @@ def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: 
     now, tenant_id = platform.clock.now(), str(access.tenant_id)
     with change(platform, access) as (connection, access):
         row = the_resource(connection, platform, access, kind, resource_id, lock=True)
-        rules.require_changeable(row, kind, retags=False)
+        resources_validation.require_changeable(row, kind, retags=False)
         if kind.name == CLUSTER:
-            cluster_store.remove(connection, tenant_id, resource_id)
-        store.remove(connection, tenant_id, resource_id)
+            workload_queries.remove(connection, tenant_id, resource_id)
+        queries.remove(connection, tenant_id, resource_id)
         record(connection, access, "resource.delete", f"{kind.name}:{resource_id}", now, {"name": row.name})
     return nothing()
 
@@ -234,7 +240,7 @@ def powered(access: Access, platform: Platform, kind: Kind, resource_id: str, ve
     now = platform.clock.now()
     with change(platform, access) as (connection, access):
         row = the_resource(connection, platform, access, kind, resource_id, lock=True)
-        state = rules.next_state(verb, kind, row.state)
+        state = resources_validation.next_state(verb, kind, row.state)
         details = {"from": row.state, "to": state}
         return changed_to(connection, access, kind, row, {"state": state}, verb, now, details)
 
@@ -251,9 +257,9 @@ def changed_to(
 ) -> JSONResponse:
     """Write a change and its audit entry; the resource as it is then."""
     tenant_id = str(access.tenant_id)
-    store.change(connection, tenant_id, row.id, values | {"updated_at": now})
+    queries.change(connection, tenant_id, row.id, values | {"updated_at": now})
     record(connection, access, f"resource.{verb}", f"{kind.name}:{row.id}", now, details)
-    return JSONResponse(rules.wire(found(store.one(connection, tenant_id, kind.name, row.id)), kind))
+    return JSONResponse(resources_validation.wire(found(queries.one(connection, tenant_id, kind.name, row.id)), kind))
 
 
 def the_resource(
@@ -265,7 +271,7 @@ def the_resource(
         Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
     tenant_id = str(access.tenant_id)
-    row = store.one(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
+    row = queries.one(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
     if row is None:
         require_somewhere(compiled(platform, connection, access.caller, tenant_id), access)
         raise errors.not_found()

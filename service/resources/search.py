@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from service.access.authority import Access
-from service.access.decisions import Compiled, Decision
-from service.access.enforcement import target_in
+from client.policy.engine import Engine
+from client.policy.matching import STAR, Target, fields_may_cover, read_operation, read_target
+from client.policy.model import Rule
+from service.api.enforcement import target_in
+from service.authz.authorize import Access
+from service.authz.decisions import Compiled, Decision
 from service.db.engine import Record
-from service.policy.engine import Engine
-from service.policy.matching import STAR, Target, fields_may_cover, read_operation, read_target
-from service.policy.rules import Rule
 
 MOST_IDS = 5_000
 """Ids in one query; rules that name more are decided resource by resource."""

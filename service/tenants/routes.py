@@ -3,35 +3,38 @@
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from fastapi import Depends, Header
+from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from service import names
-from service.access import audit
-from service.access.authority import Access, authorize, home_tenant
-from service.access.caller import Caller
-from service.access.changes import change
-from service.access.guard import area
+from service import validation as service_validation
+from service.api.changes import change
+from service.api.idempotency import IdempotencyKey, made_under
+from service.api.protected_route import area
+from service.audit import entries
+from service.authz.authorize import Access, authorize, home_tenant
+from service.authz.entitlement import enterable
+from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
+from service.context import Platform, platform_of
 from service.db.engine import Record
-from service.iam.idempotency import made_under
-from service.operations import provisioning
-from service.platform import Platform, platform_of
-from service.quotas import counting
-from service.quotas import store as quotas
-from service.tenants import rules, store
-from service.world.facts import failing_listings
-from service.world.quotas import quota_types
+from service.db.platform_state import failing_listings
+from service.jobs.worker import Operations, worker_of
+from service.principal import Caller
+from service.quotas import queries as quotas
+from service.quotas import usage
+from service.tenants import provisioning
+from service.tenants import queries as tenants_queries
+from service.tenants import validation as tenants_validation
 
 router = area("tenants")
 CREATE = "tenant.create"
 
 Granted = Annotated[Access, Depends(authorize)]
 Here = Annotated[Platform, Depends(platform_of)]
+AWorker = Annotated[Operations, Depends(worker_of)]
 Include = Literal["usage"] | None
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]
 
 
 class Naming(BaseModel):
@@ -56,22 +59,22 @@ def list_organization_tenants(access: Granted, platform: Here, include: Include 
 
 @router.post("/api/v1/organizations/{organization_id}/tenants", status_code=201)
 def create_tenant(
-    access: Granted, platform: Here, body: Naming, idempotency_key: IdempotencyKey = None
+    access: Granted, platform: Here, worker: AWorker, body: Naming, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
     """A new tenant, answered at once while it is still being provisioned; the operation tells how far that is.
 
     The same body under the same `Idempotency-Key` answers with the same tenant, another body with 409.
     """
     caller, organization_id, now = access.caller, str(access.organization_id), platform.clock.now()
-    name = names.display_name(body.display_name)
+    name = service_validation.display_name(body.display_name)
     wanted = str(uuid4())
     run_id = None
     with change(platform, access, lock_organization=True) as (connection, access):
         tenant_id = made_under(connection, access, idempotency_key, CREATE, (organization_id, name), wanted, now)
         if tenant_id == wanted:
-            slug = names.slug(name)
-            slug = names.free_slug(slug, store.slugs_like(connection, organization_id, slug))
-            store.add(
+            slug = service_validation.slug(name)
+            slug = service_validation.free_slug(slug, tenants_queries.slugs_like(connection, organization_id, slug))
+            tenants_queries.add(
                 connection,
                 tenant_id=tenant_id,
                 organization_id=organization_id,
@@ -80,7 +83,7 @@ def create_tenant(
                 at=now,
             )
             run_id = provisioning.plan(connection, tenant_id=tenant_id, started_by=caller.user_id, at=now)
-            audit.record(
+            entries.record(
                 connection,
                 caller,
                 operation=CREATE,
@@ -90,9 +93,9 @@ def create_tenant(
                 details={"displayName": name, "slug": slug},
                 at=now,
             )
-        document = tenant(store.made(connection, caller, tenant_id))
+        document = tenant(tenants_queries.made(connection, caller, tenant_id))
     if run_id:
-        platform.operations.submit(run_id)
+        worker.submit(run_id)
     return JSONResponse(document, 201)
 
 
@@ -100,18 +103,18 @@ def create_tenant(
 def get_tenant(access: Granted, platform: Here) -> JSONResponse:
     """One tenant."""
     with platform.database.read() as connection:
-        return JSONResponse(tenant(store.get(connection, access.caller, str(access.tenant_id))))
+        return JSONResponse(tenant(tenants_queries.get(connection, access.caller, str(access.tenant_id))))
 
 
 @router.patch("/api/v1/tenants/{tenant_id}")
 def rename_tenant(access: Granted, platform: Here, body: Naming) -> JSONResponse:
     """Change the display name, to one that need not be unique. Id and slug never change."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    name = names.display_name(body.display_name)
+    name = service_validation.display_name(body.display_name)
     with change(platform, access) as (connection, access):
-        before = store.get(connection, access.caller, tenant_id).display_name
-        store.rename(connection, tenant_id, name, now)
-        audit.record(
+        before = tenants_queries.get(connection, access.caller, tenant_id).display_name
+        tenants_queries.rename(connection, tenant_id, name, now)
+        entries.record(
             connection,
             access.caller,
             operation="tenant.rename",
@@ -121,13 +124,13 @@ def rename_tenant(access: Granted, platform: Here, body: Naming) -> JSONResponse
             details={"from": before, "to": name},
             at=now,
         )
-        return JSONResponse(tenant(store.get(connection, access.caller, tenant_id)))
+        return JSONResponse(tenant(tenants_queries.get(connection, access.caller, tenant_id)))
 
 
 def listing(platform: Platform, caller: Caller, organization_id: str | None, include: Include) -> JSONResponse:
     """Both lists. How many statements it takes does not depend on how many tenants there are."""
     with platform.database.read() as connection:
-        rows = store.visible(connection, caller, organization_id)
+        rows = tenants_queries.visible(connection, caller, organization_id)
         documents = [tenant(row) for row in rows]
         if include == "usage":
             add_usage(connection, caller, documents)
@@ -138,13 +141,13 @@ def listing(platform: Platform, caller: Caller, organization_id: str | None, inc
 def add_usage(connection: Connection, caller: Caller, documents: list[dict[str, Any]]) -> None:
     """Give each tenant its `tightestQuota`, null when nothing is limited and nothing in use."""
     types = quota_types()
-    limits = quotas.limits(connection, store.enterable(caller))
-    counted = counting.counted(connection, store.enterable(caller), types.values())
+    limits = quotas.limits(connection, enterable(caller))
+    counted = usage.counted(connection, enterable(caller), types.values())
     failing = failing_listings(connection)
     for document in documents:
         tenant_id = document["id"]
         unknown = {kind for of_tenant, kind in failing if of_tenant == tenant_id}
-        quota = rules.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
+        quota = tenants_validation.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
         document["tightestQuota"] = quota and {
             "resourceType": quota.resource_type,
             "used": quota.used,
@@ -167,6 +170,6 @@ def tenant(row: Record) -> dict[str, Any]:
         "createdAt": wire_time(row.created_at),
         "updatedAt": wire_time(row.updated_at),
     }
-    if row.status == rules.PROVISIONING and row.run_id:
+    if row.status == tenants_validation.PROVISIONING and row.run_id:
         document |= {"operationId": row.operation_id, "runId": row.run_id}
     return document

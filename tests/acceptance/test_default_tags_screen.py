@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from service.resources.tagging import adding, examined_kinds
+from service.default_tags.outcome import adding, examined_kinds
 from tests.acceptance.people import WEB_SHOP
 from tests.homes import Home
 from tests.terminal import Program

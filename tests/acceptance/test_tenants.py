@@ -84,7 +84,7 @@ def test_T07_T08_provisioning_covers_its_four_parts_and_gives_the_default_quotas
             database.execute('SELECT resource_type, "limit" FROM tenant_quotas WHERE tenant_id = ?', [made["id"]])
         )
         projects = database.execute("SELECT name FROM isolation_projects WHERE tenant_id = ?", [made["id"]]).fetchall()
-    from service.world.quotas import defaults
+    from service.catalogue.quota_types import defaults
 
     assert limits == defaults()
     assert len(projects) == 1

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from service.access import ratelimit
+from service.authn import rate_limit
 from service.db import migrate
 from service.db.engine import Database
 from tests.benchmarks.ratios import Line
@@ -131,7 +131,7 @@ def counting(url: str) -> Iterator[Line]:
 
     def count() -> None:
         with database.write() as connection:
-            ratelimit.take(connection, "benchmark", 60_000)
+            rate_limit.take(connection, "benchmark", 60_000)
 
     taken = sorted(milliseconds(count) for _ in range(3_000))
     database.close()

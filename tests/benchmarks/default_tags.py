@@ -19,11 +19,11 @@ from uuid import UUID
 from sqlalchemy import func, insert, literal, update
 
 from service.clock import FixedClock
+from service.db import dialect as statistics_of_tables
 from service.db import migrate
-from service.db import statistics as statistics_of_tables
 from service.db.engine import Database
 from service.db.tables import Document, resources
-from service.operations.apply import Applying
+from service.default_tags.apply_job import Applying
 from tests.benchmarks.ratios import Line
 from tests.homes import UnixConnection
 from tests.service.audited import audited

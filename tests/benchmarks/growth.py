@@ -13,10 +13,10 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, select
 
-from service.access import keys
+from service.authn import api_keys as authn_api_keys
 from service.db import tables
 from service.db.engine import Database
-from service.world.filling import Row, add, first_tags
+from service.seed.insert import Row, add, first_tags
 from tests.benchmarks.ratios import Line
 from tests.homes import Answer
 from tests.service.access import allow, document
@@ -77,7 +77,7 @@ class World:
 
     def __init__(self, platform: Running, size: int) -> None:
         self.platform, self.size = platform, size
-        self.organization, self.tenant, self.key = str(uuid4()), str(uuid4()), keys.mint()
+        self.organization, self.tenant, self.key = str(uuid4()), str(uuid4()), authn_api_keys.mint()
         secret = (platform.folder / "secret.key").read_bytes()
         database = Database(platform.database_url)
         with database.write() as connection:
@@ -102,13 +102,17 @@ class World:
         ]
         add(connection, tables.tenants, rows)
         add(connection, tables.default_tag_versions, first_tags(rows))
-        secrets = [keys.mint() if number else self.key for number in range(self.size)]
+        secrets = [authn_api_keys.mint() if number else self.key for number in range(self.size)]
         add(
             connection,
             tables.api_keys,
             (
                 {"id": str(uuid4()), "tenant_id": self.tenant, "user_id": owner, "name": f"key {number}"}
-                | {"key_prefix": keys.prefix(plain), "key_hash": keys.digest(secret, plain), "rate_limit": 60_000}
+                | {
+                    "key_prefix": authn_api_keys.prefix(plain),
+                    "key_hash": authn_api_keys.digest(secret, plain),
+                    "rate_limit": 60_000,
+                }
                 | {"scopes": ["compute:read"], "created_at": NOW, "expires_at": NOW + timedelta(days=300)}
                 for number, plain in enumerate(secrets)
             ),

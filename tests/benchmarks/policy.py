@@ -12,17 +12,15 @@ from typing import Any
 
 import cedarpy
 
-from service.policy.catalogue import Catalogue
-from service.policy.containment import check
-from service.policy.coverage import CatalogueMasks, cover
-from service.policy.document import read
-from service.policy.engine import Engine, GrantedRule, compile_document, grants
-from service.policy.explain import explain
-from service.policy.facts import Facts, Question, read_address
-from service.policy.matching import read_target
-from service.policy.rules import Document, Rule
-from service.world.catalogue import operations
-from service.world.roles import roles
+from client.policy.catalogue import Catalogue
+from client.policy.containment import check
+from client.policy.coverage import CatalogueMasks, cover
+from client.policy.document import read
+from client.policy.engine import Engine, GrantedRule, compile_document, grants
+from client.policy.explain import explain
+from client.policy.matching import read_target
+from client.policy.model import Document, Facts, Question, Rule, read_address
+from service.catalogue.operations import operations, roles
 from tests.benchmarks.ratios import Line
 from tests.policy import cedar
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from client.folders import make_private
-from service.log_file import GENERATIONS
+from service.logs import GENERATIONS
 from tests.homes import Home
 from tests.terminal import screens
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from joserfc.jwk import ECKey
 
-from service.access.table import RULES, Rule
-from service.world.catalogue import enforced_scopes
+from service.authz.route_policies import RULES, Rule
+from service.catalogue.operations import enforced_scopes
 from tests.homes import Answer, UnixConnection
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, document
 from tests.service.account import Key

@@ -19,10 +19,10 @@ from typing import Any
 
 from client import config, config_yaml
 from client.errors import Exit, FrostError
+from client.policy.catalogue import Catalogue
+from client.policy.document import DocumentRefused, canonical, canonical_text, read
+from client.policy.engine import compile_document
 from client.text import safe
-from service.policy.catalogue import Catalogue
-from service.policy.document import DocumentRefused, canonical, canonical_text, read
-from service.policy.engine import compile_document
 from tests.policy import reference, worlds
 
 CATALOGUE = Catalogue(worlds.CATALOGUE)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from service.access import turns
+from service import concurrency_limit
 from service.db.tables import metadata
-from service.iam import trial_routes
+from service.iam import simulate
 from tests.hostile.world import World
 from tests.service.running import OWNER, VIEWER, WEB_SHOP
 
@@ -30,7 +30,7 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
 ) -> None:
     """The trials do not end before somebody else was answered: without the line they hold every thread there is."""
     owner, viewer = world.session(OWNER), world.session(VIEWER)
-    answered, lock, whole = threading.Event(), threading.Lock(), trial_routes.read_document
+    answered, lock, whole = threading.Event(), threading.Lock(), simulate.read_document
     seen: Counter[str] = Counter()
     inside = threading.Event()
 
@@ -38,7 +38,7 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
         with lock:
             seen["inside"] += 1
             seen["most"] = max(seen["most"], seen["inside"])
-            if seen["inside"] == turns.AT_ONCE:
+            if seen["inside"] == concurrency_limit.AT_ONCE:
                 inside.set()
         answered.wait(60)
         with lock:
@@ -49,7 +49,7 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
         async with world.client() as client:
             trials = [
                 asyncio.create_task(client.post(f"{IAM}/simulate", headers=owner, json=TRIAL))
-                for _ in range(turns.AT_ONCE + turns.MOST_WAITING + 6)
+                for _ in range(concurrency_limit.AT_ONCE + concurrency_limit.MOST_WAITING + 6)
             ]
             await asyncio.to_thread(inside.wait, 60)
             other = await client.get("/api/v1/me", headers=viewer)
@@ -59,11 +59,11 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
             answered.set()
             return [answer.status_code for answer in await asyncio.gather(*trials)], other.status_code, in_time
 
-    monkeypatch.setattr(trial_routes, "read_document", long)
+    monkeypatch.setattr(simulate, "read_document", long)
     statuses, other, in_time = asyncio.run(scene())
     assert (other, in_time) == (200, True)
-    assert Counter(statuses) == {200: turns.AT_ONCE + turns.MOST_WAITING, 429: 6}
-    assert seen["most"] == turns.AT_ONCE
+    assert Counter(statuses) == {200: concurrency_limit.AT_ONCE + concurrency_limit.MOST_WAITING, 429: 6}
+    assert seen["most"] == concurrency_limit.AT_ONCE
 
 
 def test_d05_the_line_is_gone_with_its_last_request(world: World) -> None:

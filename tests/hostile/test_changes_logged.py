@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from service.access.table import RULES
+from service.authz.route_policies import RULES
 from service.db.engine import Database
 from service.db.tables import audit_log
 from tests.homes import Answer

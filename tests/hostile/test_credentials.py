@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from service.access import keys
+from service.authn import api_keys
 from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
@@ -67,8 +67,8 @@ def status(connection: http.client.HTTPConnection, secret: str, path: str = "/ap
 
 def like(prefix: str) -> str:
     """A well-formed key that begins so and is nobody's."""
-    body = prefix.removeprefix(keys.MARK) + keys.mint()[12:34]
-    return keys.MARK + body + keys.checksum(body)
+    body = prefix.removeprefix(api_keys.MARK) + api_keys.mint()[12:34]
+    return api_keys.MARK + body + api_keys.checksum(body)
 
 
 # B07
@@ -110,12 +110,14 @@ def test_b07_a_disagreement_is_refused_though_each_alone_would_pass(network: Run
 @pytest.mark.slow
 def test_c02_unknown_revoked_and_wrong_keys_take_the_same_time_and_words(inside: Inside) -> None:
     platform, revoked = inside.platform, inside.stored_key(revoked_at=datetime.now(UTC))
-    tries = {"unknown": keys.mint(), "revoked": revoked, "wrong": like(keys.prefix(revoked))}
+    tries = {"unknown": api_keys.mint(), "revoked": revoked, "wrong": like(api_keys.prefix(revoked))}
     words = set()
 
     def refuse(name: str) -> None:
         with pytest.raises(Refusal) as refused:
-            keys.caller_of(platform, tries[name], request_id="r", peer_uid=None)
+            api_keys.caller_of(
+                platform.database, platform.secret, tries[name], at=platform.clock.now(), request_id="r", peer_uid=None
+            )
         words.add((refused.value.status_code, json.dumps(refused.value.body)))
 
     assert take_as_long(refuse, tries, 1_700)
@@ -165,7 +167,7 @@ def test_c04_c14_nothing_succeeds_that_starts_after_the_answer(
 
 
 def test_c05_ten_thousand_keys_share_no_prefix() -> None:
-    minted = {keys.prefix(keys.mint()) for _ in range(10_000)}
+    minted = {api_keys.prefix(api_keys.mint()) for _ in range(10_000)}
     assert len(minted) == 10_000
 
 
@@ -236,7 +238,7 @@ def refused(platform: Running, through: http.client.HTTPConnection, guesser: str
     """
     for _ in range(5):
         key = Key(platform, "compute:read")
-        while status(through, keys.mint(), X_Forwarded_For=guesser) != 429:
+        while status(through, api_keys.mint(), X_Forwarded_For=guesser) != 429:
             pass
         if status(through, key.secret, X_Forwarded_For=caller) == 429:
             return key
@@ -248,7 +250,7 @@ def test_d01_d04_guessing_from_one_address_is_refused_whatever_it_claims_to_come
     guessing, elsewhere = tcp(network), tcp(network, "127.0.0.2")
     assert status(guessing, in_use.secret) == 200
     found = Counter(
-        status(guessing, keys.mint(), X_Forwarded_For=f"203.0.113.{number % 250}") for number in range(1_500)
+        status(guessing, api_keys.mint(), X_Forwarded_For=f"203.0.113.{number % 250}") for number in range(1_500)
     )
     assert set(found) == {401, 429}
     assert found[429] > 500  # one comes back each 0.2 s; without the brake there were none

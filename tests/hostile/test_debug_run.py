@@ -19,7 +19,7 @@ from textual.worker import WorkerFailed
 from client.api import account
 from client.connection import resolve
 from client.http import Http
-from service.access import keys
+from service.authn import api_keys
 from tests.acceptance.people import AURORA, MEMBER, NOBODYS, STAGING
 from tests.conftest import opened
 from tests.homes import Home
@@ -115,7 +115,7 @@ class Run:
         log = (self.home.platform_dir / "platform.log").read_text()
         assert log.count('"route"') > len(self.said) // 4
         return [
-            (place, f"{secret[: keys.PREFIX_LENGTH]}…")
+            (place, f"{secret[: api_keys.PREFIX_LENGTH]}…")
             for place, text in [*self.said, ("the platform's log", log)]
             for secret in self.secrets
             if secret in text
@@ -159,7 +159,7 @@ def test_i05_nothing_that_is_told_of_a_run_over_all_areas_holds_a_secret(run: Ru
     run.frost("config", "set", "api_key", "-", stdin=f"{secret}\n")
     run.frost("whoami")
     run.frost("tenant", "list")
-    run.frost("config", "set", "api_key", "-", stdin=f"{keys.mint()}\n")  # nobody's
+    run.frost("config", "set", "api_key", "-", stdin=f"{api_keys.mint()}\n")  # nobody's
     run.frost("tenant", "list", code=3)
     run.frost("config", "use-context", "local")
     run.frost("account", "session", "revoke-all")

@@ -16,13 +16,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 
 from client.models import strict_json
-from service.access import request_body, turns
-from service.access.request_body import MAX_VALUES
-from service.access.turns import LARGE_BODIES_WAITING, LargeBodies
-from service.decision_point import rules
+from service import concurrency_limit
+from service.api import request_body
+from service.api.request_body import MAX_VALUES
+from service.authzen import evaluation
+from service.concurrency_limit import LARGE_BODIES_WAITING, LargeBodies
 from service.errors import Refusal
-from service.iam import trial_routes
-from service.iam.bodies import split
+from service.iam import simulate
+from service.iam.policy_body import split
 from tests.hostile.test_bounds import IAM, TRIAL
 from tests.hostile.world import World
 from tests.service.account import Key
@@ -162,8 +163,8 @@ def test_after_a_large_body_the_next_waits_as_long_as_it_took(monkeypatch: pytes
             async with bodies.turn("k"):
                 now[0] += 3.0
 
-    monkeypatch.setattr(turns, "time", type("Clock", (), {"monotonic": staticmethod(lambda: now[0])}))
-    monkeypatch.setattr(turns.asyncio, "sleep", sleep)
+    monkeypatch.setattr(concurrency_limit, "time", type("Clock", (), {"monotonic": staticmethod(lambda: now[0])}))
+    monkeypatch.setattr(concurrency_limit.asyncio, "sleep", sleep)
     asyncio.run(scene())
     assert slept == [0.0, 3.0]
 
@@ -216,13 +217,13 @@ def test_a_body_that_does_not_arrive_takes_no_turn(own: Running, path: str) -> N
 def test_evaluations_take_no_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """None of a hundred is refused, and none waits for another."""
     asking = decision_key(world)
-    number, whole = 100, rules.Sitting.decide
+    number, whole = 100, evaluation.Sitting.decide
     lock, seen, several = threading.Lock(), Counter[str](), threading.Event()
 
     def slow(*arguments: Any) -> Any:
         with lock:
             seen["inside"] += 1
-            if seen["inside"] > turns.AT_ONCE:
+            if seen["inside"] > concurrency_limit.AT_ONCE:
                 several.set()
         several.wait(60)
         return whole(*arguments)
@@ -232,14 +233,14 @@ def test_evaluations_take_no_turns(world: World, monkeypatch: pytest.MonkeyPatch
             sent = [client.post("/access/v1/evaluation", headers=asking, json=QUESTION) for _ in range(number)]
             return [answer.status_code for answer in await asyncio.gather(*sent)]
 
-    monkeypatch.setattr(rules.Sitting, "decide", slow)
+    monkeypatch.setattr(evaluation.Sitting, "decide", slow)
     assert Counter(asyncio.run(scene())) == {200: number}
     assert several.is_set()
 
 
 def test_one_session_does_not_take_the_turns_of_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     laptop, desktop = world.session(OWNER), world.session(OWNER)
-    released, whole, inside = threading.Event(), trial_routes.read_document, threading.Semaphore(0)
+    released, whole, inside = threading.Event(), simulate.read_document, threading.Semaphore(0)
 
     def held(platform: Any, known: Any, text: str) -> Any:
         if " " in text:
@@ -252,9 +253,9 @@ def test_one_session_does_not_take_the_turns_of_another(world: World, monkeypatc
             slow = {**TRIAL, "documentText": TRIAL["documentText"] + " "}
             trials = [
                 asyncio.create_task(client.post(f"{IAM}/simulate", headers=laptop, json=slow))
-                for _ in range(turns.AT_ONCE + 1)
+                for _ in range(concurrency_limit.AT_ONCE + 1)
             ]
-            for _ in range(turns.AT_ONCE):
+            for _ in range(concurrency_limit.AT_ONCE):
                 assert await asyncio.to_thread(inside.acquire, timeout=60)
             other = asyncio.create_task(client.post(f"{IAM}/simulate", headers=desktop, json=TRIAL))
             done, _ = await asyncio.wait([other], timeout=30)
@@ -262,7 +263,7 @@ def test_one_session_does_not_take_the_turns_of_another(world: World, monkeypatc
             await asyncio.gather(*trials)
             return (await other).status_code, bool(done)
 
-    monkeypatch.setattr(trial_routes, "read_document", held)
+    monkeypatch.setattr(simulate, "read_document", held)
     assert asyncio.run(scene()) == (200, True)
 
 

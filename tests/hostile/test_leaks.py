@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from service.access import audit, keys, workloads
-from service.access.caller import PLATFORM
+from service.audit import entries
+from service.authn import api_keys, workload_tokens
+from service.principal import PLATFORM
 from tests.homes import Home
 from tests.leaks import leaks_of_database, leaks_of_files, secrets_in
 from tests.service.account import Key
@@ -20,10 +21,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_keys_and_tokens_are_told_by_their_form(own: Running) -> None:
-    secrets = [keys.mint(), keys.mint(workloads.MARK), own.token(OWNER)]
+    secrets = [api_keys.mint(), api_keys.mint(workload_tokens.MARK), own.token(OWNER)]
     text = f"x={secrets[0]}; '{secrets[1]}'\nAuthorization: Bearer {secrets[2]}\n"
     assert list(secrets_in(text.encode())) == secrets
-    assert list(secrets_in(keys.masked(text).replace(secrets[2], "").encode())) == []
+    assert list(secrets_in(api_keys.masked(text).replace(secrets[2], "").encode())) == []
     assert list(secrets_in(b"fmk_" + b"a" * 36)) == []
 
 
@@ -60,12 +61,12 @@ def search_the_files_of(server: Cluster) -> None:
     server.execute("CHECKPOINT")
     for place in (server.wal, server.folder / "data" / "base"):
         found = {leak.rpartition(" ")[2] for leak in leaks_of_files(place, (), told)}
-        assert found == {f"{secret[: keys.PREFIX_LENGTH]}…" for secret in told}
-    across_pages = [keys.mint() for _ in range(1000)]
+        assert found == {f"{secret[: api_keys.PREFIX_LENGTH]}…" for secret in told}
+    across_pages = [api_keys.mint() for _ in range(1000)]
     server.execute(f"SELECT pg_logical_emit_message(true, 'x', '{' '.join(across_pages)}')")
     server.execute("CHECKPOINT")
     found = {leak.rpartition(" ")[2] for leak in leaks_of_files(server.wal, ())}
-    assert found >= {f"{secret[: keys.PREFIX_LENGTH]}…" for secret in across_pages}
+    assert found >= {f"{secret[: api_keys.PREFIX_LENGTH]}…" for secret in across_pages}
 
 
 def a_day_of(running: Running) -> set[str]:
@@ -104,14 +105,14 @@ def kept_by(running: Running) -> bytes:
 def write_down(url: str, own: bytes, secret: str) -> None:
     database = audited(url, own)
     with database.write() as connection:
-        audit.record(connection, PLATFORM, operation="x", target="x", details={"x": secret}, at=datetime.now(UTC))
+        entries.record(connection, PLATFORM, operation="x", target="x", details={"x": secret}, at=datetime.now(UTC))
     database.close()
 
 
 def test_a_command_that_tells_a_secret_is_found_out() -> None:
     home = Home()
     try:
-        secret = keys.mint()
+        secret = api_keys.mint()
         with pytest.raises(AssertionError, match="standard error tells 1 secrets"):
             home.frost("iam", secret)
     finally:

@@ -20,14 +20,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, func, select, update
 
+from client.policy.catalogue import Catalogue
+from client.policy.document import read
+from client.policy.model import Facts, Question, Rule
+from service.catalogue.operations import operations, roles, scope_of
 from service.db import tables
 from service.db.engine import Database
-from service.policy.catalogue import Catalogue
-from service.policy.document import read
-from service.policy.facts import Facts, Question
-from service.policy.rules import Rule
-from service.world.catalogue import operations
-from service.world.roles import roles, scope_of
 from tests.homes import UnixConnection
 from tests.policy import reference
 from tests.service.access import Iam, allow, deny

@@ -57,11 +57,11 @@ def test_a02_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(
     iam: Iam, platform_database: Database
 ) -> None:
     """The author holds each of today's operations by name through a role like this; a star would outgrow them."""
-    from service.policy.catalogue import Catalogue
-    from service.policy.containment import Answer, check
-    from service.policy.document import read
-    from service.policy.engine import grants
-    from service.world.catalogue import operations
+    from client.policy.catalogue import Catalogue
+    from client.policy.containment import Answer, check
+    from client.policy.document import read
+    from client.policy.engine import grants
+    from service.catalogue.operations import operations
 
     names = [operation.name for operation in operations()]
     today = [name for name in names if name.startswith("dns:")]
@@ -195,7 +195,7 @@ def test_a08_a_scopeless_identity_of_a_weak_maker_is_not_freed_of_its_scopes_int
 
 
 def test_a10_a_key_manages_no_access_whatever_its_scopes(iam: Iam) -> None:
-    from service.access.table import RULES
+    from service.authz.route_policies import RULES
 
     asked = 0
     for (method, path), rule in RULES.items():
@@ -319,7 +319,7 @@ PLANTED = {
 @pytest.mark.slow
 def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
     """Generated over the table of rules: each refusal is the same with and without what could be taken for facts."""
-    from service.access.table import RULES
+    from service.authz.route_policies import RULES
 
     query = "&".join(f"{name}={json.dumps(value).strip(chr(34))}" for name, value in PLANTED.items())
     ids = {
@@ -348,13 +348,13 @@ def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
 
 def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
     """10,000 requests over random graphs of roles, scopes, policies and authors; put to the assembled decision."""
-    from service.access.decisions import NOBODY, Compiled, Known, role_engine
-    from service.access.standing import Standing
-    from service.policy.catalogue import Catalogue
-    from service.policy.document import read
-    from service.policy.engine import Engine, grants
-    from service.policy.facts import Facts
-    from service.world.catalogue import operations
+    from client.policy.catalogue import Catalogue
+    from client.policy.document import read
+    from client.policy.engine import Engine, grants
+    from client.policy.model import Facts
+    from service.authz.decisions import NOBODY, Compiled, Known, role_engine
+    from service.catalogue.operations import operations
+    from service.principals.grants import Standing
 
     chance = random.Random(17)
     shipped = operations()

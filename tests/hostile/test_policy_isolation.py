@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from joserfc.jwk import ECKey
 
-from service.access.table import RULES
+from service.authz.route_policies import RULES
 from tests.service.access import KEYS, Iam, allow, code, deny, details, document
 from tests.service.running import BOREALIS_OWNER, NEWSROOM, STAGING, WEB_SHOP, Running
 

@@ -17,10 +17,9 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from service.db.engine import Database
+from service.db.statements import lock_organization, lock_tenant
 from service.db.tables import quota_requests, resources
-from service.iam.principal_store import lock_tenant
-from service.quotas import store
-from service.tenants.store import lock_organization
+from service.quotas import queries
 from tests.homes import Answer
 from tests.service.access import code
 from tests.service.account import Key
@@ -143,8 +142,8 @@ def allocated(quotas: Quotas, resource_type: str) -> tuple[int, int]:
     """What an organization's tenants have together, and what it may have; from outside the process."""
     opened = Database(quotas.platform.database_url)
     with opened.read() as connection:
-        together = store.allocated(connection, AURORA)[resource_type]
-        limit = store.organization_limits(connection, AURORA)[resource_type]
+        together = queries.allocated(connection, AURORA)[resource_type]
+        limit = queries.organization_limits(connection, AURORA)[resource_type]
     opened.close()
     assert limit is not None
     return together, limit
@@ -184,7 +183,7 @@ def test_a_raise_waits_for_one_of_another_tenant_and_counts_it(sandbox: Quotas) 
     with ThreadPoolExecutor(1) as thread:
         with sandbox.database() as connection:
             lock_organization(connection, AURORA)
-            store.set_limit(connection, STAGING, "dns_zone", 20 + limit - together)
+            queries.set_limit(connection, STAGING, "dns_zone", 20 + limit - together)
             late = thread.submit(sandbox.ask, "dns_zone", 21)
             time.sleep(MEANWHILE_SECONDS)
         assert code(late.result()) == (409, "QUOTA_BOUND_EXCEEDED")

@@ -8,9 +8,9 @@ import httpx
 import pytest
 from sqlalchemy import func, select, text
 
-from service.access import keys
-from service.access.attempts import ADDRESS_GUESSES, PREFIX_GUESSES, Attempts
-from service.access.ratelimit import TooMany, forget, guess, take
+from service.authn import api_keys
+from service.authn.login_throttle import ADDRESS_GUESSES, PREFIX_GUESSES, Attempts
+from service.authn.rate_limit import TooMany, forget, guess, take
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.service.inside import Inside
@@ -68,7 +68,7 @@ async def test_c01_what_is_no_key_reaches_no_database_and_a_guess_that_was_looke
     new_database_url: Callable[[str, bool], str], tmp_path: Path
 ) -> None:
     inside = Inside(tmp_path, new_database_url("postgresql", True), "empty")
-    good = keys.mint()
+    good = api_keys.mint()
     spoiled = good[:-1] + ("a" if good[-1] != "a" else "b")
     transport = httpx.ASGITransport(inside.app, client=(ADDRESS, 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:

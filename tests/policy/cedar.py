@@ -8,9 +8,8 @@ from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from service.policy.facts import Facts, Question
-from service.policy.matching import Target, read_target
-from service.policy.rules import Constraint, Document, Rule
+from client.policy.matching import Target, read_target
+from client.policy.model import Constraint, Document, Facts, Question, Rule
 
 
 def policies(document: Document) -> str:

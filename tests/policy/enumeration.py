@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from service.policy.facts import Facts, Question, read_address, read_instant
-from service.policy.rules import Rule
+from client.policy.model import Facts, Question, Rule, read_address, read_instant
 from tests.policy import reference
 from tests.policy.worlds import ADDRESSES, TIMES
 

@@ -7,8 +7,7 @@ texts, globs are tried by going back, addresses and times by the standard librar
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
-from service.policy.facts import Facts, Question
-from service.policy.rules import Constraint, Rule
+from client.policy.model import Constraint, Facts, Question, Rule
 
 TRUE, FALSE, UNKNOWN = "true", "false", "unknown"
 

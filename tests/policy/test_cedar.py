@@ -6,8 +6,8 @@ from dataclasses import replace
 import cedarpy
 import pytest
 
-from service.policy.engine import compile_document
-from service.policy.facts import Question, read_address, read_instant
+from client.policy.engine import compile_document
+from client.policy.model import Question, read_address, read_instant
 from tests.policy import cedar, worlds
 
 
@@ -66,7 +66,7 @@ def test_both_engines_decide_100_000_requests_alike(seed: int) -> None:
 
 
 def test_the_comparison_sees_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    from service.policy import conditions
+    from client.policy import conditions
 
     monkeypatch.setattr(conditions, "possibly", lambda constraint: lambda known: False)
     with pytest.raises(AssertionError):

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from service.policy.catalogue import Catalogue
-from service.policy.containment import Answer, Check, check
-from service.policy.document import read
-from service.policy.engine import grants
-from service.policy.matching import ANYTHING, read_target
-from service.policy.rules import Document, Rule
+from client.policy.catalogue import Catalogue
+from client.policy.containment import Answer, Check, check
+from client.policy.document import read
+from client.policy.engine import grants
+from client.policy.matching import ANYTHING, read_target
+from client.policy.model import Document, Rule
 from tests.effort import effort
 from tests.policy import enumeration, reference, worlds
 

@@ -4,14 +4,13 @@ import random
 
 import pytest
 
-from service.policy.catalogue import Catalogue
-from service.policy.coverage import CatalogueMasks, Coverage, cover
-from service.policy.difference import changes, conditions_of, differing
-from service.policy.document import read
-from service.policy.engine import grants
-from service.policy.facts import Facts, Question, read_address
-from service.policy.matching import ANYTHING, Target, read_target
-from service.policy.rules import Document, Rule
+from client.policy.catalogue import Catalogue
+from client.policy.coverage import CatalogueMasks, Coverage, cover
+from client.policy.document import read
+from client.policy.effect_diff import changes, conditions_of, differing
+from client.policy.engine import grants
+from client.policy.matching import ANYTHING, Target, read_target
+from client.policy.model import Document, Facts, Question, Rule, read_address
 from tests.policy import reference, worlds
 
 MASKS = CatalogueMasks(worlds.CATALOGUE)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.policy.catalogue import Catalogue
-from service.policy.document import DocumentRefused, Reading, canonical, read
-from service.policy.matching import _remembered, glob
-from service.policy.problems import Problem
+from client.policy.catalogue import Catalogue
+from client.policy.document import DocumentRefused, Reading, canonical, read
+from client.policy.matching import _remembered, glob
+from client.policy.problems import Problem
 from tests.effort import effort
 from tests.policy import worlds
 
@@ -304,7 +304,7 @@ def test_of_thousands_of_problems_the_first_are_told_and_the_rest_not_looked_at(
         looked.append(word)
         return []
 
-    monkeypatch.setattr("service.policy.document.get_close_matches", near)
+    monkeypatch.setattr("client.policy.document.get_close_matches", near)
     assert len(refused(HUGE[kind])) == 20
     assert len(looked) <= 20
 

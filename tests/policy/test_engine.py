@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from service.policy.conditions import read_block
-from service.policy.containment import Answer, check
-from service.policy.coverage import CatalogueMasks, cover
-from service.policy.engine import Engine, compile_document, grants
-from service.policy.explain import Truth, explain
-from service.policy.facts import Facts, Question
-from service.policy.glob_classes import classes
-from service.policy.matching import (
+from client.policy.bitsets import Work
+from client.policy.conditions import read_block
+from client.policy.containment import Answer, check
+from client.policy.coverage import CatalogueMasks, cover
+from client.policy.engine import Engine, compile_document, grants
+from client.policy.explain import Truth, explain
+from client.policy.glob_classes import classes
+from client.policy.matching import (
     ANYTHING,
     Target,
     asked_target,
@@ -25,9 +25,8 @@ from service.policy.matching import (
     read_operation_pattern,
     read_target,
 )
-from service.policy.openings import some_target
-from service.policy.rules import Constraint, Document, Rule
-from service.policy.work import Work
+from client.policy.model import Constraint, Document, Facts, Question, Rule
+from client.policy.partial import some_target
 from tests.effort import effort
 from tests.policy import enumeration, reference, worlds
 

@@ -13,15 +13,25 @@ from typing import Any
 
 import pytest
 
-from service.policy import atoms, conditions, containment, coverage, document, engine, facts, matching, pruning, space
-from service.policy.catalogue import Catalogue
-from service.policy.containment import Answer
-from service.policy.coverage import CatalogueMasks, cover
-from service.policy.document import DocumentRefused, read
-from service.policy.engine import Engine, compile_document, grants
-from service.policy.facts import Facts, Question
-from service.policy.matching import OperationPattern, read_target
-from service.policy.rules import Document, Rule
+from client.policy import (
+    conditions,
+    containment,
+    coverage,
+    document,
+    engine,
+    matching,
+    model,
+    pruning,
+    request_classes,
+    request_space,
+)
+from client.policy.catalogue import Catalogue
+from client.policy.containment import Answer
+from client.policy.coverage import CatalogueMasks, cover
+from client.policy.document import DocumentRefused, read
+from client.policy.engine import Engine, compile_document, grants
+from client.policy.matching import OperationPattern, read_target
+from client.policy.model import Document, Facts, Question, Rule
 from tests.policy import reference, worlds
 from tests.policy.test_containment import allow, asked, deny, disagreement, ranges, rules
 
@@ -151,7 +161,7 @@ def addresses() -> object:
             address = getattr(address, "ipv4_mapped", None) or address
             if block.startswith("::ffff:"):
                 network = ip_network("10.0.0.0/8")
-            known = Facts(source_ip=facts.read_address(text))
+            known = Facts(source_ip=model.read_address(text))
             if (compiled.decide(worlds.CATALOGUE[0], "frn:compute:*:*:*/*", known) > 0) is not (address in network):
                 return text, block
     return None
@@ -206,7 +216,7 @@ def test_unharmed_every_comparison_finds_nothing(comparison: Comparison) -> None
 
 Patch = tuple[Any, str, Any]
 RUN, APPLICABLE, SCOPE = containment._Comparison.run, containment.applicable, pruning.scope_of
-GRANTED, HEAD, FACT, REGION = engine.GrantedRule, Engine._head, space.fact, space.region
+GRANTED, HEAD, FACT, REGION = engine.GrantedRule, Engine._head, request_space.fact, request_space.region
 DECIDE = Engine.decide
 CONSTRAINTS, CONSTRAINT = document._Reader._constraints, document._Reader._constraint
 
@@ -261,7 +271,7 @@ def unmapped(text: str) -> Any:
 
 
 def inclusive(before: bool, text: str, unknown: bool) -> Any:
-    limit = facts.read_instant(text)
+    limit = model.read_instant(text)
     assert limit is not None
 
     def test(known: Facts) -> bool:
@@ -298,7 +308,9 @@ def without_cap(rule: Any, source: Any, cap: Any = None) -> Any:
 
 
 def only_named(literals: Any, work: Any) -> Any:
-    return atoms.Coordinate([literal for literal in dict.fromkeys(literals) if literal != "*"] or ["any-other"], work)
+    return request_classes.Coordinate(
+        [literal for literal in dict.fromkeys(literals) if literal != "*"] or ["any-other"], work
+    )
 
 
 def without_the_authors_denies(self: Any) -> None:
@@ -321,7 +333,9 @@ def of_any_author(rule: Rule, tenant: str) -> Any:
 
 def known_regions_only(literals: Any, constraints: Any, work: Any) -> Any:
     whole = REGION(literals, constraints, work)
-    return atoms.Coordinate([atom for atom in whole.atoms if atom in ("eu", "us", atoms.UNKNOWN)], work)
+    return request_classes.Coordinate(
+        [atom for atom in whole.atoms if atom in ("eu", "us", request_classes.UNKNOWN)], work
+    )
 
 
 def one_must_hold_all(self: Any, box: Any, covers: Any) -> Any:
@@ -329,7 +343,9 @@ def one_must_hold_all(self: Any, box: Any, covers: Any) -> Any:
 
 
 def known_only(key: str, given: Any, work: Any) -> Any:
-    return atoms.Coordinate([atom for atom in FACT(key, given, work).atoms if atom is not atoms.UNKNOWN], work)
+    return request_classes.Coordinate(
+        [atom for atom in FACT(key, given, work).atoms if atom is not request_classes.UNKNOWN], work
+    )
 
 
 def of_every_tenant(rule: Rule, tenant: str) -> Any:
@@ -356,7 +372,7 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
     "a pattern matches by its first characters": (decisions, [(matching, "glob", begins)]),
     "letter case does not count": (letters, [(conditions, "_sameness", whatever_the_case)]),
     "addresses of both versions are one number line": (addresses, [(conditions, "_in_blocks", of_any_version)]),
-    "a mapped address stays of version 6": (addresses, [(facts, "read_address", unmapped)]),
+    "a mapped address stays of version 6": (addresses, [(model, "read_address", unmapped)]),
     "before and after hold at the instant itself": (decisions, [(conditions, "_at", inclusive)]),
     "a tag that is not there is unknown": (decisions, [(conditions, "_tag", absent_is_unknown)]),
     "one of the constraints is enough": (decisions, [(conditions, "every", any_of_them)]),
@@ -364,7 +380,7 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
     "the author's cap is left out": (capped, [(engine, "GrantedRule", without_cap)]),
     "a deny is no part of the map": (maps, [(coverage.Coverage, "effective", property(lambda self: self.allowed))]),
     "a deny that may fire always fires": (maps, [(coverage.Coverage, "conditional", property(shut_by_what_may))]),
-    "the catalogue never grows": (containments, [(space, "operation_part", only_named)]),
+    "the catalogue never grows": (containments, [(request_space, "operation_part", only_named)]),
     "the author's denies are forgotten": (
         containments,
         [(containment._Comparison, "run", without_the_authors_denies)],
@@ -374,8 +390,8 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
         [(containment._Comparison, "run", without_the_drafts_denies)],
     ),
     "one rule of the author must hold all": (containments, [(containment._Search, "_minus", one_must_hold_all)]),
-    "a tag is unknown on its own": (traps, [(space.Space, "worlds", lambda self: [self.full])]),
-    "unknown is no value of a fact": (traps, [(space, "fact", known_only)]),
+    "a tag is unknown on its own": (traps, [(request_space.Space, "worlds", lambda self: [self.full])]),
+    "unknown is no value of a fact": (traps, [(request_space, "fact", known_only)]),
     "the targets of other tenants count": (containments, [(containment, "applicable", of_every_tenant)]),
     "a rule of the author settles one with fewer constraints": (
         containments,
@@ -386,7 +402,7 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
         [(pruning, "_at_least", lambda pattern: [OperationPattern("*", "*", part) for part in ("*", "read")])],
     ),
     "a constraint on the region always holds": (containments, [(containment, "applicable", of_any_author)]),
-    "there are no regions but those that are named": (containments, [(space, "region", known_regions_only)]),
+    "there are no regions but those that are named": (containments, [(request_space, "region", known_regions_only)]),
     "an unknown operator is one that is not met": (
         readings,
         [(document._Reader, "_constraints", skips_unknown_operators)],

@@ -3,9 +3,8 @@
 import random
 from collections.abc import Sequence
 
-from service.policy.facts import Facts, Question, read_address, read_instant
-from service.policy.matching import read_operation_pattern, read_target
-from service.policy.rules import Constraint, Document, Rule
+from client.policy.matching import read_operation_pattern, read_target
+from client.policy.model import Constraint, Document, Facts, Question, Rule, read_address, read_instant
 
 SERVICES, RESOURCES, ACTIONS = ("compute", "storage"), ("instances", "volumes"), ("read", "delete")
 CATALOGUE = tuple(f"{s}:{r}:{a}" for s in SERVICES for r in RESOURCES for a in ACTIONS)

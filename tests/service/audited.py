@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from service.access import audit_chain
+from service.audit import chain
 from service.db.engine import Database
 
 SECRET = sha256(b"the secret of the tests' audit logs").digest()
@@ -12,6 +12,6 @@ SECRET = sha256(b"the secret of the tests' audit logs").digest()
 def audited(url: str, secret: bytes = SECRET) -> Database:
     """A database opened as a platform with this secret opens it."""
     database = Database(url)
-    audit_chain.begin(database, secret, datetime.now(UTC), rolling=False)
-    audit_chain.keep(database, secret)
+    chain.begin(database, secret, datetime.now(UTC), rolling=False)
+    chain.keep(database, secret)
     return database

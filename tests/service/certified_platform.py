@@ -8,33 +8,33 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from service.world import files
+from service.catalogue import data_files
 
 
 def serve() -> int:
     """Run the platform; the scenario's world stands in the place of the empty one."""
-    shipped_document, shipped_table = files.document, files.table
+    shipped_document, shipped_table = data_files.document, data_files.table
     import yaml
 
     extra = yaml.safe_load(Path(__file__).with_name("certified.yaml").read_text("utf-8"))
 
-    def document(name: str) -> Any:
-        if name == "empty.yaml":
+    def document(path: Path) -> Any:
+        if path.name == "empty.yaml":
             return extra["world"]
-        found = shipped_document(name)
-        if name in ("kinds.yaml", "roles.yaml"):
-            section = name.removesuffix(".yaml")
+        found = shipped_document(path)
+        if path.name in ("kinds.yaml", "roles.yaml"):
+            section = path.stem
             found[section] |= extra[section]
         return found
 
-    def table(name: str) -> Iterator[dict[str, str]]:
-        if name == "certified":
+    def table(path: Path) -> Iterator[dict[str, str]]:
+        if path.name == "certified":
             rest = {"relations": "{}", "attributes": "{}", "created": "now", "updated": "now"}
             return iter([row | rest for row in extra["resources"]])
-        lines = list(shipped_table(name))
-        return iter(lines + extra["catalogue"] if name == "catalogue.csv" else lines)
+        lines = list(shipped_table(path))
+        return iter(lines + extra["catalogue"] if path.name == "catalogue.csv" else lines)
 
-    files.document, files.table = document, table
+    data_files.document, data_files.table = document, table
     from service.__main__ import main
 
     return main()

@@ -21,12 +21,12 @@ from typing import Any
 import uvicorn
 from sqlalchemy import Connection, select
 
-from service import listening
-from service.access import changes
+from service.api import changes
 from service.app import create_app
+from service.context import Platform
 from service.db import tables
-from service.peer import PeerProtocol
-from service.platform import Platform
+from service.http_server import sockets
+from service.http_server.protocol import PeerProtocol
 from service.settings import from_arguments
 from tests.homes import Answer
 from tests.service.access import code
@@ -88,7 +88,7 @@ class InThisProcess(Running):
         self.platform.database.write = self.write  # type: ignore[method-assign,assignment]
         config = uvicorn.Config(app, http=PeerProtocol, ws="none", lifespan="off", log_config=None)
         self.server = uvicorn.Server(config)
-        listener = listening.unix_socket(self.folder / "api.sock")
+        listener = sockets.unix_socket(self.folder / "api.sock")
         self.thread = threading.Thread(target=self.server.run, args=([listener],))
         self.thread.start()
         while not self.server.started:

@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 from sqlalchemy import event, insert
 
-from service.access import keys
 from service.app import create_app
+from service.authn import api_keys
+from service.context import Platform
 from service.db import tables
 from service.db.engine import Database
-from service.platform import Platform
 from service.settings import from_arguments
 
 READ_ONLY = {"sqlite": "PRAGMA query_only=ON", "postgresql": "SET default_transaction_read_only=on"}
@@ -66,7 +66,7 @@ class Inside:
 
     def stored_key(self, **members: Any) -> str:
         """The secret of a key put straight into an empty world, with its person and its tenant."""
-        secret, now = keys.mint(), datetime.now(UTC)
+        secret, now = api_keys.mint(), datetime.now(UTC)
         with self.platform.database.write() as connection:
             connection.execute(insert(tables.users).values(id="u", email="u@x.example", name="u", created_at=now))
             organization = {"id": "o", "name": "o", "slug": "o", "created_at": now}
@@ -79,8 +79,8 @@ class Inside:
                 "tenant_id": "t",
                 "user_id": "u",
                 "name": "kk",
-                "key_prefix": keys.prefix(secret),
-                "key_hash": keys.digest(self.platform.secret, secret),
+                "key_prefix": api_keys.prefix(secret),
+                "key_hash": api_keys.digest(self.platform.secret, secret),
                 "scopes": [],
                 "rate_limit": 1,
                 "created_at": now,

@@ -14,13 +14,13 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from sqlalchemy import insert, select, update
 
-from service.access.caller import Caller
-from service.access.tokens import Tokens
+from service.authn.bearer_tokens import Tokens
 from service.db.engine import Database
 from service.db.tables import audit_log, platform_state, sessions, users
 from service.errors import Refusal
-from service.issuer import endpoints
-from service.issuer.local import LocalIssuer
+from service.oidc_issuer import endpoints
+from service.oidc_issuer.issuer import LocalIssuer
+from service.principal import Caller
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 SECRET = sha256(b"the platform's secret").digest()

@@ -9,6 +9,8 @@ from uuid import uuid4
 
 from sqlalchemy import func, insert, select, update
 
+from service.catalogue.operations import roles
+from service.catalogue.quota_types import defaults
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import (
@@ -21,9 +23,7 @@ from service.db.tables import (
     tenant_roles,
     tenants,
 )
-from service.operations.provisioning import Provisioning, plan
-from service.world.quotas import defaults
-from service.world.roles import roles
+from service.tenants.provisioning import Provisioning, plan
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

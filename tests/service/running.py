@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
 
-from service.world.loader import KEY_FILE
+from service.seed.loader import KEY_FILE
 from tests import forking
 from tests.homes import Answer, UnixConnection
 from tests.leaks import formless_in, leaks_of_database, leaks_of_files

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from sqlalchemy import insert, select, update
 
+from service.catalogue.resource_types import kinds
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import (
@@ -23,11 +24,10 @@ from service.db.tables import (
     tenants,
     users,
 )
-from service.operations import apply
-from service.operations.apply import Applying
-from service.operations.apply_portions import Job
-from service.resources.tagging import adding
-from service.world.kinds import kinds
+from service.default_tags import apply_job
+from service.default_tags.apply_batch import Job
+from service.default_tags.apply_job import Applying
+from service.default_tags.outcome import adding
 
 BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -119,7 +119,7 @@ class Tagged:
     def planned(self, tags: Mapping[str, str] = DEFAULTS, undoes: str | None = None) -> str:
         with self.database.write() as connection:
             job = Job(self.tenant_id, dict(tags), undoes)
-            return apply.plan(connection, job, started_by=self.owner_id, at=BEFORE)
+            return apply_job.plan(connection, job, started_by=self.owner_id, at=BEFORE)
 
     def carried(self, run_id: str) -> dict[str, Any]:
         """The run taken to its end, with its row."""
@@ -142,7 +142,7 @@ class Tagged:
 
     def preview(self, tags: Mapping[str, str] = DEFAULTS, undoes: str | None = None) -> dict[str, Any]:
         with self.database.read() as connection:
-            return apply.preview(connection, Job(self.tenant_id, tags, undoes))
+            return apply_job.preview(connection, Job(self.tenant_id, tags, undoes))
 
     def operation(self, run_id: str) -> dict[str, Any]:
         with self.database.read() as connection:

@@ -8,11 +8,11 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from service.account import key_rules
+from service.account import api_key_validation
+from service.catalogue.operations import scopes as every_scope
 from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
-from service.world.catalogue import scopes as every_scope
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key, create, keys_of
 from tests.service.running import (
@@ -178,16 +178,18 @@ def test_without_an_expiry_a_key_lives_365_days(platform: Running) -> None:
 def test_two_calendar_years_to_the_second_are_the_longest_life() -> None:
     now = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
     latest = datetime(2028, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
-    assert key_rules.expiry("2028-03-01T12:00:00Z", now) < latest
-    assert key_rules.expiry("2028-03-01T12:00:00.250Z", now) == latest
-    assert key_rules.expiry("2028-03-01T14:00:00.250+02:00", now) == latest
+    assert api_key_validation.expiry("2028-03-01T12:00:00Z", now) < latest
+    assert api_key_validation.expiry("2028-03-01T12:00:00.250Z", now) == latest
+    assert api_key_validation.expiry("2028-03-01T14:00:00.250+02:00", now) == latest
     with pytest.raises(Exception, match=r"until 2028-03-01T12:00:00\.250Z"):
-        key_rules.expiry("2028-03-01T12:00:01Z", now)
-    assert key_rules.latest_expiry(datetime(2028, 2, 29, 1, tzinfo=UTC)) == datetime(2030, 2, 28, 1, tzinfo=UTC)
+        api_key_validation.expiry("2028-03-01T12:00:01Z", now)
+    assert api_key_validation.latest_expiry(datetime(2028, 2, 29, 1, tzinfo=UTC)) == datetime(
+        2030, 2, 28, 1, tzinfo=UTC
+    )
 
 
 def test_a_fraction_of_a_second_is_never_rounded_up() -> None:
-    read = key_rules.read_instant("2027-01-01T00:00:00.9999999Z")
+    read = api_key_validation.read_instant("2027-01-01T00:00:00.9999999Z")
     assert read == datetime(2027, 1, 1, 0, 0, 0, 999_999, tzinfo=UTC)
 
 

@@ -12,13 +12,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Connection, insert, select
 
-from service.access import keys, newcomers, sessions
-from service.access.caller import Caller
-from service.account import deletion, key_store, store
+from service.account import api_key_queries, deletion, queries
+from service.authn import account_linking, sessions
+from service.authn import api_keys as authn_api_keys
 from service.db.engine import Database
 from service.db.tables import api_keys, device_codes, tenants, users
 from service.errors import Refusal
-from service.issuer.store import take_device_code
+from service.oidc_issuer.queries import take_device_code
+from service.principal import Caller
 from tests.service.access import code
 from tests.service.account import Key, keys_of
 from tests.service.running import MEMBER, VIEWER, WEB_SHOP, Running
@@ -99,7 +100,7 @@ def person(database: Database) -> str:
 def add_key(connection: Connection, key_id: str = "k") -> str:
     values = {"id": key_id, "tenant_id": WEB_SHOP, "user_id": "u", "name": "kk", "scopes": [], "rate_limit": 1}
     times = {"created_at": NOW, "expires_at": NOW + timedelta(days=1)}
-    return key_store.add(connection, b"secret", values | times)
+    return api_key_queries.add(connection, b"secret", values | times)
 
 
 def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: Database, person: str) -> None:
@@ -115,21 +116,21 @@ def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: 
 def test_keys_that_happen_to_begin_alike_are_told_apart_also_when_both_are_being_made(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken, free = keys.mint(), keys.mint()
+    taken, free = authn_api_keys.mint(), authn_api_keys.mint()
     minted = iter([taken, taken, taken, free])
-    monkeypatch.setattr(keys, "mint", lambda: next(minted))
+    monkeypatch.setattr(authn_api_keys, "mint", lambda: next(minted))
     with meanwhile(database) as (connection, begin):
         assert add_key(connection, "first") == taken
         done = begin(lambda other: add_key(other, "second"))
     done.result()
     with database.read() as connection:
         prefixes = {row.id: row.key_prefix for row in connection.execute(select(api_keys))}
-    assert prefixes == {"first": keys.prefix(taken), "second": keys.prefix(free)}
+    assert prefixes == {"first": authn_api_keys.prefix(taken), "second": authn_api_keys.prefix(free)}
 
 
 def test_a_workload_whose_binding_goes_while_it_asks_is_nobody(database: Database) -> None:
     with database.read() as connection, pytest.raises(Refusal) as refused:
-        store.workload(connection, "gone")
+        queries.workload(connection, "gone")
     assert refused.value.status_code == 401
 
 
@@ -144,7 +145,7 @@ def start(connection: Connection) -> None:
 
 
 def start_outside(connection: Connection) -> None:
-    newcomers.first_sight(
+    account_linking.first_sight(
         connection,
         issuer="https://idp.example",
         name="sid s 1",

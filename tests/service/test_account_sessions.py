@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from service.access import newcomers, sessions
-from service.access.caller import Caller
-from service.access.sessions import Session
+from service.authn import account_linking, sessions
+from service.authn.sessions import Session
 from service.db.engine import Database
 from service.db.tables import api_keys, audit_log, memberships, users
 from service.errors import Refusal
+from service.principal import Caller
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key
@@ -126,7 +126,7 @@ def test_an_outside_sign_in_from_before_starts_no_session_afterwards(
         told = {name: int(NOW.timestamp()) + seconds for name, seconds in claims.items()}
 
         def seen() -> Session | None:
-            return newcomers.first_sight(
+            return account_linking.first_sight(
                 connection,
                 issuer="https://idp.example",
                 name="sid s 1",

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import delete, func, insert, select
 
-from service.activity.targets import Target, target_of
+from service.activity.queries import Target, target_of
 from service.db.engine import Database
 from service.db.tables import audit_log
 from tests.homes import Answer

@@ -10,7 +10,8 @@ import pytest
 import uvicorn
 from anyio.to_thread import run_sync
 
-from service.admission import (
+from service.errors import Refusal
+from service.http_server.admission import (
     LOCAL,
     Admission,
     BodyMemory,
@@ -22,10 +23,9 @@ from service.admission import (
     Source,
     on_behalf_of,
 )
-from service.errors import Refusal
-from service.limits import MEBIBYTE, Limits
-from service.listener import Listener
-from service.peer import PeerProtocol
+from service.http_server.listener import Listener
+from service.http_server.protocol import PeerProtocol
+from service.settings import MEBIBYTE, Limits
 
 
 def test_a_client_with_many_requests_does_not_delay_another() -> None:

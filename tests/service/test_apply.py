@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from service.catalogue.resource_types import kinds
 from service.db.engine import Database
 from service.db.tables import memberships, resources
-from service.operations import apply, apply_store
-from service.operations.apply import Applying
-from service.resources.tagging import examined_kinds
-from service.world.kinds import kinds
+from service.default_tags import apply_job, apply_queries
+from service.default_tags.apply_job import Applying
+from service.default_tags.outcome import examined_kinds
 from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
 
 COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
@@ -269,7 +269,7 @@ async def test_a_portion_that_fails_unexpectedly_is_tried_again_and_nothing_of_i
     tagged.many(4)
     before = tagged.all_rows()
     broken = 3
-    real = apply_store.add_tags
+    real = apply_queries.add_tags
 
     def breaks(*args: Any) -> None:
         nonlocal broken
@@ -278,8 +278,8 @@ async def test_a_portion_that_fails_unexpectedly_is_tried_again_and_nothing_of_i
             broken -= 1
             raise OSError("gone")
 
-    monkeypatch.setattr(apply_store, "add_tags", breaks)
-    monkeypatch.setattr(apply, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(apply_queries, "add_tags", breaks)
+    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.05)
     run_id = tagged.planned()
     await tagged.applying.run(run_id)
     row = tagged.operation(run_id)
@@ -370,7 +370,7 @@ def test_a_change_that_comes_between_look_and_write_waits_and_is_made_whole(
     one = tagged.resource()
     theirs = {f"k{number}": "" for number in range(kinds()["instance"].tag_limit)}
     other = threading.Thread(target=lambda: tagged.change(one, tags=theirs))
-    real = apply_store.remember
+    real = apply_queries.remember
 
     def remember(*args: Any) -> None:
         real(*args)
@@ -378,7 +378,7 @@ def test_a_change_that_comes_between_look_and_write_waits_and_is_made_whole(
         other.join(0.5)
         assert other.is_alive()
 
-    monkeypatch.setattr(apply_store, "remember", remember)
+    monkeypatch.setattr(apply_queries, "remember", remember)
     assert tagged.applied()["summary"]["updated"] == 1
     other.join()
     # Not beyond what it may carry, and nothing of theirs lost: they came after.
@@ -486,7 +486,7 @@ def test_only_the_last_ten_runs_are_remembered(tagged: Tagged) -> None:
         run_id = tagged.planned({f"k{number}": "", "env": "x"})
         with tagged.database.write() as connection:
             at = BEFORE.replace(minute=number)
-            connection.execute(update(apply_store.operations).values(created_at=at).where(_is(run_id)))
+            connection.execute(update(apply_queries.operations).values(created_at=at).where(_is(run_id)))
         tagged.carried(run_id)
         runs.append(run_id)
     assert [bool(tagged.remembered(run_id)) for run_id in runs] == [False] * 2 + [True] * 10
@@ -494,4 +494,4 @@ def test_only_the_last_ten_runs_are_remembered(tagged: Tagged) -> None:
 
 
 def _is(run_id: str) -> Any:
-    return apply_store.operations.c.run_id == run_id
+    return apply_queries.operations.c.run_id == run_id

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from service.catalogue.resource_types import kinds
 from service.db.engine import Database
-from service.resources.tagging import adding, removing, with_defaults
-from service.world.kinds import kinds
+from service.default_tags.outcome import adding, removing, with_defaults
 from tests.service.tagged import Tagged
 
 KIND = kinds()["dns_zone"]

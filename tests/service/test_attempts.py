@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from service.access.attempts import ADDRESS_GUESSES, Attempts
-from service.access.ratelimit import TooMany
+from service.authn.login_throttle import ADDRESS_GUESSES, Attempts
+from service.authn.rate_limit import TooMany
 from service.db.engine import Database
 from tests.service.conftest import KINDS
 

@@ -12,14 +12,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, func, insert, select, text, update
 
-from service.access import audit, audit_chain
-from service.access.audit_chain import PORTION, BrokenHead, key_of
-from service.access.audit_verify import ALTERED, MOVED, UNCHAINED, Verdict, verify
-from service.access.caller import PLATFORM
+from service.audit import chain, entries
+from service.audit.chain import ALTERED, MOVED, PORTION, UNCHAINED, BrokenHead, Verdict, key_of, verify
+from service.bootstrap import open_platform
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_head, audit_log, platform_state
-from service.platform import open_platform
+from service.principal import PLATFORM
 from service.settings import from_arguments
 from tests.service.audited import SECRET, audited
 from tests.service.conftest import KINDS
@@ -30,7 +29,7 @@ OTHER = b"another platform's secret"
 
 def write(database: Database, target: str = "t", **details: Any) -> None:
     with database.write() as connection:
-        audit.record(connection, PLATFORM, operation="x.y", target=target, details=details, at=NOW)
+        entries.record(connection, PLATFORM, operation="x.y", target=target, details=details, at=NOW)
 
 
 def verdict(database: Database, secret: bytes = SECRET) -> Verdict:
@@ -64,7 +63,7 @@ def test_an_empty_log_is_whole(database: Database) -> None:
     assert verdict(database).fault is None
 
 
-@pytest.mark.parametrize("column", [name for name in audit_chain.SAID if name not in ("at", "details")])
+@pytest.mark.parametrize("column", [name for name in chain.SAID if name not in ("at", "details")])
 def test_any_altered_member_of_an_entry_is_found(log: Database, column: str) -> None:
     with log.write() as connection:
         connection.execute(update(audit_log).where(audit_log.c.id == 4).values({column: "other"}))
@@ -122,7 +121,7 @@ def test_an_entry_chained_again_with_another_key_is_found(log: Database) -> None
     with log.write() as connection:
         entry = connection.execute(select(audit_log).where(audit_log.c.id == 4)).one()
         forged = dict(entry._mapping) | {"target": "other"}
-        values = {"target": "other", "hash": audit_chain.digest(key_of(OTHER), entry.previous_hash, forged)}
+        values = {"target": "other", "hash": chain.digest(key_of(OTHER), entry.previous_hash, forged)}
         connection.execute(update(audit_log).where(audit_log.c.id == 4).values(values))
     assert found(log) == (4, ALTERED)
 
@@ -150,7 +149,7 @@ def test_a_missing_end_with_a_head_put_back_to_it_is_found(log: Database) -> Non
 def test_a_head_that_is_gone_is_found_and_no_start_makes_another(log: Database) -> None:
     with log.write() as connection:
         connection.execute(delete(audit_head))
-    audit_chain.begin(log, SECRET, NOW, rolling=False)
+    chain.begin(log, SECRET, NOW, rolling=False)
     assert found(log) == (None, "the end of the audit log's chain is missing")
 
 
@@ -167,7 +166,7 @@ def test_nothing_is_written_behind_an_end_that_is_not_ours(log: Database, tamper
 
 def test_a_change_and_its_entry_are_one(log: Database) -> None:
     with pytest.raises(ZeroDivisionError), log.write() as connection:  # noqa: PT012 - a change that fails at its end
-        audit.record(connection, PLATFORM, operation="x.y", target="t", at=NOW)
+        entries.record(connection, PLATFORM, operation="x.y", target="t", at=NOW)
         raise ZeroDivisionError
     write(log, "after")
     told = verdict(log)
@@ -177,7 +176,7 @@ def test_a_change_and_its_entry_are_one(log: Database) -> None:
 def test_the_entries_of_one_change_stand_together_in_their_order(log: Database) -> None:
     with log.write() as connection:
         for target in "abc":
-            audit.record(connection, PLATFORM, operation="x.y", target=target, at=NOW)
+            entries.record(connection, PLATFORM, operation="x.y", target=target, at=NOW)
     with log.read() as connection:
         targets = connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id.desc()).limit(3)).all()
     assert list(targets) == ["c", "b", "a"]
@@ -187,7 +186,7 @@ def test_the_entries_of_one_change_stand_together_in_their_order(log: Database) 
 def test_an_entry_where_nobody_keeps_a_log_is_refused(database_url: str) -> None:
     database = Database(database_url)
     with pytest.raises(LookupError), database.write() as connection:
-        audit.record(connection, PLATFORM, operation="x.y", target="t", at=NOW)
+        entries.record(connection, PLATFORM, operation="x.y", target="t", at=NOW)
     database.close()
 
 
@@ -252,12 +251,12 @@ def test_changes_that_hold_rows_of_each_other_do_not_wait_in_a_circle(
         with database.write() as connection:
             connection.execute(row)
             held.set()
-            audit.record(connection, PLATFORM, operation="x.y", target="holds", at=NOW)
+            entries.record(connection, PLATFORM, operation="x.y", target="holds", at=NOW)
         done.append("holds")
 
     def notes_first() -> None:
         with database.write() as connection:
-            audit.record(connection, PLATFORM, operation="x.y", target="notes", at=NOW)
+            entries.record(connection, PLATFORM, operation="x.y", target="notes", at=NOW)
             thread = threading.Thread(target=holds_first)
             thread.start()
             held.wait(10)
@@ -306,7 +305,7 @@ def test_the_entries_of_an_older_version_are_chained_once(
         connection.execute(insert(audit_log), [unchained(f"t:{n}") for n in range(PORTION + 5)])
     replicas = [Database(database.engine.url.render_as_string(hide_password=False)) for _ in range(3)]
     with ThreadPoolExecutor(3) as threads:
-        list(threads.map(lambda replica: audit_chain.begin(replica, SECRET, NOW, rolling=False), replicas))
+        list(threads.map(lambda replica: chain.begin(replica, SECRET, NOW, rolling=False), replicas))
     told = verdict(database)
     assert (told.entries, told.fault, told.began_at) == (PORTION + 5, None, NOW)
     with database.write() as connection:
@@ -324,8 +323,8 @@ def test_entries_of_replicas_of_the_version_before_are_counted_for_a_day_after_a
     database_url: str, rolling: bool, late: timedelta, bad: bool
 ) -> None:
     database = Database(database_url)
-    audit_chain.begin(database, SECRET, NOW, rolling=rolling)
-    audit_chain.keep(database, SECRET)
+    chain.begin(database, SECRET, NOW, rolling=rolling)
+    chain.keep(database, SECRET)
     write(database)
     with database.write() as connection:
         connection.execute(insert(audit_log).values(unchained("old replica", NOW + late)))
@@ -337,11 +336,11 @@ def test_entries_of_replicas_of_the_version_before_are_counted_for_a_day_after_a
 
 def test_an_entry_without_a_hash_among_later_ones_is_not_taken_for_one_of_an_upgrade(database_url: str) -> None:
     database = Database(database_url)
-    audit_chain.begin(database, SECRET, NOW, rolling=True)
-    audit_chain.keep(database, SECRET)
+    chain.begin(database, SECRET, NOW, rolling=True)
+    chain.keep(database, SECRET)
     with database.write() as connection:
         later = NOW + timedelta(days=2)
-        audit.record(connection, PLATFORM, operation="x.y", target="t", at=later)
+        entries.record(connection, PLATFORM, operation="x.y", target="t", at=later)
     with database.write() as connection:
         connection.execute(insert(audit_log).values(unchained("backdated")))
     assert found(database) == (2, UNCHAINED)

@@ -21,14 +21,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from service import archive
-from service.archive import Unfit
-from service.backup import make
+from service.bootstrap import open_platform
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_log, tenants
-from service.platform import open_platform
-from service.restore import READY, STAGED, put_back, settle
+from service.operator import archive
+from service.operator.archive import Unfit
+from service.operator.backup import make
+from service.operator.restore import READY, STAGED, put_back, settle
 from service.settings import Settings, from_arguments
 from tests.service.planned import until
 from tests.service.running import AURORA, OWNER, STAGING, Running
@@ -96,7 +96,7 @@ def test_a_running_platform_is_not_restored_under_its_feet(platform: Running, tm
     file = tmp_path / "backup.tar"
     make(settings_of(platform), file)
     words = [str(file), "--data-dir", str(platform.folder), "--database", platform.database_url]
-    done = subprocess.run([sys.executable, "-m", "service.restore", *words], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "service.operator.restore", *words], capture_output=True, text=True)
     assert done.returncode == 75
     assert "is running already" in done.stderr
 
@@ -323,7 +323,11 @@ def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(
 
 def restored(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "service.restore", *words], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-m", "service.operator.restore", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
@@ -464,8 +468,8 @@ def test_a_restore_that_was_decided_is_finished_by_the_next_start(
     _, settings, good = stopped
     changed(settings)
     with monkeypatch.context() as crash:
-        crash.setattr("service.archive.fsync_folder", fail_after(1))
-        crash.setattr("service.restore.settle", once(settle))
+        crash.setattr("service.operator.archive.fsync_folder", fail_after(1))
+        crash.setattr("service.operator.restore.settle", once(settle))
         with pytest.raises(KeyboardInterrupt):
             put_back(settings, good)
     assert (settings.data_dir / READY).exists()
@@ -480,8 +484,8 @@ def test_a_restore_that_was_not_decided_is_forgotten_by_the_next_start(
     _, settings, good = stopped
     changed(settings)
     with monkeypatch.context() as crash:
-        crash.setattr("service.archive.fsync_folder", fail_after(0))
-        crash.setattr("service.restore.settle", once(settle))
+        crash.setattr("service.operator.archive.fsync_folder", fail_after(0))
+        crash.setattr("service.operator.restore.settle", once(settle))
         with pytest.raises(KeyboardInterrupt):
             put_back(settings, good)
     assert (settings.data_dir / STAGED).exists()
@@ -545,8 +549,8 @@ def test_a_restore_of_postgresql_is_decided_by_its_transaction(
         # As after a loss of the folder: what belongs to the database comes back with it, and only with it.
         key.unlink()
         with monkeypatch.context() as crash:
-            crash.setattr(f"service.restore.{'_is_whole' if committed else '_refuse_others'}", interrupted)
-            crash.setattr("service.restore.settle", once(settle))
+            crash.setattr(f"service.operator.restore.{'_is_whole' if committed else '_refuse_others'}", interrupted)
+            crash.setattr("service.operator.restore.settle", once(settle))
             with pytest.raises(KeyboardInterrupt):
                 put_back(settings, file, trust=True)
         assert (settings.data_dir / STAGED).exists()
@@ -572,7 +576,7 @@ def test_killed_anywhere_in_a_restore_it_is_the_old_platform_or_the_new_one(
         running.stop()
         make(settings, file)
         words = [str(file), "--data-dir", str(running.folder), "--database", running.database_url]
-        command = [sys.executable, "-m", "service.restore", *words]
+        command = [sys.executable, "-m", "service.operator.restore", *words]
         began = time.monotonic()
         subprocess.run(command, check=True, capture_output=True)
         whole = time.monotonic() - began

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from service.access.table import HOME_PATHS, RULES
 from service.app import AREAS
+from service.authz.route_policies import HOME_PATHS, RULES
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, document
 from tests.service.account import Key
 from tests.service.clusters import Cluster

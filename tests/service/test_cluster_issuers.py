@@ -12,10 +12,12 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 from sqlalchemy import Connection, delete, insert, select, update
 
-from service.access.caller import Caller
-from service.db import tables
+from service.db import statements, tables
 from service.errors import Refusal
-from service.iam import cluster_issuers, cluster_routes, cluster_store, principal_store
+from service.principal import Caller
+from service.principals import queries
+from service.workloads import cluster_issuers, token_exchange
+from service.workloads import queries as workload_queries
 from tests.service.access import Iam, code
 from tests.service.clusters import STOREFRONT_FRA, Cluster, Workload
 from tests.service.inside import Inside
@@ -37,12 +39,12 @@ def modulus(bits: int) -> str:
 @pytest.mark.parametrize("key", [public(P256), public(ECKey.generate_key("P-384")), public(RSA_2048)])
 def test_a_key_is_kept_as_what_it_is_and_nothing_that_came_with_it(key: dict[str, Any]) -> None:
     given = {**key, "use": "sig", "alg": "ES256", "x5c": ["A" * 100_000], "x5u": "https://elsewhere.example"}
-    assert cluster_issuers.public_keys([given]) == [key]
+    assert token_exchange.public_keys([given]) == [key]
 
 
 def test_leading_zeros_do_not_make_a_key_longer() -> None:
     padded = public(RSA_2048, n="A" * 4_000 + public(RSA_2048)["n"])
-    assert cluster_issuers.public_keys([padded]) == [public(RSA_2048)]
+    assert token_exchange.public_keys([padded]) == [public(RSA_2048)]
 
 
 @pytest.mark.filterwarnings("ignore:Key size")
@@ -69,7 +71,7 @@ def test_leading_zeros_do_not_make_a_key_longer() -> None:
 )
 def test_keys_that_are_too_weak_too_large_or_for_something_else_are_refused(key: dict[str, Any], message: str) -> None:
     with pytest.raises(Refusal, match=message) as refused:
-        cluster_issuers.public_keys([key])
+        token_exchange.public_keys([key])
     assert (refused.value.status_code, refused.value.code) == (400, "INVALID_INPUT")
 
 
@@ -129,13 +131,13 @@ class Bound:
         self.platform, now = inside.platform, datetime.now(UTC)
         times = {"created_at": now, "updated_at": now}
         told = {"region": "se-sto-1", "state": "active", "tags": {}, "relations": {}, "attributes": {}}
-        cluster = {"id": CLUSTER, "tenant_id": "t", "kind": principal_store.CLUSTER, "name": "c"}
+        cluster = {"id": CLUSTER, "tenant_id": "t", "kind": queries.CLUSTER, "name": "c"}
         identity = {"id": "w", "tenant_id": "t", "cluster_id": CLUSTER, "namespace": "n", "service_account": "a"}
         issuer = {"issuer": "https://c.example", "keys": [public(P256)], "changed_by": "u", "changed_at": now}
         with self.platform.database.write() as connection:
             connection.execute(insert(tables.resources).values(cluster | told | times))
-            principal_store.add_identity(connection, identity | {"scopes": ["compute:read"], "created_by": "u"} | times)
-            cluster_store.put(connection, "t", CLUSTER, issuer)
+            queries.add_identity(connection, identity | {"scopes": ["compute:read"], "created_by": "u"} | times)
+            workload_queries.put(connection, "t", CLUSTER, issuer)
         said = {"iss": "https://c.example", "sub": "system:serviceaccount:n:a", "aud": f"frost:cluster:{CLUSTER}"}
         until = {"exp": int(now.timestamp()) + 600}
         self.token = jwt.encode({"alg": "ES256", "kid": "one"}, said | until, P256)
@@ -144,7 +146,7 @@ class Bound:
         """The status of an exchange."""
         anonymous = Caller(kind="anonymous", request_id="r")
         try:
-            return cluster_routes.exchanged(self.platform, anonymous, self.token, {}).status_code
+            return cluster_issuers.exchanged(self.platform, anonymous, self.token, {}).status_code
         except Refusal as refusal:
             return refusal.status_code
 
@@ -154,7 +156,7 @@ class Bound:
 
 
 def unbind(connection: Connection) -> None:
-    principal_store.remove_identity(connection, "t", "w")
+    queries.remove_identity(connection, "t", "w")
 
 
 def drop_scopes(connection: Connection) -> None:
@@ -162,7 +164,7 @@ def drop_scopes(connection: Connection) -> None:
 
 
 def drop_issuer(connection: Connection) -> None:
-    cluster_store.remove(connection, "t", CLUSTER)
+    workload_queries.remove(connection, "t", CLUSTER)
 
 
 def drop_cluster(connection: Connection) -> None:
@@ -196,7 +198,7 @@ def test_an_exchange_waits_for_a_change_of_access_that_is_under_way(
     bound = Bound(inside)
     with ThreadPoolExecutor(1) as thread:
         with inside.platform.database.write() as connection:
-            principal_store.lock_tenant(connection, "t")
+            statements.lock_tenant(connection, "t")
             change(connection)
             answer = thread.submit(bound.exchange)
             with pytest.raises(TimeoutError):

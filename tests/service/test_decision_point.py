@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from service.authzen.routes import MOST_EVALUATIONS
 from service.db import tables
 from service.db.engine import Database
-from service.decision_point.brake import MOST_EVALUATIONS
 from tests.homes import Answer
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key, create

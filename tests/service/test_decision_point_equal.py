@@ -16,16 +16,16 @@ import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 from starlette.requests import Request
 
-from service.access import authority, keys, workloads
-from service.access.caller import Caller
-from service.access.enforcement import enforce, facts_of, require, target_in
-from service.access.table import RULES, Rule
+from service.api.enforcement import enforce, facts_of, require, target_in
+from service.authn import api_keys, workload_tokens
+from service.authz import authorize
+from service.authz.route_policies import RULES, Rule
+from service.catalogue.operations import enforced_scopes, operations, roles
+from service.catalogue.resource_types import kinds
 from service.db import tables
 from service.errors import Refusal
-from service.resources import interactive, routes, store
-from service.world.catalogue import enforced_scopes, operations
-from service.world.kinds import kinds
-from service.world.roles import roles
+from service.principal import Caller
+from service.resources import interactive, queries, routes
 from tests.service.conftest import KINDS
 from tests.service.inside import Inside
 from tests.service.running import NOBODY, PEOPLE, WEB_SHOP
@@ -129,10 +129,17 @@ class World:
         if kind == "api_key":
             if name not in self.secrets:
                 raise Refusal(401, "X", "x")
-            return keys.caller_of(self.platform, self.secrets[name], request_id="r", peer_uid=None)
+            return api_keys.caller_of(
+                self.platform.database,
+                self.platform.secret,
+                self.secrets[name],
+                at=self.platform.clock.now(),
+                request_id="r",
+                peer_uid=None,
+            )
         query = select(tables.workload_identities).where(tables.workload_identities.c.id == name)
         row = connection.execute(query).one_or_none()
-        if row is None or not workloads.granted(connection, row.tenant_id, row.id, row.scopes):
+        if row is None or not workload_tokens.granted(connection, row.tenant_id, row.id, row.scopes):
             raise Refusal(401, "X", "x")
         return Caller("workload", "r", workload_id=row.id, tenant_id=row.tenant_id, scopes=tuple(row.scopes))
 
@@ -147,10 +154,10 @@ class World:
                 return False
         return True
 
-    def admitted(self, connection: Connection, by: Any, rule: Rule, path: dict[str, str]) -> authority.Access:
+    def admitted(self, connection: Connection, by: Any, rule: Rule, path: dict[str, str]) -> authorize.Access:
         """What the guard does before a route."""
         caller, request = by
-        access = authority.decide(rule, caller, connection, path)
+        access = authorize.decide(rule, caller, connection, path)
         access = replace(access, facts=facts_of(self.platform, request, access))
         enforce(self.platform, connection, rule, access)
         return access
@@ -193,7 +200,7 @@ def on_session(world: World, dice: random.Random) -> Question:
 
     def ask(connection: Connection, by: Any) -> None:
         access = world.admitted(connection, by, RULES["POST", path], {"tenant_id": WEB_SHOP})
-        found = store.any_kind(connection, WEB_SHOP, interactive.OPENED_TO[operation], row.id)
+        found = queries.any_kind(connection, WEB_SHOP, interactive.OPENED_TO[operation], row.id)
         if found is None:
             raise Refusal(404, "X", "x")
         require(world.platform, connection, access, target_in(access, found), routes.facts_of(access, found))

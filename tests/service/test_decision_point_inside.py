@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import OperationalError
 
-from service import edge
-from service.access.decisions import Decisions
-from service.access.standing import Held, Standing, held_by, policies_of
+from service.api import middleware
+from service.authz.decisions import Decisions
+from service.authzen import search
+from service.authzen.evaluation import Sitting
 from service.db import tables
-from service.decision_point import search
-from service.decision_point.rules import Sitting
+from service.principals.grants import Held, Standing, held_by, policies_of
 from tests.service.conftest import KINDS
 from tests.service.inside import Inside
 from tests.service.running import NOBODY, VIEWER, WEB_SHOP
@@ -99,7 +99,7 @@ def test_a_failure_is_a_message_alone_and_a_database_that_is_away_is_no_failure(
         raise error
 
     monkeypatch.setattr(Sitting, "decide", fails)
-    monkeypatch.setattr(edge, "passes", lambda error: isinstance(error, OperationalError))
+    monkeypatch.setattr(middleware, "passes", lambda error: isinstance(error, OperationalError))
     part = {"type": "user", "id": "x"}
     body = {"subject": part, "action": {"name": "read"}, "resource": part}
     answer = demo.ask("POST", "/access/v1/evaluation", {"X-API-Key": demo.secret, "X-Request-ID": "mine"}, body)
@@ -180,7 +180,7 @@ def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo, mo
 
         assert len(mine) > 2
         assert [compiled(policy) for policy in (*mine, *mine)] == [1] * len(mine) + [0] * len(mine)
-        monkeypatch.setattr("service.access.decisions.MOST_RULES", 0)
+        monkeypatch.setattr("service.authz.decisions.MOST_RULES", 0)
         decisions = Decisions()
         assert [compiled(policy) for policy in (mine[0], mine[0], mine[1], mine[1], mine[0])] == [1, 0, 1, 0, 1]
 

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from client.models.strict_json import MAX_DEPTH
+from service.api.middleware import MAX_BODY
 from service.db.engine import Database
-from service.edge import MAX_BODY
-from service.peer import MAX_HEAD
+from service.http_server.protocol import MAX_HEAD
 from tests.homes import Answer
 from tests.service.running import AURORA, OUTSIDER, OWNER, STAGING, WEB_SHOP, Running
 

@@ -11,7 +11,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import delete, insert, select, text, update
 
-from service.access.caller import Caller
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import (
@@ -28,9 +27,10 @@ from service.db.tables import (
     workload_identities,
     workload_tokens,
 )
-from service.operations import routes, store
-from service.operations import signals as signals_module
-from service.operations.signals import LOOK_SECONDS, MOST_OF_ONE, MOST_STREAMS, MOST_WAITING, RESYNC, Signals, Stream
+from service.jobs import event_stream as signals_module
+from service.jobs import queries, routes
+from service.jobs.event_stream import LOOK_SECONDS, MOST_OF_ONE, MOST_STREAMS, MOST_WAITING, RESYNC, Signals, Stream
+from service.principal import Caller
 from tests.service.clusters import Cluster, Workload
 from tests.service.live import EventReader, Live
 from tests.service.planned import BEFORE, NOW, Planned, planned_on
@@ -388,7 +388,7 @@ async def test_changes_of_one_kind_are_one_signal_and_refusals_are_none(planned:
 async def test_more_changes_than_are_looked_at_tell_readers_to_read_everything(
     planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(queries, "MAX_ENTRIES", 2)
     signals = Signals(planned.database, FixedClock(NOW))
     with planned.database.write() as connection:
         connection.execute(insert(audit_log), [entry(None, "session.start")])
@@ -404,7 +404,7 @@ async def test_entries_that_change_nothing_of_the_tenant_do_not_count(
     planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refusals, changes of other tenants and exchanged tokens made every reader read everything again."""
-    monkeypatch.setattr(store, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(queries, "MAX_ENTRIES", 2)
     signals = Signals(planned.database, FixedClock(NOW))
     stream = signals.open(caller(planned.database), planned.tenant_id)
     assert await stream.next(60) == RESYNC

@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import insert
 
-from service.access.table import RULES
+from service.authz.route_policies import RULES
 from service.db import tables
-from service.iam import authorship
+from service.iam import author_check
 from tests.service.access import STOREFRONT, Iam, allow, code, details
 from tests.service.inside import Inside
 from tests.service.running import REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
@@ -212,13 +212,13 @@ def test_the_rights_of_an_author_are_compared_before_the_write_transaction(
         member = {"user_id": "u", "organization_id": STAGING, "role": "owner", "created_at": now}
         connection.execute(insert(tables.memberships).values(member))
         connection.execute(insert(tables.resources).values(cluster))
-    real, held = authorship._check, []
+    real, held = author_check._check, []
 
     def compared(*arguments: Any) -> Any:
         held.append(database._writer._is_owned())  # type: ignore[attr-defined]
         return real(*arguments)
 
-    monkeypatch.setattr(authorship, "_check", compared)
+    monkeypatch.setattr(author_check, "_check", compared)
     headers = {"X-API-Key": secret}
     path = f"/api/v1/tenants/{WEB_SHOP}/workload-identity/bindings"
     body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": "a", "scopes": ["compute:read"]}

@@ -9,15 +9,15 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection
 
-from service.access import standing
-from service.access.decisions import Compiled, Known
-from service.access.standing import Standing
+from client.policy.catalogue import Catalogue
+from client.policy.document import read
+from client.policy.engine import Engine, grants
+from service.authz.decisions import Compiled, Known
+from service.catalogue import operations as shipped
 from service.db.engine import Database
-from service.iam import effects, policy_store
-from service.policy.catalogue import Catalogue
-from service.policy.document import read
-from service.policy.engine import Engine, grants
-from service.world import catalogue as shipped
+from service.iam import effective_access, policy_queries
+from service.principals import grants as principals_grants
+from service.principals.grants import Standing
 from tests.service.access import KEYS, Iam, allow, deny, document
 from tests.service.running import Running
 
@@ -39,7 +39,7 @@ def test_fifty_thousand_rules_are_told_as_soon_whether_each_names_one_operation_
     for pattern in ("compute:instances:read", "*"):
         stands = compiled(100, *[allow(pattern)] * 500)
         begun = time.process_time()
-        found = effects.operations(stands, {})
+        found = effective_access.operations(stands, {})
         took[pattern] = time.process_time() - begun
         assert {(one["byTotal"], len(one["by"])) for one in found} == {(50_001, 20)}
     assert took["*"] < 4 * took["compute:instances:read"]
@@ -47,7 +47,7 @@ def test_fifty_thousand_rules_are_told_as_soon_whether_each_names_one_operation_
 
 def test_what_gives_and_what_takes_is_counted_for_each_operation() -> None:
     mixed = compiled(7, allow("compute:*"), allow("compute:*:read"), allow("dns:*"), deny("compute:instances:*"))
-    found = {one["operation"]: one for one in effects.operations(mixed, {})}
+    found = {one["operation"]: one for one in effective_access.operations(mixed, {})}
     assert not [name for name in found if not name.startswith("compute:")]
     counts = {name: (one["byTotal"], len(one["by"]), one["deniedByTotal"]) for name, one in found.items()}
     assert counts["compute:instances:read"] == (1 + 14, 15, 7)
@@ -57,7 +57,7 @@ def test_what_gives_and_what_takes_is_counted_for_each_operation() -> None:
     assert [one["ruleIndex"] for one in found["compute:images:read"]["by"][1:3]] == [0, 1]
 
 
-@pytest.mark.parametrize("asked", [standing.documents, policy_store.held], ids=["documents", "policies"])
+@pytest.mark.parametrize("asked", [principals_grants.documents, policy_queries.held], ids=["documents", "policies"])
 def test_more_policies_than_a_statement_takes_are_read(
     database: Database, asked: Callable[[Connection, str, list[str]], Any]
 ) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from service.iam import wire
-from service.policy.catalogue import Catalogue
-from service.policy.containment import Answer, check
-from service.policy.document import read
-from service.policy.engine import grants
-from service.world.catalogue import operations
-from service.world.regions import REGIONS
+from client.policy.catalogue import Catalogue
+from client.policy.containment import Answer, check
+from client.policy.document import read
+from client.policy.engine import grants
+from service.catalogue.operations import operations
+from service.catalogue.resource_types import REGIONS
+from service.iam import representations
 from tests.service.access import Iam, allow, code, deny, document
 from tests.service.running import ADMIN, MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
 
@@ -101,7 +101,7 @@ def test_a_printed_counterexample_is_allowed_by_the_draft_and_denied_by_what_its
         found = check(reading, held, tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS)
         assert found.answer is not Answer.UNDECIDED
         for one in found.examples:
-            example = json.loads(json.dumps(wire.counterexample(one, reading)))
+            example = json.loads(json.dumps(representations.counterexample(one, reading)))
             if of_new_operation(iam, found.examples, draft, example):
                 continue
             assert decision(iam, draft, example) == "allowed", (draft, example)
@@ -135,7 +135,7 @@ def test_an_example_at_an_unknown_time_says_so(iam: Iam) -> None:
     text = json.dumps(document(allow("compute:instances:read")))
     reading, held = (read(json.dumps(document(*rules)), CATALOGUE).document for rules in ([allow(NAMES[0])], author))
     (example, *_) = check(reading, grants(held), tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS).examples
-    shown = wire.counterexample(example, reading)
+    shown = representations.counterexample(example, reading)
     assert shown["facts"] == {"currentTime": None}
     assert decision(iam, json.dumps(document(*author)), shown) == "denied"
     # Where no rule asks for the time nothing is said about it.

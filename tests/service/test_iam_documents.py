@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from service.access.decisions import Known
-from service.iam.documents import ReadingCache
-from service.policy.catalogue import Catalogue
-from service.policy.document import DocumentRefused
+from client.policy.catalogue import Catalogue
+from client.policy.document import DocumentRefused
+from service.authz.decisions import Known
+from service.iam.policy_documents import ReadingCache
 from tests.service.access import allow, document
 
 NAME = "compute:instances:read"

@@ -15,15 +15,15 @@ from sqlalchemy import Connection, insert, select
 from starlette.requests import Request
 
 from client.models import strict_json
-from service.access import guard
-from service.access.decisions import Known
+from client.policy import containment
+from client.policy.catalogue import Catalogue
+from client.policy.containment import Answer
+from service.api import protected_route
+from service.authz.decisions import Known
 from service.db import tables
 from service.db.engine import Database
-from service.iam import authorship, bodies
-from service.iam.authorship import Author
-from service.policy import containment
-from service.policy.catalogue import Catalogue
-from service.policy.containment import Answer
+from service.iam import author_check, policy_body
+from service.iam.author_check import Author
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, details, document
 from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
 
@@ -187,7 +187,7 @@ def test_what_was_found_within_ones_rights_is_not_found_out_again_in_the_writers
     monkeypatch.setattr(containment, "check", lambda *given, **more: next(asked) >= 0 and whole(*given, **more))
     texts = [json.dumps(document(allow("compute:instances:read") | {"name": str(n)})) for n in range(200)]
     for _ in range(2):
-        assert {authorship.examine(author, text).answer for text in texts} == {Answer.WITHIN}
+        assert {author_check.examine(author, text).answer for text in texts} == {Answer.WITHIN}
     assert next(asked) == len(texts)
 
 
@@ -279,7 +279,7 @@ def test_what_is_read_is_one_moment_whoever_writes_meanwhile(database: Database)
         assert len(reading.execute(select(tables.organizations.c.id)).all()) == len(before) + 1
 
 
-@pytest.mark.parametrize("reader", [guard.read_body, bodies.policy_body])
+@pytest.mark.parametrize("reader", [protected_route.read_body, policy_body.policy_body])
 async def test_a_heavy_body_holds_nobody_else_up(
     monkeypatch: pytest.MonkeyPatch, reader: Callable[[Request], Awaitable[object]]
 ) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from service.catalogue.resource_types import REGIONS
 from service.db import tables
 from service.db.engine import Database
-from service.world.regions import REGIONS
 from tests.service.access import KEYS, Iam, allow, code, deny, details, document
 from tests.service.running import MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
 
@@ -160,7 +160,7 @@ def test_s17_a_region_in_which_the_tenant_has_a_resource_exists(iam: Iam) -> Non
 
 
 def test_the_worlds_are_in_regions_that_exist() -> None:
-    world = Path("service/world")
+    world = Path("service/seed/data")
     lines = (world / "resources.tsv").read_text().splitlines()
     place = lines[0].split("\t").index("region")
     assert {line.split("\t")[place] for line in lines[1:]} <= set(REGIONS)

@@ -9,13 +9,13 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection, func, insert, select, update
 
+from service.bootstrap import open_worker
 from service.clock import SystemClock
-from service.db import advisory_locks
+from service.db import dialect
 from service.db.engine import Database
 from service.db.idempotency_keys import LIFETIME, claim, delete_expired
 from service.db.tables import idempotency_keys, resources
-from service.operations import engine, store, sweep
-from service.operations.engine import Operations
+from service.jobs import queries, recovery, worker
 from service.settings import from_arguments
 from tests.service.access import allow, document
 from tests.service.planned import until
@@ -64,7 +64,7 @@ def test_expired_keys_are_deleted_in_portions(database: Database) -> None:
     with database.write() as connection:
         assert delete_expired(connection, NOW, 3)
         assert count(connection) == 6
-    sweep.delete_expired_keys(database, NOW, 2)
+    recovery.delete_expired_keys(database, NOW, 2)
     with database.read() as connection:
         assert set(connection.scalars(select(idempotency_keys.c.key))) == {"young", "day"}
 
@@ -75,7 +75,7 @@ def test_a_key_in_use_is_passed_by_the_deletion(pair: tuple[Database, Database])
         connection.execute(insert(idempotency_keys), [row(key=key, created_at=NOW - EXPIRED) for key in "ab"])
     with one.write() as holding:
         holding.execute(select(idempotency_keys).where(idempotency_keys.c.key == "a").with_for_update())
-        sweep.delete_expired_keys(other, NOW)
+        recovery.delete_expired_keys(other, NOW)
         with other.read() as connection:
             assert list(connection.scalars(select(idempotency_keys.c.key))) == ["a"]
 
@@ -94,11 +94,11 @@ def test_the_expired_keys_are_found_by_an_index(database: Database) -> None:
 def test_a_process_deletes_expired_keys_by_itself(
     database: Database, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "START_DELAY", 0)
-    monkeypatch.setattr(engine, "EXPIRY_SECONDS", 0.05)
+    monkeypatch.setattr(worker, "START_DELAY", 0)
+    monkeypatch.setattr(worker, "EXPIRY_SECONDS", 0.05)
     url = database.engine.url.render_as_string(hide_password=False)
     settings = from_arguments(["--data-dir", str(tmp_path), "--database", url], {})
-    running = Operations(database, SystemClock(), settings)
+    running = open_worker(database, SystemClock(), settings)
     running.start()
     try:
         for _ in range(2):
@@ -176,14 +176,14 @@ def create(platform: Running, made: str, key: str, name: str = "") -> tuple[int,
 
 def test_a_migration_and_the_recovery_do_not_exclude_each_other(pair: tuple[Database, Database]) -> None:
     one, other = pair
-    assert len({advisory_locks.MIGRATION, advisory_locks.RECOVERY}) == 2
+    assert len({dialect.MIGRATION, dialect.RECOVERY}) == 2
     with one.write() as migrating, other.write() as connection:
-        migrating.exec_driver_sql(f"SELECT pg_advisory_xact_lock({advisory_locks.MIGRATION})")
-        assert store.may_share_out(connection)
+        migrating.exec_driver_sql(f"SELECT pg_advisory_xact_lock({dialect.MIGRATION})")
+        assert queries.may_share_out(connection)
     with one.write() as recovering:
-        assert store.may_share_out(recovering)
+        assert queries.may_share_out(recovering)
         with other.write() as connection:
-            assert not store.may_share_out(connection)
+            assert not queries.may_share_out(connection)
 
 
 def test_after_a_bulk_load_the_planner_knows_the_inventory(platform: Running, platform_database: Database) -> None:

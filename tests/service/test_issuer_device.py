@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from service.db.engine import Database
 from service.db.tables import device_codes, refresh_tokens
-from service.issuer import codes
+from service.oidc_issuer import queries
 from tests.service.issuing import GONE, MEMBER, OWNER, Issuing, Reply, at_once
 
 
@@ -183,5 +183,5 @@ def test_a_repeated_parameter_and_a_broken_form_are_refused(issuing: Issuing) ->
 
 
 def test_the_digests_depend_on_the_platforms_secret_and_the_kind_of_code() -> None:
-    assert codes.digest(b"a" * 32, "code", "x") != codes.digest(b"b" * 32, "code", "x")
-    assert codes.digest(b"a" * 32, "code", "x") != codes.digest(b"a" * 32, "refresh", "x")
+    assert queries.digest(b"a" * 32, "code", "x") != queries.digest(b"b" * 32, "code", "x")
+    assert queries.digest(b"a" * 32, "code", "x") != queries.digest(b"a" * 32, "refresh", "x")

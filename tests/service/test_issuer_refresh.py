@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from service.access.sessions import LIFETIME
+from service.authn.sessions import LIFETIME
 from service.db.engine import Database
 from service.db.tables import device_codes, refresh_tokens
 from tests.service.audited import audited

@@ -9,15 +9,22 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from service.access import keys
-from service.access.ratelimit import TooMany
+from service.authn import api_keys
+from service.authn.rate_limit import TooMany
 from service.db.engine import Database
 from tests.service.inside import READ_ONLY, Inside, every_connection
 
 
 def asked(inside: Inside, secret: str) -> int:
     try:
-        keys.caller_of(inside.platform, secret, request_id="r", peer_uid=None)
+        api_keys.caller_of(
+            inside.platform.database,
+            inside.platform.secret,
+            secret,
+            at=inside.platform.clock.now(),
+            request_id="r",
+            peer_uid=None,
+        )
     except TooMany:
         return 429
     return 200

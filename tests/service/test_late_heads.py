@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from service import peer
+from service.http_server import protocol
 from tests.service.running import read_until_closed
 
 BOUND = 0.6
@@ -29,9 +29,9 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    monkeypatch.setattr(peer, "HEAD_SECONDS", BOUND)
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", BOUND)
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, http=peer.PeerProtocol, ws="none", lifespan="off", log_config=None)
+    config = uvicorn.Config(app, http=protocol.PeerProtocol, ws="none", lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     serving = threading.Thread(target=server.run, args=([listener],))
     serving.start()

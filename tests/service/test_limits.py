@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import text
 
 from service.db.engine import Database
-from service.peer import MAX_TRAILERS
+from service.http_server.protocol import MAX_TRAILERS
 from tests.service.conftest import KINDS
 from tests.service.planned import until
 from tests.service.running import AURORA, OWNER, WEB_SHOP, Running, read_until_closed

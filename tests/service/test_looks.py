@@ -8,8 +8,8 @@ from itertools import count
 import httpx
 import uvicorn
 
-from service.looks import KEPT_SECONDS, Looks
-from service.peer import PeerProtocol
+from service.http_server.protocol import PeerProtocol
+from service.readiness_cache import KEPT_SECONDS, Looks
 from service.server import Server
 from tests.service.inside import Inside
 from tests.service.planned import until
@@ -46,11 +46,11 @@ def test_a_server_starts_the_checks_before_anyone_asks(inside: Inside) -> None:
     state = inside.app.state
 
     async def scene() -> None:
-        server = Server(config, inside.platform, state.activity, state.admission)
+        server = Server(config, inside.platform, state.worker, state.activity, state.admission)
         config.load()
         server.lifespan = config.lifespan_class(config)
         await server.startup([])
-        await asyncio.to_thread(inside.platform.operations.stop)
+        await asyncio.to_thread(state.worker.stop)
 
     asyncio.run(scene())
     until(lambda: any("audit_head" in statement for statement in inside.statements))

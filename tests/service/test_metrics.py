@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.request_metrics import UNROUTED
 from service.settings import from_arguments
-from service.traffic import UNROUTED
 from tests.service.planned import until
 from tests.service.running import OWNER, WEB_SHOP, Running
 

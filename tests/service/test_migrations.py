@@ -14,7 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import select, update
 from sqlalchemy.sql import column, table
 
-from service.access import ratelimit
+from service.authn import rate_limit
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import default_tag_versions, metadata
@@ -109,7 +109,7 @@ def test_a_database_of_an_older_version_is_brought_up_with_all_that_is_in_it(
     after = contents(database)
     assert {name: {**after[name], **row} for name, row in before.items()} == after
     with database.write() as connection:
-        assert ratelimit.take(connection, "k", 1) is None
+        assert rate_limit.take(connection, "k", 1) is None
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         history = connection.execute(select(default_tag_versions)).one()

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from service.account import key_rules
+from service.account import api_key_validation
+from service.catalogue.resource_types import kinds
 from service.db import tables
 from service.db.engine import Database
 from service.errors import Refusal
-from service.names import NAME_MAX, SLUG_MAX, display_name, free_slug, slug, stored_name
-from service.quotas import request_rules
-from service.resources import rules as resource_rules
-from service.world.kinds import kinds
+from service.quotas import request_validation
+from service.resources import validation as resource_rules
+from service.validation import NAME_MAX, SLUG_MAX, display_name, free_slug, slug, stored_name
 from tests.service.access import allow, document
 from tests.service.running import AURORA, OWNER, WEB_SHOP, Running
 
@@ -130,11 +130,11 @@ def test_a_name_without_a_visible_character_is_refused_but_can_be_looked_up(name
     assert stored_name(name) == name
     assert display_name(f"a{name}b") == f"a{name}b"
     with pytest.raises(Refusal):
-        request_rules.reason(name)
+        request_validation.reason(name)
     with pytest.raises(Refusal):
         resource_rules.tags({name: "value"}, kinds()["instance"])
     with pytest.raises(Refusal):
-        key_rules.name(name)
+        api_key_validation.name(name)
 
 
 @pytest.mark.parametrize("name", INVISIBLE[:3])

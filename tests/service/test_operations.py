@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import func, select, update
 
+from service.catalogue.operations import roles
+from service.catalogue.quota_types import defaults
 from service.db.engine import Database
 from service.db.tables import audit_log, billing_accounts, isolation_projects, operations, tenant_quotas, tenant_roles
-from service.world.quotas import defaults
-from service.world.roles import roles
 from tests.service.live import Live
 from tests.service.planned import until
 from tests.service.running import DATA_LAKE, OUTSIDER, SANDBOX, WEB_SHOP

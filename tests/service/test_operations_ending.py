@@ -14,10 +14,12 @@ from sqlalchemy import insert, select, text, update
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import api_keys, audit_log, memberships, users
-from service.operations import apply, apply_store, provisioning, store
-from service.operations.apply import Applying
-from service.operations.apply_portions import Job
-from service.operations.provisioning import Provisioning
+from service.default_tags import apply_job, apply_queries
+from service.default_tags.apply_batch import Job
+from service.default_tags.apply_job import Applying
+from service.jobs import queries
+from service.tenants import provisioning
+from service.tenants.provisioning import Provisioning
 from tests.service.conftest import KINDS
 from tests.service.planned import planned_on, until
 from tests.service.running import ADMIN, OWNER, SANDBOX, WEB_SHOP, Running
@@ -108,7 +110,7 @@ def test_a_run_that_cannot_go_on_fails_after_some_tries_and_the_tenant_is_free(
 
 async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
     tagged.many(20)
-    real, calls = apply_store.add_tags, 0
+    real, calls = apply_queries.add_tags, 0
 
     def breaks_every_other_time(*args: Any) -> None:
         nonlocal calls
@@ -117,8 +119,8 @@ async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monk
             raise OSError("broken")
         real(*args)
 
-    monkeypatch.setattr(apply_store, "add_tags", breaks_every_other_time)
-    monkeypatch.setattr(apply, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(apply_queries, "add_tags", breaks_every_other_time)
+    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
     run_id = tagged.planned()
     await Applying(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=2).run(run_id)
     row = tagged.operation(run_id)
@@ -137,8 +139,8 @@ async def test_a_run_that_failed_half_way_keeps_its_counts_and_can_be_undone(
     def breaks(*args: Any) -> None:
         raise OSError("broken")
 
-    monkeypatch.setattr(apply_store, "add_tags", breaks)
-    monkeypatch.setattr(apply, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(apply_queries, "add_tags", breaks)
+    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
     await Applying(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
@@ -161,7 +163,7 @@ async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(
     with tagged.database.write() as connection:
         for statement in BREAK["postgresql"]:
             connection.execute(text(statement.replace("'it is broken'", f"'it is broken' USING ERRCODE = '{state}'")))
-    monkeypatch.setattr(apply, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
     run_id = tagged.planned()
     async with asyncio.timeout(60):
         await Applying(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
@@ -172,7 +174,7 @@ async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
     tagged: Tagged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the end could not be stored, the run stayed open and the count of the tries was lost."""
-    real, ends, portions = apply._end_early, 0, 0
+    real, ends, portions = apply_job._end_early, 0, 0
     tagged.many(20)
 
     def breaks(*args: Any) -> None:
@@ -187,9 +189,9 @@ async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
             raise OSError("broken too")
         real(*args)
 
-    monkeypatch.setattr(apply_store, "add_tags", breaks)
-    monkeypatch.setattr(apply, "_end_early", breaks_twice)
-    monkeypatch.setattr(apply, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(apply_queries, "add_tags", breaks)
+    monkeypatch.setattr(apply_job, "_end_early", breaks_twice)
+    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
     run_id = tagged.planned()
     await Applying(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
@@ -213,7 +215,7 @@ async def test_a_provisioning_fails_after_some_tries_and_can_be_planned_again(da
     assert provisioning.plan_again(database, NOW) != []
     assert provisioning.plan_again(database, NOW) == []
     with database.read() as connection:
-        again = store.open_run(connection, planned.tenant_id, provisioning.KIND)
+        again = queries.open_run(connection, planned.tenant_id, provisioning.KIND)
     assert again is not None
     await planned.provisioning.run(again["run_id"])
     assert planned.tenant()["status"] == "active"
@@ -322,7 +324,7 @@ def test_a_run_stops_when_the_key_that_started_it_is_revoked_or_deleted(tagged: 
     }
     with tagged.database.write() as connection:
         connection.execute(insert(api_keys).values(**key))
-        run_id = apply.plan(
+        run_id = apply_job.plan(
             connection, Job(tagged.tenant_id, {"a": "b"}), started_by=tagged.owner_id, at=BEFORE, key_id=key["id"]
         )
     assert tagged.applying.begin(run_id)

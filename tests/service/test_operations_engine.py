@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
+from service.bootstrap import open_worker
 from service.clock import SystemClock
 from service.db.engine import Database
 from service.db.tables import executors, operations, tenants
-from service.operations import engine, provisioning
-from service.operations.engine import Operations
+from service.jobs import worker
+from service.jobs.worker import Operations
 from service.settings import Settings, from_arguments
+from service.tenants import provisioning
 from tests.service.planned import completed, planned_on, until
 
 pytestmark = pytest.mark.slow
@@ -35,11 +37,11 @@ def settings_for(database: Database, data_dir: Path, pace: float) -> Settings:
 @pytest.fixture
 def started(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
     """Starts the operations of a process on the test's database; one at a time."""
-    monkeypatch.setattr(engine, "START_DELAY", 0)
+    monkeypatch.setattr(worker, "START_DELAY", 0)
     running: list[Operations] = []
 
     def start(pace: float = 0.01) -> Operations:
-        running.append(Operations(database, SystemClock(), settings_for(database, tmp_path, pace)))
+        running.append(open_worker(database, SystemClock(), settings_for(database, tmp_path, pace)))
         running[-1].start()
         return running[-1]
 
@@ -160,8 +162,8 @@ def test_a_run_whose_workflow_is_over_but_whose_row_is_open_is_run_again(databas
 def test_the_engine_rests_when_there_is_nothing_to_do_and_comes_back(
     database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "REST_AFTER_SECONDS", 0.1)
-    monkeypatch.setattr(engine, "SWEEP_SECONDS", 0.3)
+    monkeypatch.setattr(worker, "REST_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.3)
     operations_here = started()
     for _ in range(2):
         planned = planned_on(database)
@@ -175,7 +177,7 @@ def test_a_process_runs_one_engine(database: Database, started: Started, tmp_pat
     planned = planned_on(database)
     first = started(pace=600)
     until(lambda: planned.row()["status"] == "running")
-    second = Operations(database, SystemClock(), settings_for(database, tmp_path, 0))
+    second = open_worker(database, SystemClock(), settings_for(database, tmp_path, 0))
     with pytest.raises(RuntimeError, match="already"):
         second._workflows.launch()
     first.stop()
@@ -186,10 +188,10 @@ import sys, time
 from pathlib import Path
 from service.clock import SystemClock
 from service.db.engine import Database
-from service.operations.engine import Operations
+from service.bootstrap import open_worker
 from service.settings import from_arguments
 settings = from_arguments(sys.argv[1:], {"FROST_PLATFORM_PROVISIONING_PACE": "600"})
-Operations(Database(settings.database_url), SystemClock(), settings).start()
+open_worker(Database(settings.database_url), SystemClock(), settings).start()
 time.sleep(600)
 """
 
@@ -236,7 +238,7 @@ def silence(database: Database) -> None:
 def test_a_live_process_keeps_its_run_and_a_dead_ones_is_taken_over(
     database: Database, started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "SWEEP_SECONDS", 0.3)
+    monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.3)
     planned = planned_on(database)
     process = alone(database, tmp_path)
     try:
@@ -260,13 +262,13 @@ import sys, time
 from service.clock import SystemClock
 from service.db.engine import Database
 from service.db.tables import metadata
-from service.operations import routes
-from service.operations.engine import Operations
+from service.jobs import routes
+from service.bootstrap import open_worker
 from service.settings import from_arguments
 settings = from_arguments(sys.argv[1:], {})
 database = Database(settings.database_url)
 metadata.create_all(database.engine)
-operations = Operations(database, SystemClock(), settings)
+operations = open_worker(database, SystemClock(), settings)
 operations.start()
 assert operations.open_count() == 0
 time.sleep(1)

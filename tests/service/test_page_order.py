@@ -9,10 +9,11 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection, event
 
-from service.activity import store as activity_store
-from service.activity.store import Wanted
+from service.activity import queries as activity_store
+from service.activity.queries import Wanted
 from service.db.engine import Database, Record
-from service.iam import group_store, policy_store, principal_store
+from service.iam import group_queries, policy_queries
+from service.principals import queries as principals_queries
 
 Read = Callable[[Connection], Sequence[Record]]
 
@@ -23,27 +24,27 @@ PAGES: dict[str, tuple[str, int, Read]] = {
     "attachments": (
         "ix_policy_attachments_attached",
         3,
-        lambda connection: policy_store.attachment_page(connection, TENANT, PARENT, None, MEMBER, 50),
+        lambda connection: policy_queries.attachment_page(connection, TENANT, PARENT, None, MEMBER, 50),
     ),
     "members": (
         "ix_group_members_added",
         3,
-        lambda connection: group_store.member_page(connection, TENANT, PARENT, MEMBER, 50),
+        lambda connection: group_queries.member_page(connection, TENANT, PARENT, MEMBER, 50),
     ),
     "policies": (
         "ix_policies_tenant_made",
         2,
-        lambda connection: policy_store.page(connection, TENANT, None, None, MADE, 50),
+        lambda connection: policy_queries.page(connection, TENANT, None, None, MADE, 50),
     ),
     "groups": (
         "ix_groups_tenant_made",
         2,
-        lambda connection: group_store.page(connection, TENANT, None, MADE, 50),
+        lambda connection: group_queries.page(connection, TENANT, None, MADE, 50),
     ),
     "bindings": (
         "ix_workload_identities_tenant_made",
         2,
-        lambda connection: principal_store.identity_page(connection, TENANT, MADE, 50),
+        lambda connection: principals_queries.identity_page(connection, TENANT, MADE, 50),
     ),
     "activity": (
         "ix_audit_log_tenant_at",

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from service.peer import peer_credentials
+from service.http_server.protocol import peer_credentials
 
 
 class MacSocket:

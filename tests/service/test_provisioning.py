@@ -10,13 +10,13 @@ import pytest
 from sqlalchemy import delete, event, insert, select
 from sqlalchemy.exc import IntegrityError
 
+from service.catalogue.operations import roles
+from service.catalogue.quota_types import defaults
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import billing_accounts, isolation_projects, tenant_quotas
-from service.operations import store
-from service.operations.provisioning import STEPS, BackendUnavailable, Provisioning, plan
-from service.world.quotas import defaults
-from service.world.roles import roles
+from service.jobs import queries
+from service.tenants.provisioning import STEPS, BackendUnavailable, Provisioning, plan
 from tests.service.audited import audited
 from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
 
@@ -120,7 +120,7 @@ def test_a_second_open_operation_of_the_kind_is_refused_by_the_database(planned:
     with pytest.raises(IntegrityError), planned.database.write() as connection:
         plan(connection, tenant_id=planned.tenant_id, started_by=None, at=NOW)
     with planned.database.write() as connection:
-        store.advance(connection, planned.run_id, at=NOW, status="completed")
+        queries.advance(connection, planned.run_id, at=NOW, status="completed")
         plan(connection, tenant_id=planned.tenant_id, started_by=None, at=NOW)
 
 

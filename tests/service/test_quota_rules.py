@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.catalogue.quota_types import QuotaType, quota_types
+from service.catalogue.resource_types import kinds
 from service.errors import Refusal
-from service.quotas import request_rules, rules
-from service.quotas.request_rules import LIMIT_MAX, REASON_MAX
-from service.quotas.rules import Use
-from service.world.kinds import kinds
-from service.world.quotas import QuotaType, quota_types
+from service.quotas import limits as quotas_limits
+from service.quotas import request_validation
+from service.quotas.limits import Use
+from service.quotas.request_validation import LIMIT_MAX, REASON_MAX
 
 LIMITS = st.integers(0, LIMIT_MAX)
 VCPU = quota_types()["vcpu"]
@@ -28,7 +29,7 @@ def use(draw: st.DrawFn) -> Use:
 def test_a_raise_within_the_bound_never_takes_the_organization_over_its_limit(
     limit: int, others: int, organization: int, asked: int
 ) -> None:
-    bound = rules.requestable(limit, organization, limit + others)
+    bound = quotas_limits.requestable(limit, organization, limit + others)
     assert bound >= limit
     if limit < asked <= bound:
         assert others + asked <= organization
@@ -43,7 +44,7 @@ def test_raises_one_after_another_stay_within_the_organization(
     before = sum(limits)
     for _ in range(5):
         tenant = data.draw(st.integers(0, len(limits) - 1))
-        bound = rules.requestable(limits[tenant], organization, sum(limits))
+        bound = quotas_limits.requestable(limits[tenant], organization, sum(limits))
         limits[tenant] = data.draw(st.integers(limits[tenant], bound))
     assert sum(limits) <= max(before, organization)
 
@@ -53,10 +54,10 @@ def test_what_is_above_the_bound_is_refused_with_the_bound_and_nothing_else_is(
     current: int, asked: int, bound: int
 ) -> None:
     if asked <= bound:
-        request_rules.require_within_bound(VCPU, current, asked, bound)
+        request_validation.require_within_bound(VCPU, current, asked, bound)
         return
     with pytest.raises(Refusal) as refused:
-        request_rules.require_within_bound(VCPU, current, asked, bound)
+        request_validation.require_within_bound(VCPU, current, asked, bound)
     assert (refused.value.status_code, refused.value.code) == (409, "QUOTA_BOUND_EXCEEDED")
     figures = {"resourceType": "vcpu", "limit": asked, "requestable": bound, "current": current}
     assert refused.value.body["details"] == figures
@@ -70,7 +71,7 @@ def test_what_is_above_the_bound_is_refused_with_the_bound_and_nothing_else_is(
 def test_a_lower_limit_is_given_exactly_where_it_is_known_to_hold_what_is_in_use(
     current: int, asked: int, used: Use | None
 ) -> None:
-    verdict = request_rules.decide(current, asked, used)
+    verdict = request_validation.decide(current, asked, used)
     if asked >= current:
         assert verdict.status == "approved"
     else:
@@ -93,13 +94,13 @@ def test_a_lower_limit_is_given_exactly_where_it_is_known_to_hold_what_is_in_use
     ],
 )
 def test_a_verdict_says_its_figures(asked: int, used: Use | None, status: str, decision: str) -> None:
-    verdict = request_rules.decide(20, asked, used)
+    verdict = request_validation.decide(20, asked, used)
     assert (verdict.status, verdict.decision) == (status, decision)
 
 
 @given(uses=st.lists(st.none() | use()))
 def test_the_use_of_an_organization_is_known_only_when_that_of_every_tenant_is(uses: list[Use | None]) -> None:
-    together = rules.together(uses)
+    together = quotas_limits.together(uses)
     assert (together is None) == (None in uses)
     if together is not None:
         assert together.total == sum(one.total for one in uses if one)
@@ -114,10 +115,10 @@ def test_a_creation_goes_through_exactly_where_it_stays_within_the_limit(
     limit: int, used: int, wanted: int, known: bool
 ) -> None:
     if used + wanted <= limit:
-        rules.require_room(VCPU, limit, used, wanted, known=known)
+        quotas_limits.require_room(VCPU, limit, used, wanted, known=known)
         return
     with pytest.raises(Refusal) as refused:
-        rules.require_room(VCPU, limit, used, wanted, known=known)
+        quotas_limits.require_room(VCPU, limit, used, wanted, known=known)
     shown = used if known else None
     assert (refused.value.status_code, refused.value.code) == (403, "QUOTA_EXCEEDED")
     assert refused.value.body["details"] == {"resourceType": "vcpu", "limit": limit, "used": shown, "wanted": wanted}
@@ -125,7 +126,7 @@ def test_a_creation_goes_through_exactly_where_it_stays_within_the_limit(
 
 def test_a_count_that_is_unknown_to_others_is_in_no_word_of_the_refusal() -> None:
     with pytest.raises(Refusal) as refused:
-        rules.require_room(VCPU, 50, 4711, 1, known=False)
+        quotas_limits.require_room(VCPU, 50, 4711, 1, known=False)
     assert "4711" not in str(refused.value.body)
 
 
@@ -136,11 +137,11 @@ def test_every_type_but_those_of_images_can_be_requested() -> None:
     for name in quota_types():
         if name in ("image", "image_storage"):
             with pytest.raises(Refusal) as refused:
-                request_rules.requested_type(name)
+                request_validation.requested_type(name)
             assert (refused.value.status_code, refused.value.code) == (400, "QUOTA_NOT_REQUESTABLE")
             assert refused.value.body["hint"] == "contact support"
         else:
-            assert request_rules.requested_type(name).resource_type == name
+            assert request_validation.requested_type(name).resource_type == name
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_every_type_but_those_of_images_can_be_requested() -> None:
 )
 def test_another_type_is_refused_with_those_there_are(name: str, near: list[str]) -> None:
     with pytest.raises(Refusal) as refused:
-        request_rules.requested_type(name)
+        request_validation.requested_type(name)
     assert (refused.value.status_code, refused.value.code) == (400, "UNKNOWN_RESOURCE_TYPE")
     details = refused.value.body["details"]
     assert details["known"] == list(quota_types())
@@ -159,47 +160,47 @@ def test_another_type_is_refused_with_those_there_are(name: str, near: list[str]
 @given(limit=st.integers())
 def test_a_limit_is_zero_to_two_to_the_power_of_53(limit: int) -> None:
     if 0 <= limit <= 2**53:
-        assert request_rules.requested_limit(limit) == limit
+        assert request_validation.requested_limit(limit) == limit
     else:
         with pytest.raises(Refusal, match="limit must be"):
-            request_rules.requested_limit(limit)
+            request_validation.requested_limit(limit)
 
 
 @pytest.mark.parametrize("limit", [-1, 2**53 + 1, 10**400])
 def test_the_edges_of_a_limit(limit: int) -> None:
     with pytest.raises(Refusal) as refused:
-        request_rules.requested_limit(limit)
+        request_validation.requested_limit(limit)
     assert refused.value.body["details"] == {"member": "limit", "reason": "range", "min": 0, "max": 2**53}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u3000", "\u2003\u2003"])
 def test_a_blank_reason_is_none(text: str) -> None:
     with pytest.raises(Refusal) as refused:
-        request_rules.reason(text)
+        request_validation.reason(text)
     assert refused.value.body["details"] == {"member": "reason", "reason": "blank"}
 
 
 def test_a_reason_has_500_characters_after_trimming_and_composing() -> None:
-    assert request_rules.reason("  " + "e\u0301" * REASON_MAX + " ") == "é" * REASON_MAX
+    assert request_validation.reason("  " + "e\u0301" * REASON_MAX + " ") == "é" * REASON_MAX
     with pytest.raises(Refusal) as refused:
-        request_rules.reason("é" * (REASON_MAX + 1))
+        request_validation.reason("é" * (REASON_MAX + 1))
     assert refused.value.body["details"] == {"member": "reason", "reason": "too_long", "max": 500}
 
 
 @pytest.mark.parametrize("character", ["\0", "\x1b", "\r", "\u202e", "\u200b", "\ufdd0", "\U000e0001"])
 def test_a_reason_moves_no_terminal(character: str) -> None:
     with pytest.raises(Refusal) as refused:
-        request_rules.reason(f"launch{character}now")
+        request_validation.reason(f"launch{character}now")
     assert refused.value.body["details"] == {"member": "reason", "reason": "character"}
 
 
 @given(text=st.text())
 def test_a_reason_that_is_taken_is_taken_as_it_is_kept(text: str) -> None:
     try:
-        kept = request_rules.reason(text)
+        kept = request_validation.reason(text)
     except Refusal:
         return
-    assert request_rules.reason(kept) == kept
+    assert request_validation.reason(kept) == kept
     assert 1 <= len(kept) <= REASON_MAX
 
 
@@ -214,8 +215,8 @@ def test_one_word_of_a_kind_says_that_it_is_still_being_made() -> None:
 
 
 def test_the_compute_service_has_a_name_for_each_of_its_own_types() -> None:
-    assert set(rules.OF_COMPUTE.values()) <= set(quota_types())
-    assert set(rules.OF_COMPUTE.values()) >= rules.IMAGES
+    assert set(quotas_limits.OF_COMPUTE.values()) <= set(quota_types())
+    assert set(quotas_limits.OF_COMPUTE.values()) >= quotas_limits.IMAGES
 
 
 def test_two_types_never_count_the_same() -> None:

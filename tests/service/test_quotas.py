@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import func, select
 
+from service.catalogue.quota_types import defaults, quota_types
 from service.db.engine import Database
 from service.db.tables import resources
-from service.world.quotas import defaults, quota_types
 from tests.service.access import Iam, allow, code, deny
 from tests.service.account import Key
 from tests.service.quotas import Quotas

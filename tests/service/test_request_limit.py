@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from service.access.ratelimit import TooMany
-from service.access.request_limit import RequestLimit
+from service.authn.rate_limit import TooMany
+from service.authn.request_limit import RequestLimit
 from service.db.engine import Database
 from tests.service.access import Iam
 from tests.service.clusters import Cluster, Workload

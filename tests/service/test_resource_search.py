@@ -10,7 +10,7 @@ from sqlalchemy import insert
 
 from service.db import tables
 from service.db.engine import Database
-from service.resources import search, store
+from service.resources import queries, search
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
 from tests.service.conftest import KINDS
@@ -82,7 +82,7 @@ def test_the_database_returns_only_resources_that_rules_name(crowded: Running) -
     with closing(Database(crowded.database_url)) as database, database.read() as connection:
 
         def found(**within: list[str]) -> list[str]:
-            return [row.id for row in store.page(connection, STAGING, "instance", None, 5, **within)]
+            return [row.id for row in queries.page(connection, STAGING, "instance", None, 5, **within)]
 
         assert found(ids=[ABSENT]) == []
         assert found(ids=[ABSENT, LAST]) == [LAST]

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from service import app as application
-from service.access.guard import area
-from service.access.table import HOME_PATHS, RULES, Rule
+from service.api.protected_route import area
+from service.authz.route_policies import HOME_PATHS, RULES, Rule
+from service.catalogue.operations import enforced_scopes
 from service.settings import from_arguments
-from service.world.catalogue import enforced_scopes
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from service.app import create_app
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import platform_state
-from service.secret import FINGERPRINT, SECRET_BYTES, fingerprint, secret_for
+from service.secret_key import FINGERPRINT, SECRET_BYTES, fingerprint, secret_for
 from service.settings import from_arguments
 from tests.service.conftest import KINDS
 from tests.service.running import OWNER, WEB_SHOP, Running

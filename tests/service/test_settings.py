@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from service.clock import FixedClock, SystemClock, clock_from_environment, wire_time
-from service.limits import Limits
-from service.settings import Settings, from_arguments
+from service.settings import Limits, Settings, from_arguments
 
 
 def settings(*arguments: str, **environ: str) -> Settings:

@@ -12,10 +12,11 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import delete, event, func, insert, select, update
 
+from service.api.idempotency import request_hash
+from service.catalogue.quota_types import QuotaType
 from service.db import tables
 from service.db.engine import Database
-from service.tenants.rules import Tightest, request_hash, tightest
-from service.world.quotas import QuotaType
+from service.tenants.validation import Tightest, tightest
 from tests.homes import Answer
 from tests.service.conftest import KINDS
 from tests.service.inside import Inside
@@ -458,7 +459,7 @@ def populate(inside: Inside, tenants: int) -> dict[str, str]:
 
 
 def access_token(inside: Inside, now: datetime) -> str:
-    from service.issuer.local import LocalIssuer
+    from service.oidc_issuer.issuer import LocalIssuer
 
     issuer = inside.platform.issuer
     assert isinstance(issuer, LocalIssuer)

@@ -14,10 +14,10 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 from joserfc.jws import JWSRegistry
 
-from service.access import tokens
+from service.authn import bearer_tokens
 from service.db.engine import Database
 from service.errors import Refusal
-from service.issuer.local import LocalIssuer
+from service.oidc_issuer.issuer import LocalIssuer
 from tests.service.issuing import NOW, OWNER, Issuing, claims_of
 
 AT = int(NOW.timestamp())
@@ -210,9 +210,9 @@ def test_a_remembered_token_expires_on_time(issuing: Issuing) -> None:
 def test_verified_tokens_are_remembered_within_a_bound(issuing: Issuing, monkeypatch: pytest.MonkeyPatch) -> None:
     claims = claims_of(issuing.sign_in()["access_token"])
     verified: list[str] = []
-    real = tokens.verify
-    monkeypatch.setattr(tokens, "REMEMBERED", 3)
-    monkeypatch.setattr(tokens, "verify", lambda token, issuer: (verified.append(token), real(token, issuer))[1])
+    real = bearer_tokens.verify
+    monkeypatch.setattr(bearer_tokens, "REMEMBERED", 3)
+    monkeypatch.setattr(bearer_tokens, "verify", lambda token, issuer: (verified.append(token), real(token, issuer))[1])
     several = [issuing.issuer.sign(claims | {"jti": str(number)}) for number in range(5)]
     for token in several:
         assert issuing.accepted(token)

@@ -13,10 +13,10 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 from sqlalchemy import select
 
-from service.access import outside
-from service.access.outside import OutsideIssuer
-from service.access.sessions import end, end_all
-from service.access.tokens import LEAD_SECONDS, ClockLead, Tokens
+from service.authn import oidc_provider
+from service.authn.bearer_tokens import LEAD_SECONDS, ClockLead, Tokens
+from service.authn.oidc_provider import OutsideIssuer
+from service.authn.sessions import end, end_all
 from service.db.engine import Database
 from service.db.tables import audit_log, sessions
 from service.errors import Refusal
@@ -288,8 +288,8 @@ def test_a_withdrawn_key_takes_its_tokens_with_it(
     newer.ensure_kid()
     provider.publish(newer)
     assert accepted(trusting, token)
-    monkeypatch.setattr(outside, "KEPT_SECONDS", -1)
-    monkeypatch.setattr(outside, "PAUSE_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "KEPT_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "PAUSE_SECONDS", -1)
     assert not accepted(trusting, token)
 
 
@@ -297,11 +297,11 @@ def test_an_outage_of_the_provider_ends_no_session_for_an_hour(
     trusting: Tokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert accepted(trusting, provider.token())
-    monkeypatch.setattr(outside, "KEPT_SECONDS", -1)
-    monkeypatch.setattr(outside, "PAUSE_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "KEPT_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "PAUSE_SECONDS", -1)
     provider.say(KEYS, {}, 500)
     assert accepted(trusting, provider.token(iat=AT - 1))
-    monkeypatch.setattr(outside, "STALE_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "STALE_SECONDS", -1)
     with pytest.raises(Refusal) as caught:
         accepted(trusting, provider.token(iat=AT - 2))
     assert caught.value.status_code == 503
@@ -345,7 +345,7 @@ def test_a_new_key_is_fetched_at_once_but_made_up_ones_do_not_make_us_hammer(
         assert not accepted(trusting, provider.token(key=made_up))
     assert len(provider.asked) == 4
     provider.publish(newest)
-    monkeypatch.setattr(outside, "PAUSE_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "PAUSE_SECONDS", -1)
     assert accepted(trusting, provider.token(key=newest))
     assert len(provider.asked) == 6
 
@@ -372,12 +372,12 @@ def test_made_up_keys_take_no_more_than_a_share_of_the_threads_while_the_provide
     with ThreadPoolExecutor(40) as pool:
         asking = [pool.submit(ask, number) for number in range(40)]
         try:
-            until(lambda: len(answers) >= 39 - outside.MOST_WAITING)
+            until(lambda: len(answers) >= 39 - oidc_provider.MOST_WAITING)
         finally:
             go_on.set()
         wait(asking)
     assert answers.count(None) + answers.count(503) == 40
-    assert 1 < answers.count(None) <= outside.MOST_WAITING + 1
+    assert 1 < answers.count(None) <= oidc_provider.MOST_WAITING + 1
 
 
 KEYS, DISCOVERY = "/realm/keys", "/realm/.well-known/openid-configuration"

@@ -12,12 +12,11 @@ from uuid import UUID
 
 import pytest
 
-from service.world.catalogue import Operation, operations, scopes
-from service.world.files import document, table
-from service.world.kinds import kinds
-from service.world.offsets import offset
-from service.world.quotas import defaults, quota_types
-from service.world.roles import Role, roles, scope_of
+from service.catalogue.data_files import document, table
+from service.catalogue.operations import Operation, Role, operations, roles, scope_of, scopes
+from service.catalogue.quota_types import defaults, quota_types
+from service.catalogue.resource_types import kinds
+from service.seed.insert import SEEDS, offset
 
 ENTRY = re.compile(r"[a-z][a-z0-9-]{0,31}(:[a-z][a-z0-9-]{0,31}){2}")
 SHIPPED = 528
@@ -27,14 +26,14 @@ TIMES = {"created", "updated", "expires", "revoked", "used", "started", "seen", 
 
 @pytest.fixture(scope="module")
 def demo() -> dict[str, Any]:
-    world: dict[str, Any] = document("demo.yaml")
+    world: dict[str, Any] = document(SEEDS / "demo.yaml")
     return world
 
 
 @pytest.fixture(scope="module")
 def inventory(demo: dict[str, Any]) -> list[dict[str, Any]]:
     """The demo's resources, their JSON read."""
-    lines: list[dict[str, Any]] = [dict(line) for line in table(demo["resources"])]
+    lines: list[dict[str, Any]] = [dict(line) for line in table(SEEDS / demo["resources"])]
     for line in lines:
         for column in ("tags", "relations", "attributes"):
             line[column] = json.loads(line[column])
@@ -297,7 +296,7 @@ def texts(value: Any, key: str = "") -> Iterable[tuple[str, Any]]:
 
 @pytest.mark.parametrize("name", ["demo.yaml", "empty.yaml"])
 def test_ids_are_unique_and_look_like_any_other_and_times_are_offsets(name: str) -> None:
-    scalars = list(texts(document(name)))
+    scalars = list(texts(document(SEEDS / name)))
     ids = [value for key, value in scalars if key in {"id", "run"}]
     assert len(set(ids)) == len(ids)
     for value in ids:

@@ -13,17 +13,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Table, func, insert, select
 
-from service.access import keys
+from service.authn import api_keys
+from service.catalogue import operations
+from service.catalogue.operations import roles
+from service.catalogue.quota_types import defaults, quota_types
+from service.catalogue.resource_types import kinds
 from service.clock import FixedClock
 from service.db import tables
 from service.db.engine import Database
-from service.quotas import counting
-from service.quotas import store as quotas
-from service.world import catalogue, loader, scale
-from service.world.facts import fact, failing_listings
-from service.world.kinds import kinds
-from service.world.quotas import defaults, quota_types
-from service.world.roles import roles
+from service.db.platform_state import fact, failing_listings
+from service.quotas import queries as quotas
+from service.quotas import usage
+from service.seed import large, loader
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 CLOCK = FixedClock(NOW)
@@ -109,11 +110,11 @@ def test_of_two_platforms_starting_at_once_one_loads(database_url: str, tmp_path
     assert sorted(outcomes) == [False, False, True]
     database = Database(database_url)
     assert count(database, tables.resources) == 3_000
-    assert count(database, tables.catalogue_operations) == len(catalogue.operations())
+    assert count(database, tables.catalogue_operations) == len(operations.operations())
     # The secrets on disk are those of the world that won.
     written = json.loads((tmp_path / loader.KEY_FILE).read_text())
     stored = {row["id"]: row["key_prefix"] for row in rows(database, tables.api_keys)}
-    assert {key["id"]: keys.prefix(key["secret"]) for key in written.values()} == stored
+    assert {key["id"]: api_keys.prefix(key["secret"]) for key in written.values()} == stored
     database.close()
 
 
@@ -134,9 +135,9 @@ def test_secrets_are_in_one_private_file_and_only_digests_in_the_database(
     for name, key in written.items():
         row = stored[key["id"]]
         assert row["name"] == name
-        assert keys.well_formed(key["secret"])
-        assert row["key_prefix"] == keys.prefix(key["secret"])
-        assert row["key_hash"] == keys.digest(SECRET, key["secret"])
+        assert api_keys.well_formed(key["secret"])
+        assert row["key_prefix"] == api_keys.prefix(key["secret"])
+        assert row["key_hash"] == api_keys.digest(SECRET, key["secret"])
         assert key["secret"].encode() not in everything
         assert key["secret"][len(row["key_prefix"]) :].encode() not in everything
 
@@ -156,8 +157,8 @@ def test_new_operations_are_appended_to_a_world_that_is_there(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C05, C06: an older version knew 500 operations, this one knows all; what was there is untouched."""
-    every = catalogue.operations()
-    monkeypatch.setattr(catalogue, "operations", lambda: every[:500])
+    every = operations.operations()
+    monkeypatch.setattr(operations, "operations", lambda: every[:500])
     loader.load(database, CLOCK, "demo", SECRET, tmp_path)
     before = rows(database, tables.catalogue_operations)
     assert len(before) == 500
@@ -171,7 +172,7 @@ def test_new_operations_are_appended_to_a_world_that_is_there(
 
 def test_an_operation_of_a_newer_version_stays_and_keeps_its_place(database: Database, tmp_path: Path) -> None:
     loader.load(database, CLOCK, "empty", SECRET, tmp_path)
-    last = len(catalogue.operations()) + 1
+    last = len(operations.operations()) + 1
     newer = {"position": last, "name": "space:stations:dock", "access_level": "write", "description": "Dock"}
     with database.write() as connection:
         connection.execute(insert(tables.catalogue_operations), [newer])
@@ -181,7 +182,7 @@ def test_an_operation_of_a_newer_version_stays_and_keeps_its_place(database: Dat
 
 def test_two_versions_appending_at_once_give_every_operation_one_place(database_url: str, tmp_path: Path) -> None:
     first = Database(database_url)
-    every = catalogue.operations()
+    every = operations.operations()
     with first.write() as connection:
         connection.execute(insert(tables.platform_state), [{"name": "world", "value": "empty"}])
     added: list[int] = []
@@ -205,7 +206,7 @@ def test_two_versions_appending_at_once_give_every_operation_one_place(database_
 
 def test_the_catalogue_in_the_database_is_the_file(demo: tuple[Database, Path]) -> None:
     stored = rows(demo[0], tables.catalogue_operations)
-    assert [replace(o) for o in catalogue.operations()] == [catalogue.Operation(**row) for row in stored]
+    assert [replace(o) for o in operations.operations()] == [operations.Operation(**row) for row in stored]
 
 
 def test_people_sit_where_the_file_says(demo: tuple[Database, Path]) -> None:
@@ -307,7 +308,7 @@ def test_the_empty_world_has_what_a_first_sign_in_needs_and_no_more(database: Da
     assert [row["name"] for row in rows(database, tables.organizations)] == ["My organization"]
     assert [row["role"] for row in rows(database, tables.memberships)] == ["owner"]
     assert [row["status"] for row in rows(database, tables.tenants)] == ["active"]
-    assert count(database, tables.catalogue_operations) == len(catalogue.operations())
+    assert count(database, tables.catalogue_operations) == len(operations.operations())
     for table in (tables.resources, tables.api_keys, tables.sessions):
         assert count(database, table) == 0
 
@@ -344,12 +345,12 @@ def test_the_large_world_is_large_and_the_same_every_time(
         assert all(limit is None or allocated[name] < limit for name, limit in at_most.items())
     with database.read() as connection:
         limits = quotas.limits_of(connection, largest.tenant_id)
-        uses = counting.uses(connection, [largest.tenant_id], list(quota_types().values()))[largest.tenant_id]
+        uses = usage.uses(connection, [largest.tenant_id], list(quota_types().values()))[largest.tenant_id]
     assert {name for name, use in uses.items() if use is None or use.total > limits[name]} == set()
     # The owner reaches every tenant, so that a switcher can hold all 2,000.
     owner = next(row["id"] for row in rows(database, tables.users) if row["email"] == person)
     assert len(rows(database, tables.memberships, tables.memberships.c.user_id == owner)) == 20
-    later = scale.Pattern(NOW + timedelta(days=3))
+    later = large.Pattern(NOW + timedelta(days=3))
     assert {row["id"] for row in rows(database, tables.tenants)} == {tenant for tenant, _ in later.tenants}
-    assert {row["id"] for row in rows(database, tables.resources)} == {row["id"] for row in scale.resources(later)}
+    assert {row["id"] for row in rows(database, tables.resources)} == {row["id"] for row in large.resources(later)}
     database.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.world.catalogue import operations, scopes
+from service.catalogue.operations import operations, scopes
 from tests.homes import Home
 
 

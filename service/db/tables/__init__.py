@@ -3,23 +3,51 @@
 This one knows them all: whoever asks for a table need not know its area, and `metadata` is whole.
 """
 
-from service.db.tables.audit import OF_NO_TENANT, audit_head, audit_log, organization_entries
-from service.db.tables.credentials import api_keys, authorization_codes, device_codes, refresh_tokens, sessions
-from service.db.tables.installation import executors, idempotency_keys, platform_state, rate_limits
-from service.db.tables.kinds import EPOCH, MICROSECOND, Document, metadata
-from service.db.tables.operations import OPEN_OPERATION, applied_tags, open_operations, operations
-from service.db.tables.people import identities, membership_tenants, memberships, organizations, users
-from service.db.tables.policies import group_members, groups, policies, policy_attachments, policy_versions
-from service.db.tables.quotas import (
+from service.db.tables.access import group_members, groups, policies, policy_attachments, policy_versions
+from service.db.tables.columns import EPOCH, MICROSECOND, Document, metadata
+from service.db.tables.identity import (
+    api_keys,
+    authorization_codes,
+    cluster_issuers,
+    device_codes,
+    identities,
+    membership_tenants,
+    memberships,
+    organizations,
+    refresh_tokens,
+    sessions,
+    users,
+    workload_identities,
+    workload_tokens,
+)
+from service.db.tables.platform import (
+    OF_NO_TENANT,
+    OPEN_OPERATION,
+    applied_tags,
+    audit_head,
+    audit_log,
+    executors,
+    idempotency_keys,
+    open_operations,
+    operations,
+    organization_entries,
+    platform_state,
+    rate_limits,
+)
+from service.db.tables.tenancy import (
     PENDING_REQUEST,
+    billing_accounts,
+    catalogue_operations,
+    default_tag_versions,
+    isolation_projects,
     organization_quotas,
     pending_requests,
     quota_requests,
+    resources,
     tenant_quotas,
+    tenant_roles,
+    tenants,
 )
-from service.db.tables.resources import catalogue_operations, resources
-from service.db.tables.tenants import billing_accounts, default_tag_versions, isolation_projects, tenant_roles, tenants
-from service.db.tables.workloads import cluster_issuers, workload_identities, workload_tokens
 
 __all__ = [
     "EPOCH",

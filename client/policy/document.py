@@ -1,0 +1,334 @@
+"""Reading a policy document: understood whole, or refused with path, line, column, reason and what to do.
+
+Nothing in a document is ever ignored: a constraint that is not understood must not become one that is merely not
+met. policy language: The document; checklist O14 to O37.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, cast
+
+from client.models.strict_json import Path, StrictJsonError, loads, walk
+from client.policy.catalogue import Catalogue
+from client.policy.conditions import read_block, why_no_block
+from client.policy.matching import STAR, PatternRefused, read_operation_pattern, read_target
+from client.policy.model import (
+    CURRENT_TIME,
+    OPERATORS,
+    SOURCE_IP,
+    TAG_KEYS,
+    TEXT_KEYS,
+    TEXT_OPERATORS,
+    TIME_OPERATORS,
+    Access,
+    Constraint,
+    Document,
+    Operator,
+    Rule,
+    read_instant,
+)
+from client.policy.problems import MOST_PROBLEMS, Finding, Problem, of_json, placed, told
+
+MOST_BYTES = 256 * 1024
+MOST_DEPTH = 16
+MOST_RULES = 500
+MOST_OPERATIONS = 4_096
+MOST_NAME = 128
+MOST_TEXT = 1_024
+
+MEMBERS = ("schemaVersion", "rules")
+RULE_MEMBERS = ("name", "access", "operations", "targets", "constraints")
+KEYS = (SOURCE_IP, CURRENT_TIME, *TEXT_KEYS, *(f"{key}<key>" for key in TAG_KEYS))
+
+# What other policy languages call a member, in small letters and the singular.
+_ELSEWHERE = {
+    "version": "schemaVersion",
+    "statement": "rules",
+    "sid": "name",
+    "effect": "access",
+    "action": "operations",
+    "permission": "operations",
+    "resource": "targets",
+    "condition": "constraints",
+}
+
+RegionTargets = Literal["accept", "refuse"]
+
+
+class DocumentRefused(ValueError):
+    """The document cannot be read. `problems` are the first that were met, in the order of the text."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__(str(problems[0]))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A document that was understood, and what is legal in it but seldom meant."""
+
+    document: Document
+    warnings: tuple[Problem, ...] = ()
+
+
+def read(text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTargets = "accept") -> Reading:
+    """The document of a text. Raises `DocumentRefused` with every problem, but no more than a reader can use."""
+    repeated: list[StrictJsonError] = []
+    try:
+        value = loads(text, max_bytes=MOST_BYTES, max_depth=MOST_DEPTH, repeated=repeated)
+    except StrictJsonError as error:
+        raise DocumentRefused(told([*of_json(repeated), *of_json([error])])) from None
+    reader = _Reader(catalogue, region_targets)
+    rules: tuple[Rule, ...] = ()
+    with suppress(_Enough):
+        rules = reader.document(value)
+    if not reader.found and not reader.warned and not repeated:
+        return Reading(Document(rules))
+    source = (text if isinstance(text, str) else text.decode()).removeprefix("\ufeff")
+    places = dict(walk(source, MOST_DEPTH, []))
+    if reader.found or repeated:
+        raise DocumentRefused(told([*of_json(repeated), *placed(reader.found, places, source, reader.misnamed)]))
+    return Reading(Document(rules), told(placed(reader.warned, places, source)))
+
+
+def canonical(document: Document) -> dict[str, Any]:
+    """The stored form: members in a fixed order, `name` always, no empty `constraints`; arrays as they were."""
+    return {"schemaVersion": "1", "rules": [_canonical_rule(rule) for rule in document.rules]}
+
+
+def canonical_text(document: Document) -> str:
+    """The stored form as compact JSON."""
+    return json.dumps(canonical(document), ensure_ascii=False, separators=(",", ":"))
+
+
+def _canonical_rule(rule: Rule) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "name": rule.name,
+        "access": rule.access,
+        "operations": list(rule.operation_texts),
+        "targets": list(rule.target_texts),
+    }
+    constraints: dict[str, dict[str, Any]] = {}
+    for operator, key, values in rule.constraints:
+        constraints.setdefault(operator, {})[key] = list(values) if operator == "ipInRange" else values[0]
+    if constraints:
+        shown["constraints"] = constraints
+    return shown
+
+
+class _Enough(Exception):
+    """There are as many problems as are told. Looking for more, and for what was meant, would be work for nothing."""
+
+
+class _Reader:
+    """Walks a decoded document and notes its problems; what it returns is of use only when there is none."""
+
+    def __init__(self, catalogue: Catalogue, region_targets: RegionTargets) -> None:
+        self.catalogue = catalogue
+        self.region_targets = region_targets
+        self.found: list[Finding] = []
+        self.warned: list[Finding] = []
+        self.misnamed: set[Path] = set()
+        """Of the findings those that are about the name of a member, not about its value."""
+        self.patterns = 0
+
+    def refuse(self, path: Path, reason: str, suggestions: tuple[str, ...] = ()) -> None:
+        self.found.append((path, reason, suggestions))
+        if len(self.found) == MOST_PROBLEMS:
+            raise _Enough
+
+    def warn(self, path: Path, reason: str) -> None:
+        if len(self.warned) < MOST_PROBLEMS:
+            self.warned.append((path, reason, ()))
+
+    def document(self, value: object) -> tuple[Rule, ...]:
+        if not isinstance(value, dict):
+            self.refuse((), "a policy document is an object with schemaVersion and rules")
+            return ()
+        self._members((), value, MEMBERS)
+        if "schemaVersion" not in value:
+            self.refuse((), 'schemaVersion is missing: this platform reads version "1"')
+        elif value["schemaVersion"] != "1" or not isinstance(value["schemaVersion"], str):
+            self.refuse(("schemaVersion",), 'this platform reads schemaVersion "1", as a string')
+        if "rules" not in value:
+            self.refuse((), "rules is missing: a list of at least one rule")
+            return ()
+        rules = value["rules"]
+        if not isinstance(rules, list) or not rules:
+            self.refuse(("rules",), "rules is a list of at least one rule")
+            return ()
+        if len(rules) > MOST_RULES:
+            self.refuse(("rules", MOST_RULES), f"{len(rules)} rules are too many: at most {MOST_RULES}")
+            return ()
+        read = [self._rule(("rules", index), rule) for index, rule in enumerate(rules)]
+        return tuple(rule for rule in read if rule is not None)
+
+    def _members(self, path: Path, value: Mapping[str, object], known: tuple[str, ...]) -> None:
+        for name in value:
+            if name not in known:
+                elsewhere = _ELSEWHERE.get(name.casefold().removesuffix("s"))
+                near = [elsewhere] if elsewhere in known else get_close_matches(name, known, n=1)
+                self.misnamed.add((*path, name))
+                self.refuse((*path, name), f"unknown member; known here: {', '.join(known)}", tuple(near))
+
+    def _rule(self, path: Path, value: object) -> Rule | None:
+        if not isinstance(value, dict):
+            self.refuse(path, "a rule is an object")
+            return None
+        self._members(path, value, RULE_MEMBERS)
+        name = value.get("name", "")
+        if not isinstance(name, str):
+            self.refuse((*path, "name"), "the name of a rule is a text")
+            name = ""
+        elif len(name) > MOST_NAME or not name.isprintable():
+            self.refuse((*path, "name"), f"a rule's name has at most {MOST_NAME} characters, none of them invisible")
+        access = value.get("access")
+        if access not in ("allow", "deny"):
+            where = (*path, "access") if "access" in value else path
+            self.refuse(where, 'access is "allow" or "deny"')
+        operations = self._texts(path, value, "operations")
+        self.patterns += len(operations)
+        if self.patterns > MOST_OPERATIONS:
+            self.refuse((*path, "operations"), f"more than {MOST_OPERATIONS} operation patterns in all")
+            return None
+        targets = self._texts(path, value, "targets")
+        constraints = self._constraints((*path, "constraints"), value.get("constraints", {}))
+        patterns = [self._operation((*path, "operations", at), text) for at, text in enumerate(operations)]
+        aims = [self._target((*path, "targets", at), text) for at, text in enumerate(targets)]
+        if self.found:
+            return None
+        return Rule(
+            name=name,
+            access=cast(Access, access),
+            operations=tuple(pattern for pattern in patterns if pattern is not None),
+            operation_texts=tuple(operations),
+            targets=tuple(target for target in aims if target is not None),
+            target_texts=tuple(targets),
+            constraints=tuple(constraints),
+        )
+
+    def _texts(self, path: Path, rule: Mapping[str, object], member: str) -> list[str]:
+        value = rule.get(member)
+        if member not in rule:
+            self.refuse(path, f"{member} is missing: a list of at least one pattern")
+            return []
+        if not isinstance(value, list) or not value:
+            self.refuse((*path, member), f"{member} is a list of at least one pattern")
+            return []
+        for at, text in enumerate(value):
+            if not isinstance(text, str):
+                self.refuse((*path, member, at), "a pattern is a text")
+                return []
+        return value
+
+    def _operation(self, path: Path, text: str) -> Any:
+        try:
+            pattern = read_operation_pattern(text)
+        except PatternRefused as refused:
+            meant = self.catalogue.expansion(text) if STAR in text else []
+            self.refuse(path, f"{_shown(text)} is no operation pattern: {refused}", tuple(meant[:5]))
+            return None
+        if not self.catalogue.has(pattern):
+            nearest = tuple(self.catalogue.nearest(pattern))
+            self.refuse(path, f"{_shown(text)} matches no operation of the catalogue", nearest)
+        return pattern
+
+    def _target(self, path: Path, text: str) -> Any:
+        try:
+            target = read_target(text)
+        except PatternRefused as refused:
+            self.refuse(path, f"{_shown(text)} is no target: {refused}")
+            return None
+        if self.region_targets == "refuse" and target.region != STAR:
+            self.refuse(path, "the region of a target must be * on this platform")
+        return target
+
+    def _constraints(self, path: Path, value: object) -> list[Constraint]:
+        found: list[Constraint] = []
+        if not isinstance(value, dict):
+            self.refuse(path, "constraints is an object: operator, then key, then value")
+            return found
+        for operator, keys in value.items():
+            if operator not in OPERATORS:
+                near = tuple(get_close_matches(operator, OPERATORS, n=1, cutoff=0.5))
+                self.misnamed.add((*path, operator))
+                self.refuse((*path, operator), f"unknown operator; known: {', '.join(OPERATORS)}", near)
+                continue
+            if not isinstance(keys, dict) or not keys:
+                self.refuse((*path, operator), "an operator holds an object of at least one key and its value")
+                continue
+            for key, held in keys.items():
+                constraint = self._constraint((*path, operator, key), operator, key, held)
+                if constraint is not None:
+                    found.append(constraint)
+        return found
+
+    def _constraint(self, path: Path, operator: Operator, key: str, value: object) -> Constraint | None:
+        if not _known_key(key):
+            near = tuple(get_close_matches(key, KEYS, n=1, cutoff=0.5))
+            self.misnamed.add(path)
+            self.refuse(path, f"unknown key; known: {', '.join(KEYS)}", near)
+            return None
+        if not _goes_with(operator, key):
+            self.refuse(path, _pairing(operator))
+            return None
+        if operator == "ipInRange":
+            return self._blocks(path, key, value)
+        if not isinstance(value, str) or len(value) > MOST_TEXT:
+            self.refuse(path, f"{operator} takes exactly one text of at most {MOST_TEXT} characters")
+            return None
+        if operator in TIME_OPERATORS and read_instant(value) is None:
+            self.refuse(path, f"{_shown(value)} is no RFC 3339 instant with a zone, such as 2026-01-31T09:00:00Z")
+            return None
+        return Constraint(operator, key, (value,))
+
+    def _blocks(self, path: Path, key: str, value: object) -> Constraint | None:
+        if not isinstance(value, list) or not value:
+            self.refuse(path, "ipInRange takes a list of at least one CIDR block")
+            return None
+        for at, text in enumerate(value):
+            if not isinstance(text, str):
+                self.refuse((*path, at), "a CIDR block is a text")
+                return None
+            try:
+                _, first, last = read_block(text)
+            except ValueError:
+                reason, meant = why_no_block(text)
+                self.refuse((*path, at), f"{_shown(text)} is no CIDR block: {reason}", meant)
+                return None
+            if text.endswith("/0") and first == 0:
+                self.warn((*path, at), f"{text} is every address of its version ({last - first + 1:,})")
+        return Constraint("ipInRange", key, tuple(value))
+
+
+def _known_key(key: str) -> bool:
+    if key in (SOURCE_IP, CURRENT_TIME, *TEXT_KEYS):
+        return True
+    prefix = next((prefix for prefix in TAG_KEYS if key.startswith(prefix)), None)
+    if prefix is None:
+        return False
+    name = key.removeprefix(prefix)
+    return 0 < len(name) <= 255 and name.isprintable() and name == name.strip()
+
+
+def _goes_with(operator: str, key: str) -> bool:
+    if key == SOURCE_IP:
+        return operator == "ipInRange"
+    if key == CURRENT_TIME:
+        return operator in TIME_OPERATORS
+    return operator in TEXT_OPERATORS
+
+
+def _pairing(operator: str) -> str:
+    if operator == "ipInRange":
+        return f"ipInRange goes with {SOURCE_IP} only"
+    if operator in TIME_OPERATORS:
+        return f"{operator} goes with {CURRENT_TIME} only"
+    return f"{operator} goes with text keys: not with {SOURCE_IP} (ipInRange) or {CURRENT_TIME} (before, after)"
+
+
+def _shown(text: str) -> str:
+    return text if text.isprintable() and 0 < len(text) <= 80 else ascii(text[:80])

@@ -1,0 +1,251 @@
+"""Coordinates of the request space, each cut into atoms that no pattern of either side can tell apart.
+
+A pattern becomes a bit mask over the atoms of its coordinate, a rule a union of boxes (one mask for each
+coordinate). "Unknown" is an ordinary atom of a coordinate and "absent" one of every tag: an allow covers the atoms
+where it surely holds, a deny those where it may hold, so that three-valued evaluation becomes membership.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import compress, count
+from math import ceil, floor
+from typing import Any
+
+from client.policy import conditions
+from client.policy.bitsets import Work, mask_from
+from client.policy.conditions import read_block
+from client.policy.glob_classes import classes
+from client.policy.matching import STAR, glob, is_region
+from client.policy.model import (
+    CURRENT_TIME,
+    PRINCIPAL_TYPE,
+    REGION,
+    REQUEST_TAG,
+    RESOURCE_TAG,
+    SOURCE_IP,
+    TENANT,
+    Address,
+    Constraint,
+    Facts,
+    read_instant,
+)
+
+PRINCIPAL_TYPES = ("api_key", "workload_identity", "user")
+OTHER = "any-other"
+FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, 999_900, tzinfo=UTC).timestamp()
+
+
+class Unknown:
+    """The atom of a fact nobody said."""
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+class Absent:
+    """The atom of a tag known not to be there."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+UNKNOWN = Unknown()
+ABSENT = Absent()
+
+Atom = Any
+"""A witness of the atom: a text, an address, an instant, or one of the two above."""
+
+
+@dataclass
+class Coordinate:
+    """One dimension. `atoms` are in order of preference for a counterexample: known values first."""
+
+    atoms: list[Atom]
+    work: Work
+    _facts: list[Facts] | None = None
+    _masks: dict[object, int] = field(default_factory=dict)
+    _places: dict[Atom, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = {atom: place for place, atom in enumerate(self.atoms)}
+
+    @property
+    def full(self) -> int:
+        return (1 << len(self.atoms)) - 1
+
+    def mask(self, key: object, holds: Callable[[Atom], bool]) -> int:
+        """The atoms a pattern holds for; `key` names the pattern, so that it is tried once only."""
+        found = self._masks.get(key)
+        if found is None:
+            self.work.spend(len(self.atoms))
+            found = self._masks[key] = self._mask(map(holds, self.atoms))
+        return found
+
+    def mask_of(self, constraint: Constraint, *, deny: bool) -> int:
+        """The atoms a constraint holds for, or may hold for, by the very tests the engine uses."""
+        if self._facts is None:
+            self.work.spend(10 * len(self.atoms))
+            self._facts = [facts_of({constraint.key: atom}) for atom in self.atoms]
+        found = self._masks.get((constraint, deny))
+        if found is None:
+            self.work.spend(len(self.atoms))
+            test = conditions.possibly(constraint) if deny else conditions.surely(constraint)
+            found = self._masks[constraint, deny] = self._mask(map(test, self._facts))
+        return found
+
+    def _mask(self, holding: Iterable[bool]) -> int:
+        return mask_from(compress(count(), holding), len(self.atoms))
+
+    def only(self, atom: Atom) -> int:
+        """One atom that is there."""
+        return 1 << self._places[atom]
+
+    def without_unknown(self) -> int:
+        """All atoms but unknown."""
+        return self.full & ~self.only_unknown()
+
+    def only_unknown(self) -> int:
+        """The unknown atom, or 0 where the coordinate has none."""
+        return 1 << self._places[UNKNOWN] if UNKNOWN in self._places else 0
+
+
+def operation_part(literals: Sequence[str], work: Work) -> Coordinate:
+    """A part of an operation: the catalogue may grow, so there is always another value than those named."""
+    named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
+    return Coordinate([*named, unused(named)], work)
+
+
+def target_part(literals: Sequence[str], work: Work) -> Coordinate:
+    """The type of a target."""
+    named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
+    return Coordinate([*named, unused(named), UNKNOWN], work)
+
+
+def region(literals: Sequence[str], constraints: Sequence[Constraint], work: Work) -> Coordinate:
+    """The region of a target, which is also `frn:region`. Literals come first, in their order. Raises `OutOfBudget`."""
+    named = [literal for literal in literals if literal != STAR]
+    named += [c.values[0] for c in constraints if c.operator != "like"]
+    globs = [c.values[0] for c in constraints if c.operator == "like"]
+    # A text that is not a region name is no request's region, and no region matches a glob that asks for such text.
+    usable = [text for text in named if is_region(text)]
+    usable += [pattern for pattern in globs if not pattern.strip(STAR) or is_region(pattern.replace(STAR, ""))]
+    return Coordinate([*classes(usable, work, shortest=1), UNKNOWN], work)
+
+
+def target_id(patterns: Sequence[str], work: Work) -> Coordinate:
+    """The id of a target, by the globs that are used. Raises `OutOfBudget`."""
+    return Coordinate([*classes(patterns, work, shortest=1), UNKNOWN], work)
+
+
+def literal_mask(coordinate: Coordinate, literal: str, *, deny: bool) -> int:
+    """A literal or `*` on a part."""
+    if literal == STAR:
+        return coordinate.full
+    return coordinate.only(literal) | (coordinate.only_unknown() if deny else 0)
+
+
+def id_mask(coordinate: Coordinate, pattern: str, *, deny: bool) -> int:
+    """A glob on the id."""
+    if not pattern.strip(STAR):
+        return coordinate.full
+    if STAR not in pattern:
+        return literal_mask(coordinate, pattern, deny=deny)
+    test = glob(pattern)
+    return coordinate.mask((pattern, deny), lambda atom: deny if atom is UNKNOWN else test(atom))
+
+
+def fact(key: str, constraints: Sequence[Constraint], work: Work) -> Coordinate:
+    """The coordinate of a constraint key, cut by every constraint on it. Raises `OutOfBudget`."""
+    if key == SOURCE_IP:
+        return Coordinate([*_addresses(constraints), UNKNOWN], work)
+    if key == CURRENT_TIME:
+        return Coordinate([*_instants(constraints), UNKNOWN], work)
+    if key == PRINCIPAL_TYPE:
+        return Coordinate([*PRINCIPAL_TYPES, UNKNOWN], work)
+    tag = key.startswith((REQUEST_TAG, RESOURCE_TAG))
+    # A literal of `equals` may hold a star as text: only `like` reads it as a glob.
+    literals = dict.fromkeys(c.values[0] for c in constraints if c.operator != "like")
+    globs = [c.values[0] for c in constraints if c.operator == "like"]
+    texts = classes([*(t for t in literals if STAR not in t), *globs], work)
+    # No class has a star in its witness.
+    texts += [literal for literal in literals if STAR in literal]
+    return Coordinate([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN], work)
+
+
+def facts_of(atoms: "dict[str, Atom]") -> Facts:
+    """Facts with the given atoms; everything else is unknown. Tags of one map go together."""
+    tags: dict[str, dict[str, str] | None] = {REQUEST_TAG: None, RESOURCE_TAG: None}
+    known: dict[str, Any] = {}
+    for key, atom in atoms.items():
+        prefix = next((p for p in tags if key.startswith(p)), None)
+        if atom is UNKNOWN:
+            continue
+        if prefix is None:
+            known[key] = atom
+            continue
+        held = tags[prefix] if tags[prefix] is not None else {}
+        assert held is not None
+        if atom is not ABSENT:
+            held[key.removeprefix(prefix)] = atom
+        tags[prefix] = held
+    return Facts(
+        source_ip=known.get(SOURCE_IP),
+        current_time=known.get(CURRENT_TIME),
+        region=known.get(REGION),
+        principal_type=known.get(PRINCIPAL_TYPE),
+        tenant=known.get(TENANT),
+        request_tags=tags[REQUEST_TAG],
+        resource_tags=tags[RESOURCE_TAG],
+    )
+
+
+def unused(named: Collection[str]) -> str:
+    """A value that is none of the named ones."""
+    taken = frozenset(named)
+    value, number = OTHER, 1
+    while value in taken:
+        number += 1
+        value = f"{OTHER}-{number}"
+    return value
+
+
+def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
+    """The first address of every interval between the edges of the blocks, IPv4 and IPv6 apart."""
+    # IPv4-mapped addresses count as IPv4: the stretch of IPv6 that writes them holds no address of its own.
+    mapped = 0xFFFF << 32
+    edges: dict[int, set[int]] = {4: {0}, 6: {0, mapped, mapped + (1 << 32)}}
+    for constraint in constraints:
+        for text in constraint.values:
+            version, first, last = read_block(text)
+            edges[version] |= {first, last + 1}
+    size = {4: 1 << 32, 6: 1 << 128}
+    edges[6].discard(mapped)
+    return [(version, edge) for version in (4, 6) for edge in sorted(edges[version]) if edge < size[version]]
+
+
+def _instants(constraints: Sequence[Constraint]) -> list[float]:
+    """Every instant that is named, and one that can be written in each gap between them, a whole second if possible."""
+    named = sorted({instant for c in constraints if (instant := read_instant(c.values[0])) is not None})
+    if not named:
+        return [0.0]
+    found = [float(floor(named[0])) - 86_400]
+    for before, after in zip(named, [*named[1:], named[-1] + 2 * 86_400], strict=True):
+        found.append(before)
+        between = _between(before, after)
+        if between is not None:
+            found.append(between)
+    # Before the first and after the last instant that can be written there is no request to find. The two themselves
+    # are the witnesses of the gap they are in, where its own instant lies beyond.
+    found = [instant for instant in found if FIRST_INSTANT <= instant <= LAST_INSTANT]
+    return list(dict.fromkeys([*found, FIRST_INSTANT, LAST_INSTANT]))
+
+
+def _between(before: float, after: float) -> float | None:
+    """Return an instant strictly between two others; None if there is none in whole microseconds."""
+    middle = (before + after) / 2
+    for instant in (float(floor(middle)), float(ceil(middle)), round(middle * 1e6) / 1e6):
+        if before < instant < after:
+            return instant
+    return None

@@ -1,0 +1,121 @@
+"""API keys in the database. What is read of them has no part of the secret but its first characters."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+
+from service.authn import api_keys as authn_api_keys
+from service.clock import wire_time
+from service.db.engine import Record, insert_unless_there
+from service.db.tables import (
+    api_keys,
+    group_members,
+    memberships,
+    policy_attachments,
+    rate_limits,
+    tenants,
+    users,
+)
+from service.principals import queries
+
+KIND = "api_key"
+
+_KEY = (
+    select(
+        *(column for column in api_keys.c if column.name != "key_hash"),
+        tenants.c.display_name.label("tenant_name"),
+        users.c.name.label("creator_name"),
+        users.c.email.label("creator_email"),
+    )
+    .join(tenants, tenants.c.id == api_keys.c.tenant_id)
+    .join(users, users.c.id == api_keys.c.user_id)
+)
+_NEWEST_FIRST = (api_keys.c.created_at.desc(), api_keys.c.id)
+
+
+def of_tenant(connection: Connection, tenant_id: str) -> Sequence[Record]:
+    """Every key of a tenant, whoever made it, the newest first."""
+    return connection.execute(_KEY.where(api_keys.c.tenant_id == tenant_id).order_by(*_NEWEST_FIRST)).all()
+
+
+def of_person(connection: Connection, user_id: str | None, entered: ColumnElement[bool]) -> Sequence[Record]:
+    """The keys a person made in the tenants they may enter, the newest first. checklist K35"""
+    query = _KEY.join(memberships, memberships.c.organization_id == tenants.c.organization_id)
+    return connection.execute(query.where(api_keys.c.user_id == user_id, entered).order_by(*_NEWEST_FIRST)).all()
+
+
+def one(connection: Connection, tenant_id: str, user_id: str | None, key_id: str) -> Record | None:
+    """A key that this person made in this tenant."""
+    return connection.execute(
+        _KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.user_id == user_id, api_keys.c.id == key_id)
+    ).one_or_none()
+
+
+def add(connection: Connection, platform_secret: bytes, values: dict[str, Any]) -> str:
+    """Write a new key and return its secret, which is nowhere else."""
+    while True:
+        secret = authn_api_keys.mint()
+        made = {"key_prefix": authn_api_keys.prefix(secret), "key_hash": authn_api_keys.digest(platform_secret, secret)}
+        # A prefix that is taken, perhaps by a key another request is just writing, is tried no further.
+        taken = insert_unless_there(connection, api_keys).values(**values, **made)
+        if connection.scalar(taken.on_conflict_do_nothing(index_elements=["key_prefix"]).returning(api_keys.c.id)):
+            return secret
+
+
+def change(connection: Connection, tenant_id: str, key_id: str, values: dict[str, Any]) -> None:
+    connection.execute(
+        update(api_keys).where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id).values(**values)
+    )
+
+
+def remove(connection: Connection, tenant_id: str, key_id: str) -> None:
+    """Remove a key for good, with its memberships, its attachments and its allowance. checklist K38"""
+    queries.forget(connection, tenant_id, KIND, key_id)
+    connection.execute(delete(rate_limits).where(rate_limits.c.key_id == key_id))
+    connection.execute(delete(api_keys).where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id))
+
+
+def copy_grants(connection: Connection, tenant_id: str, old: str, new: str, by: str | None, at: datetime) -> int:
+    """Give a key the groups and policies of another; how many those are."""
+    copied = 0
+    for table, kind, identifier, who, when in (
+        (group_members, "member_type", "member_id", "added_by", "added_at"),
+        (policy_attachments, "attachee_type", "attachee_id", "attached_by", "attached_at"),
+    ):
+        held = select(table).where(table.c.tenant_id == tenant_id, table.c[kind] == KIND, table.c[identifier] == old)
+        rows = [{**row, identifier: new, who: by, when: at} for row in connection.execute(held).mappings()]
+        if rows:
+            connection.execute(insert(table), rows)
+        copied += len(rows)
+    return copied
+
+
+def status(row: Record, at: datetime) -> str:
+    """`active`, `revoked` or `expired`; a revoked key stays revoked when its expiry passes. checklist K36, K37"""
+    if row.revoked_at is not None:
+        return "revoked"
+    return "active" if at < row.expires_at else "expired"
+
+
+def wire(row: Record, at: datetime) -> dict[str, Any]:
+    """The key object. contract: API key"""
+    return {
+        "id": row.id,
+        "tenantId": row.tenant_id,
+        "tenantName": row.tenant_name,
+        "name": row.name,
+        "description": row.description,
+        "keyPrefix": row.key_prefix,
+        "scopes": row.scopes,
+        "rateLimit": row.rate_limit,
+        "status": status(row, at),
+        "createdAt": wire_time(row.created_at),
+        "expiresAt": wire_time(row.expires_at),
+        "revokedAt": wire_time(row.revoked_at) if row.revoked_at else None,
+        "lastUsedAt": wire_time(row.last_used_at) if row.last_used_at else None,
+        "creatorId": row.user_id,
+        "creatorName": row.creator_name,
+        "creatorEmail": row.creator_email,
+    }

@@ -1,0 +1,246 @@
+"""Reading the audit log. Every query carries the tenant or the organization; names come from there and nowhere else.
+
+What an entry of the audit log is about: what was changed, or what a refused request's path names.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Column, ColumnElement, Connection, or_, select
+
+from service.db.engine import Record
+from service.db.statements import Key, behind
+from service.db.tables import (
+    api_keys,
+    audit_log,
+    groups,
+    memberships,
+    organizations,
+    policies,
+    quota_requests,
+    resources,
+    tenants,
+    users,
+    workload_identities,
+)
+
+_ID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_NAMED = re.compile(rf"([a-z][a-z0-9_]*):({_ID})")
+_PATH = re.compile(rf"/api/v1/(tenants|organizations)/({_ID})(/.*)?")
+_RESOURCE = re.compile(rf"/resources/([a-z][a-z0-9_]*)/({_ID})(?:/.*)?")
+_COLLECTIONS = {
+    "/iam/policies/": "policy",
+    "/iam/groups/": "group",
+    "/api-keys/": "api_key",
+    "/workload-identity/bindings/": "workload_identity",
+    "/workload-identity/clusters/": "cluster",
+}
+_PATHS = {kind: path for path, kind in _COLLECTIONS.items()}
+
+
+class Target(NamedTuple):
+    """A thing by its kind (`policy`, `api_key`, `tenant`, `instance`, …) and its id."""
+
+    kind: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.id}"
+
+
+def target_of(text: str) -> Target | None:
+    """The thing an entry's `target` is about; None where that is no one thing (`platform`, a path nobody knows).
+
+    A change names it (`policy:ID`). A refused one has the path that was asked for: of something in it, else of the
+    tenant or the organization whose path it is.
+    """
+    text = text.lower()
+    if named := _NAMED.fullmatch(text):
+        return Target(*named.groups())
+    path = _PATH.fullmatch(text)
+    if path is None:
+        return None
+    area, identifier, rest = path.group(1), path.group(2), path.group(3) or ""
+    if area == "tenants" and (found := _inside(rest)):
+        return found
+    return Target(area.removesuffix("s"), identifier)
+
+
+def _inside(rest: str) -> Target | None:
+    """What the rest of a tenant's path names."""
+    if resource := _RESOURCE.fullmatch(rest):
+        return Target(*resource.groups())
+    for collection, kind in _COLLECTIONS.items():
+        if rest.startswith(collection):
+            found = re.match(_ID, rest.removeprefix(collection))
+            return Target(kind, found.group()) if found else None
+    return None
+
+
+def written(target: Target, tenant_id: str | None) -> tuple[str, str]:
+    """How entries about a thing write it: as a change does, and the path that begins those of refused requests."""
+    place = f"/api/v1/tenants/{tenant_id}"
+    if target.kind in ("tenant", "organization"):
+        return str(target), f"/api/v1/{target.kind}s/{target.id}"
+    return str(target), f"{place}{_PATHS.get(target.kind, f'/resources/{target.kind}/')}{target.id}"
+
+
+_ORDER = (audit_log.c.at, audit_log.c.id)
+_ENTRY = select(
+    audit_log.c.id,
+    audit_log.c.at,
+    audit_log.c.request_id,
+    audit_log.c.actor_kind,
+    audit_log.c.actor_id,
+    audit_log.c.credential_id,
+    audit_log.c.operation,
+    audit_log.c.target,
+    audit_log.c.outcome,
+    audit_log.c.details,
+)
+# In the middle of a word of a pattern these mean themselves.
+_ESCAPED = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
+
+
+class Wanted(NamedTuple):
+    """Which entries are asked for; None: all of them.
+
+    `operation` is one, or the thing it is done to, with all that is done to it (`policy`: `policy.create`, …). `actor`
+    is the id of a person, a key or an identity, or a person's e-mail address.
+    """
+
+    operation: str | None = None
+    actor: str | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    target: Target | None = None
+
+
+def of_tenant(
+    connection: Connection, tenant_id: str, organization_id: str, wanted: Wanted, after: Key | None, limit: int
+) -> Sequence[Record]:
+    """The entries of a tenant, newest first; one more than asked."""
+    conditions = (audit_log.c.tenant_id == tenant_id, *_conditions(wanted, organization_id, tenant_id))
+    return _page(connection, conditions, after, limit)
+
+
+def of_organization(
+    connection: Connection, organization_id: str, wanted: Wanted, after: Key | None, limit: int
+) -> Sequence[Record]:
+    """The entries of an organization that belong to none of its tenants, newest first; one more than asked."""
+    conditions = (
+        audit_log.c.organization_id == organization_id,
+        audit_log.c.tenant_id.is_(None),
+        *_conditions(wanted, organization_id, None),
+    )
+    return _page(connection, conditions, after, limit)
+
+
+def _page(
+    connection: Connection, conditions: Iterable[ColumnElement[bool]], after: Key | None, limit: int
+) -> Sequence[Record]:
+    query = _ENTRY.where(*conditions)
+    if after is not None:
+        query = query.where(behind(_ORDER, after, newest_first=True))
+    return connection.execute(query.order_by(*(column.desc() for column in _ORDER)).limit(limit + 1)).all()
+
+
+def _conditions(wanted: Wanted, organization_id: str, tenant_id: str | None) -> Iterable[ColumnElement[bool]]:
+    if wanted.since is not None:
+        yield audit_log.c.at >= wanted.since
+    if wanted.outcome is not None:
+        yield audit_log.c.outcome == wanted.outcome
+    if wanted.operation is not None:
+        yield _within(audit_log.c.operation, wanted.operation, ".")
+    if wanted.actor is not None:
+        if "@" in wanted.actor:
+            yield audit_log.c.actor_id.in_(
+                select(users.c.id)
+                .join(memberships, memberships.c.user_id == users.c.id)
+                .where(memberships.c.organization_id == organization_id, users.c.email == wanted.actor)
+            )
+        else:
+            yield or_(audit_log.c.actor_id == wanted.actor, audit_log.c.credential_id == wanted.actor)
+    if wanted.target is not None:
+        changed, path = written(wanted.target, tenant_id)
+        yield or_(audit_log.c.target == changed, _within(audit_log.c.target, path, "/"))
+
+
+def _within(column: Column[str], word: str, separator: str) -> ColumnElement[bool]:
+    """The word itself, or what begins with it and a separator."""
+    return or_(column == word, column.like(f"{word.translate(_ESCAPED)}{separator}%", escape="\\"))
+
+
+def members_among(connection: Connection, organization_id: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Name and e-mail of those of these people who belong to the organization, by id.
+
+    Who only tried to come in from outside stays an id: whose it is, is not this organization's to know.
+    """
+    if not ids:
+        return {}
+    rows = connection.execute(
+        select(users.c.id, users.c.name, users.c.email)
+        .join(memberships, memberships.c.user_id == users.c.id)
+        .where(memberships.c.organization_id == organization_id, users.c.id.in_(ids))
+    )
+    return {row.id: (row.name, row.email) for row in rows}
+
+
+def authors_among(connection: Connection, organization_id: str, ids: Collection[str]) -> dict[str, str]:
+    """Names of those of these people who wrote a policy that is kept in a tenant of the organization, by id.
+
+    Only who belongs to it can write one; its policies tell the author's name also when that person has left.
+    """
+    if not ids:
+        return {}
+    rows = connection.execute(
+        select(users.c.id, users.c.name)
+        .distinct()
+        .join(policies, policies.c.authored_by == users.c.id)
+        .join(tenants, tenants.c.id == policies.c.tenant_id)
+        .where(tenants.c.organization_id == organization_id, users.c.id.in_(ids))
+    )
+    return {row.id: row.name for row in rows}
+
+
+_NAMED_IN_TENANT = {
+    "policy": (policies, policies.c.name),
+    "group": (groups, groups.c.name),
+    "api_key": (api_keys, api_keys.c.name),
+    "workload_identity": (
+        workload_identities,
+        workload_identities.c.namespace + "/" + workload_identities.c.service_account,
+    ),
+}
+
+
+def names(
+    connection: Connection, organization_id: str, tenant_id: str | None, targets: Collection[Target]
+) -> Mapping[Target, str]:
+    """What the things of these that are still there are called; people are named by `members_among`."""
+    wanted: dict[str, set[str]] = {}
+    for target in targets:
+        wanted.setdefault(target.kind, set()).add(target.id)
+    found: dict[Target, str] = {}
+    for kind, ids in wanted.items():
+        query = None
+        if kind == "organization":
+            query = select(organizations.c.id, organizations.c.name.label("name")).where(
+                organizations.c.id == organization_id, organizations.c.id.in_(ids)
+            )
+        elif kind == "tenant":
+            query = select(tenants.c.id, tenants.c.display_name.label("name")).where(
+                tenants.c.organization_id == organization_id, tenants.c.id.in_(ids)
+            )
+        elif kind == "quota_request":
+            query = select(quota_requests.c.id, quota_requests.c.resource_type.label("name")).where(
+                quota_requests.c.organization_id == organization_id, quota_requests.c.id.in_(ids)
+            )
+        elif kind not in ("user", "session") and tenant_id is not None:
+            table, name = _NAMED_IN_TENANT.get(kind, (resources, resources.c.name))
+            query = select(table.c.id, name.label("name")).where(table.c.tenant_id == tenant_id, table.c.id.in_(ids))
+        if query is not None:
+            found |= {Target(kind, row.id): row.name for row in connection.execute(query)}
+    return found

@@ -1,0 +1,71 @@
+"""Requests that create something under an `Idempotency-Key`: a repeated request gets what the first one created.
+
+A client that got no answer (a time-out, a lost connection) may send the request again. A key is kept for a day.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Annotated, Any
+
+from fastapi import Header
+from sqlalchemy import Connection
+
+from service.authz.authorize import Access
+from service.db.idempotency_keys import claim
+from service.errors import Refusal
+
+
+def made_under(
+    connection: Connection,
+    access: Access,
+    key: str | None,
+    operation: str,
+    request: Sequence[Any],
+    new: str,
+    at: datetime,
+) -> str:
+    """Return the id for a resource to create: `new`, or the id that an earlier request under the same key got.
+
+    Args:
+        request: the place and all members of the request, as JSON values; they must be the same under one key.
+
+    Raises:
+        Refusal: 409 IDEMPOTENCY_KEY_REUSED for another request, with the `id` of the resource.
+    """
+    if key is None:
+        return new
+    digest = request_hash(*request)
+    actor_id = access.caller.key_id or access.caller.actor_id
+    row = {"actor_id": actor_id, "operation": operation, "key": key, "request_hash": digest, "resource_id": new}
+    claimed = claim(connection, row, at)
+    require_same_request(claimed.request_hash, digest, id=claimed.resource_id)
+    return str(claimed.resource_id)
+
+
+def request_hash(*request: Any) -> str:
+    """Return the digest by which two requests under one idempotency key are compared."""
+    return sha256(json.dumps(request).encode()).hexdigest()
+
+
+def require_same_request(stored: str, now: str, **made: str) -> None:
+    """Refuse another request under a used idempotency key.
+
+    Args:
+        made: details of the refusal about what the first request created.
+
+    Raises:
+        Refusal: 409 IDEMPOTENCY_KEY_REUSED.
+    """
+    if stored != now:
+        raise Refusal(
+            409,
+            "IDEMPOTENCY_KEY_REUSED",
+            "this Idempotency-Key was used for another request",
+            details=made or None,
+            hint="send the request under a new key",
+        )
+
+
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]

@@ -1,0 +1,306 @@
+"""The policy of every route, applied by the guard. A route without one keeps the platform from starting."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from service.catalogue.operations import roles
+
+MANAGERS = frozenset({"owner", "admin"})
+AUTHORS = frozenset(role.name for role in roles().values() if role.authors_policies)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who may call one route.
+
+    `who`: anyone; a caller with any valid credential; a person (an interactive session); person_or_key (a session or an
+    API key, not a workload); key (an API key only); staff (the owner of the unix socket). `scope`: the scope an API key
+    needs, None if any enforced scope is enough. `roles`: the caller needs one of these roles in the organization, None
+    for any membership. `scope_of`: the route acts on a tenant or an organization that the caller must be entitled to.
+    `home`: the path does not name the tenant; the route acts on the credential's own tenant. `operation`: the name of
+    the change in the audit log, None for reads. `local`: the route exists only on the unix socket. `action`: the
+    catalogue operation that the role of a key's creator and the policies of a key or workload must allow too;
+    `on_kind`: its last part, if the path names a kind of resource that completes it, and with it the scope.
+    `of_people`: the role of a person must allow the operation as well. `tries`: a POST that changes nothing.
+    `heavy`: the route compares whole policy documents or reads many resources, so a credential may run only a few at a
+    time. `forbidden`: the message of a refusal for a missing role, which then has the code FORBIDDEN and not
+    PERMISSION_DENIED.
+    """
+
+    who: Literal["anyone", "caller", "person", "person_or_key", "key", "staff"]
+    scope: str | None = None
+    roles: frozenset[str] | None = None
+    scope_of: Literal["tenant", "organization"] | None = None
+    home: bool = False
+    operation: str | None = None
+    local: bool = False
+    action: str | None = None
+    on_kind: str | None = None
+    of_people: bool = False
+    tries: bool = False
+    forbidden: str | None = None
+    heavy: bool = False
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the decision reads the database, beyond the credential and its scopes."""
+        return self.scope_of is not None or self.action is not None
+
+
+IAM = "/api/v1/tenants/{tenant_id}/iam"
+BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
+CLUSTERS = "/api/v1/tenants/{tenant_id}/workload-identity/clusters/{cluster_id}"
+KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
+DEFAULT_TAGS = "/api/v1/tenants/{tenant_id}/default-tags"
+RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
+INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
+# Policies, groups and keys are managed in an interactive session, never with an API key or a workload token.
+LOOK = Rule("person", scope_of="tenant")
+TRY = Rule("person", scope_of="tenant", tries=True, heavy=True)
+
+
+def _changes(operation: str) -> Rule:
+    return Rule("person", roles=AUTHORS, scope_of="tenant", operation=operation, heavy=True)
+
+
+def _owns(operation: str) -> Rule:
+    return Rule("person", scope_of="tenant", operation=operation)
+
+
+def _binding(verb: str, operation: str | None = None) -> Rule:
+    """Persons and API keys manage bindings. A key needs one scope for all of it: a client reads what it wrote.
+
+    A change compares the rights of a binding with those of its author, which is CPU-heavy.
+    """
+    return Rule(
+        "person_or_key",
+        scope="organizations:write",
+        roles=None if operation is None else AUTHORS,
+        scope_of="tenant",
+        operation=operation,
+        action=f"iam:workload-identities:{verb}",
+        heavy=operation is not None,
+    )
+
+
+def _resource(verb: str, *, changes: bool = True) -> Rule:
+    operation = f"resource.{verb}" if changes else None
+    return Rule("caller", scope_of="tenant", operation=operation, on_kind=verb, of_people=True)
+
+
+def _default_tags(
+    verb: str, operation: str | None = None, *, tries: bool = False, forbidden: str | None = None
+) -> Rule:
+    """Members read default tags, owners and admins change them."""
+    reads = verb == "read"
+    return Rule(
+        "caller",
+        scope=f"organizations:{'read' if reads else 'write'}",
+        roles=None if reads else MANAGERS,
+        scope_of="tenant",
+        operation=operation,
+        action=f"organizations:default-tags:{verb}",
+        tries=tries,
+        forbidden=forbidden,
+        heavy=tries,
+    )
+
+
+def _quotas(what: str) -> Rule:
+    """Reading them needs no scope, but a machine's policies can deny it. contract: Authentication 6"""
+    return Rule("caller", scope_of="tenant", action=f"quotas:{what}:list")
+
+
+def _interactive(name: str, scope: str) -> Rule:
+    action = f"sessions:{name}:open"
+    return Rule("caller", scope, scope_of="tenant", operation="interactive.open", action=action, of_people=True)
+
+
+# Services that enforce what is decided here ask with a key of the tenant; what they ask changes nothing.
+DECIDES = Rule("key", scope="decisions:evaluate", action="iam:policies:simulate", tries=True)
+SEARCHES = replace(DECIDES, heavy=True)
+
+RULES: dict[tuple[str, str], Rule] = {
+    ("GET", "/healthz"): Rule("anyone"),
+    ("GET", "/readyz"): Rule("anyone"),
+    ("GET", "/metrics"): Rule("staff", local=True),
+    ("GET", "/api/openapi.json"): Rule("anyone"),
+    ("GET", "/api/v1/auth/cli-config"): Rule("anyone"),
+    ("GET", "/api/v1/me"): Rule("caller"),
+    ("GET", "/api/v1/organizations"): Rule(
+        "caller", scope="organizations:read", action="organizations:organizations:list"
+    ),
+    ("GET", "/api/v1/organizations/{organization_id}/tenants"): Rule(
+        "caller", scope="organizations:read", scope_of="organization", action="organizations:tenants:list"
+    ),
+    ("POST", "/api/v1/organizations/{organization_id}/tenants"): Rule(
+        "caller",
+        scope="organizations:write",
+        roles=MANAGERS,
+        scope_of="organization",
+        operation="tenant.create",
+        action="organizations:tenants:create",
+    ),
+    ("GET", "/api/v1/tenants"): Rule("caller", scope="organizations:read", action="organizations:tenants:list"),
+    ("GET", "/api/v1/tenants/{tenant_id}"): Rule(
+        "caller", scope="organizations:read", scope_of="tenant", action="organizations:tenants:read"
+    ),
+    ("PATCH", "/api/v1/tenants/{tenant_id}"): Rule(
+        "caller",
+        scope="organizations:write",
+        roles=MANAGERS,
+        scope_of="tenant",
+        operation="tenant.rename",
+        action="organizations:tenants:update",
+    ),
+    ("GET", DEFAULT_TAGS): _default_tags("read"),
+    ("PUT", DEFAULT_TAGS): _default_tags("update", "default_tags.update"),
+    ("GET", f"{DEFAULT_TAGS}/history"): _default_tags("read"),
+    ("POST", f"{DEFAULT_TAGS}/apply"): _default_tags(
+        "apply",
+        "default_tags.apply",
+        forbidden="you must be an owner or admin of the organization that owns this tenant to apply its default tags",
+    ),
+    ("POST", f"{DEFAULT_TAGS}/preview"): _default_tags("apply", tries=True),
+    ("GET", f"{DEFAULT_TAGS}/runs"): _default_tags("read"),
+    ("POST", f"{DEFAULT_TAGS}/runs/{{run_id}}/undo"): _default_tags("apply", "default_tags.undo"),
+    ("GET", "/api/v1/tenants/{tenant_id}/operations"): Rule("caller", scope_of="tenant"),
+    ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): Rule("caller", scope_of="tenant"),
+    ("GET", "/api/v1/tenants/{tenant_id}/events"): Rule("caller", scope_of="tenant"),
+    # Who answers for a tenant sees what was done there; a machine does not, whatever its scopes are.
+    ("GET", "/api/v1/tenants/{tenant_id}/activity"): Rule("person", roles=MANAGERS, scope_of="tenant"),
+    ("GET", "/api/v1/organizations/{organization_id}/activity"): Rule(
+        "person", roles=MANAGERS, scope_of="organization"
+    ),
+    ("GET", "/api/v1/scopes"): Rule("caller"),
+    ("GET", "/api/v1/iam/catalogue"): Rule("caller"),
+    ("GET", "/api/v1/me/api-keys"): Rule("person"),
+    ("GET", "/api/v1/tenants/{tenant_id}/scopes"): LOOK,
+    ("GET", KEYS): LOOK,
+    ("POST", KEYS): _owns("api_key.create"),
+    # A key may read itself, which its route sees to; keys are made and ended by people only (hostile A10).
+    ("GET", f"{KEYS}/{{key_id}}"): Rule("caller", scope_of="tenant"),
+    ("PATCH", f"{KEYS}/{{key_id}}"): _owns("api_key.update"),
+    ("POST", f"{KEYS}/{{key_id}}/revoke"): _owns("api_key.revoke"),
+    ("POST", f"{KEYS}/{{key_id}}/rotate"): _owns("api_key.rotate"),
+    ("DELETE", f"{KEYS}/{{key_id}}"): _owns("api_key.delete"),
+    ("POST", f"{IAM}/groups"): _changes("group.create"),
+    ("GET", f"{IAM}/groups"): LOOK,
+    ("GET", f"{IAM}/groups/{{group_id}}"): LOOK,
+    ("PATCH", f"{IAM}/groups/{{group_id}}"): _changes("group.update"),
+    ("DELETE", f"{IAM}/groups/{{group_id}}"): _changes("group.delete"),
+    ("POST", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.add"),
+    ("GET", f"{IAM}/groups/{{group_id}}/members"): LOOK,
+    ("DELETE", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.remove"),
+    ("POST", f"{IAM}/policies"): _changes("policy.create"),
+    ("GET", f"{IAM}/policies"): LOOK,
+    ("GET", f"{IAM}/policies/{{policy_id}}"): LOOK,
+    ("PATCH", f"{IAM}/policies/{{policy_id}}"): _changes("policy.update"),
+    ("DELETE", f"{IAM}/policies/{{policy_id}}"): _changes("policy.delete"),
+    ("GET", f"{IAM}/policies/{{policy_id}}/versions"): LOOK,
+    ("GET", f"{IAM}/policies/{{policy_id}}/versions/{{version}}"): LOOK,
+    ("POST", f"{IAM}/policies/{{policy_id}}/rollback"): _changes("policy.rollback"),
+    ("POST", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.attach"),
+    ("GET", f"{IAM}/policies/{{policy_id}}/attachments"): LOOK,
+    ("DELETE", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.detach"),
+    ("POST", f"{IAM}/simulate"): TRY,
+    ("POST", f"{IAM}/coverage"): TRY,
+    ("POST", f"{IAM}/check"): TRY,
+    ("GET", f"{IAM}/access"): LOOK,
+    ("POST", f"{IAM}/who"): TRY,
+    ("POST", f"{IAM}/preview"): TRY,
+    ("POST", BINDINGS): _binding("create", "workload_identity.create"),
+    ("GET", BINDINGS): _binding("list"),
+    ("GET", f"{BINDINGS}/{{binding_id}}"): _binding("read"),
+    ("PUT", f"{BINDINGS}/{{binding_id}}"): _binding("update", "workload_identity.update"),
+    ("DELETE", f"{BINDINGS}/{{binding_id}}"): _binding("delete", "workload_identity.delete"),
+    ("PUT", f"{CLUSTERS}/issuer"): Rule(
+        "person", roles=MANAGERS, scope_of="tenant", operation="workload_identity.issuer.set"
+    ),
+    ("GET", f"{CLUSTERS}/issuer"): LOOK,
+    ("DELETE", f"{CLUSTERS}/issuer"): Rule(
+        "person", roles=MANAGERS, scope_of="tenant", operation="workload_identity.issuer.remove"
+    ),
+    ("POST", "/api/v1/auth/workload-token"): Rule("anyone", operation="workload_identity.exchange"),
+    ("GET", RESOURCES): _resource("list", changes=False),
+    ("POST", RESOURCES): _resource("create"),
+    ("GET", f"{RESOURCES}/{{resource_id}}"): _resource("read", changes=False),
+    ("PATCH", f"{RESOURCES}/{{resource_id}}"): _resource("update"),
+    ("DELETE", f"{RESOURCES}/{{resource_id}}"): _resource("delete"),
+    ("POST", f"{RESOURCES}/{{resource_id}}/start"): _resource("start"),
+    ("POST", f"{RESOURCES}/{{resource_id}}/stop"): _resource("stop"),
+    ("POST", f"{RESOURCES}/{{resource_id}}/restart"): _resource("restart"),
+    ("GET", "/.well-known/authzen-configuration"): Rule("anyone"),
+    ("POST", "/access/v1/evaluation"): DECIDES,
+    ("POST", "/access/v1/evaluations"): DECIDES,
+    ("POST", "/access/v1/search/subject"): SEARCHES,
+    ("POST", "/access/v1/search/resource"): SEARCHES,
+    ("POST", "/access/v1/search/action"): SEARCHES,
+    # Interactive scopes substitute for nothing else, and nothing for them. contract: Scope rules
+    ("POST", f"{INTERACTIVE}/port-forwards"): _interactive("port-forwards", "sessions:forward"),
+    ("POST", f"{INTERACTIVE}/database-consoles"): _interactive("database-consoles", "sessions:forward"),
+    ("POST", f"{INTERACTIVE}/shells"): _interactive("shells", "sessions:pty"),
+    ("POST", f"{INTERACTIVE}/cluster-proxies"): _interactive("cluster-proxies", "sessions:write"),
+    # An organization's are for people. contract: Authentication 3
+    ("GET", "/api/v1/tenants/{tenant_id}/quotas-report"): _quotas("limits"),
+    ("GET", "/api/v1/tenants/{tenant_id}/quotas"): _quotas("limits"),
+    ("GET", "/api/v1/tenants/{tenant_id}/quotas/usage"): _quotas("limits"),
+    ("GET", "/api/v1/organizations/{organization_id}/quotas-report"): Rule("person", scope_of="organization"),
+    ("GET", "/api/v1/tenants/{tenant_id}/quota-requests"): _quotas("requests"),
+    ("POST", "/api/v1/tenants/{tenant_id}/quota-requests"): Rule(
+        "caller",
+        scope="quotas:write",
+        roles=MANAGERS,
+        scope_of="tenant",
+        operation="quota_request.create",
+        action="quotas:requests:create",
+    ),
+    ("GET", "/api/v1/organizations/{organization_id}/quota-requests"): Rule("person", scope_of="organization"),
+    ("POST", "/api/v1/organizations/{organization_id}/quota-requests"): Rule(
+        "person", roles=MANAGERS, scope_of="organization", operation="quota_request.create_organization"
+    ),
+    ("GET", "/api/v1/platform/quota-requests"): Rule("staff", local=True),
+    ("POST", "/api/v1/platform/quota-requests/{request_id}/review"): Rule(
+        "staff", operation="quota_request.review", local=True
+    ),
+    ("DELETE", "/api/v1/me"): Rule("person", operation="account.delete"),
+    ("GET", "/api/v1/sessions"): Rule("person"),
+    ("POST", "/api/v1/sessions/revoke-all"): Rule("person", operation="session.revoke_all"),
+    ("POST", "/api/v1/platform/accounts/restore"): Rule("staff", operation="account.restore", local=True),
+    ("GET", "/api/v1/platform/status"): Rule("staff", local=True),
+    ("GET", "/api/v1/platform/operations"): Rule("staff", local=True),
+    ("POST", "/api/v1/platform/operations/{operation_id}/cancel"): Rule(
+        "staff", operation="operation.cancel", local=True
+    ),
+    ("GET", "/api/v1/platform/audit/verify"): Rule("staff", local=True),
+    ("POST", "/api/v1/platform/stop"): Rule("staff", operation="platform.stop", local=True),
+    ("POST", "/api/v1/sessions/current/end"): Rule("person", operation="session.end"),
+    ("GET", "/issuer/.well-known/openid-configuration"): Rule("anyone", local=True),
+    ("GET", "/issuer/jwks"): Rule("anyone", local=True),
+    ("POST", "/issuer/device_authorization"): Rule("anyone", local=True),
+    ("POST", "/issuer/device/approve"): Rule("staff", local=True, operation="device.approve"),
+    ("GET", "/issuer/authorize"): Rule("staff", local=True),
+    ("POST", "/issuer/token"): Rule("anyone", local=True),
+    ("POST", "/issuer/revoke"): Rule("anyone", local=True),
+}
+
+# Paths without a tenant, for clients that were released before the tenant was part of the path: the same routes, on the
+# credential's own tenant.
+HOME_PATHS: dict[str, str] = {
+    path.replace("/tenants/{tenant_id}", ""): path
+    for path in (
+        KEYS,
+        f"{KEYS}/{{key_id}}",
+        f"{IAM}/policies",
+        f"{IAM}/policies/{{policy_id}}",
+        f"{IAM}/policies/{{policy_id}}/attachments",
+        BINDINGS,
+        f"{BINDINGS}/{{binding_id}}",
+    )
+}
+RULES |= {
+    (method, home): replace(rule, home=True)
+    for home, path in HOME_PATHS.items()
+    for (method, of), rule in RULES.items()
+    if of == path
+}

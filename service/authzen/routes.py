@@ -1,0 +1,184 @@
+"""The Authorization API over HTTP (OpenID AuthZEN 1.0): evaluation, evaluations, the three searches, metadata.
+
+Refusals are an error message as plain text, and what cannot be read is 400 whatever is wrong with it. A decision is
+never an error: it comes with 200, whichever it is. Nothing is written for a decision but the count of the key's rate.
+
+What a request that makes many decisions costs its key: several requests of its rate limit. hostile D03
+"""
+
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from service import errors
+from service.api.protected_route import GuardedRoute, area
+from service.authn import rate_limit
+from service.authz.authorize import Access, authorize
+from service.authzen import evaluation, search, subjects
+from service.authzen.evaluation import Sitting
+from service.authzen.schemas import (
+    ActionSearch,
+    Evaluation,
+    Evaluations,
+    Options,
+    ResourceSearch,
+    Search,
+    SubjectSearch,
+    one,
+)
+from service.authzen.search import Candidate
+from service.context import Platform, platform_of
+from service.db.engine import forgone
+from service.errors import Refusal, validation_refusal
+from service.principal import Caller
+
+ENDPOINTS = {
+    "access_evaluation_endpoint": "/access/v1/evaluation",
+    "access_evaluations_endpoint": "/access/v1/evaluations",
+    "search_subject_endpoint": "/access/v1/search/subject",
+    "search_resource_endpoint": "/access/v1/search/resource",
+    "search_action_endpoint": "/access/v1/search/action",
+}
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+class DecisionRoute(GuardedRoute):
+    """A guarded route that refuses in the words of the Authorization API."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def spoken(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except RequestValidationError as error:
+                refusal = validation_refusal(error)
+            except Refusal as error:
+                refusal = error
+            # The binding knows no 415: another type of content is a bad request.
+            return refusal.plain(400 if refusal.status_code == 415 else None)
+
+        return spoken
+
+
+discovery = area("decision point")
+decisions = APIRouter(route_class=DecisionRoute, tags=["decision point"])
+
+
+@discovery.get("/.well-known/authzen-configuration")
+def describe_decision_point(request: Request, platform: Here) -> JSONResponse:
+    """Return the addresses of the decision point, under the platform's public address (`--public-url`).
+
+    Without one it is the address that the connection came in on, `http://localhost` over the unix socket. It is never
+    taken from the `Host` header, which anyone can write.
+    """
+    base = platform.settings.public_url or f"{request.scope['scheme']}://{listening_on(request)}"
+    return JSONResponse({"policy_decision_point": base} | {name: base + path for name, path in ENDPOINTS.items()})
+
+
+def listening_on(request: Request) -> str:
+    """Return host and port at which the server accepted a connection; `localhost` for the unix socket."""
+    host, port = request.scope.get("server") or ("localhost", None)
+    if port is None:
+        return "localhost"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@decisions.post("/access/v1/evaluation")
+def evaluate(access: Granted, platform: Here, body: Evaluation) -> JSONResponse:
+    """May this subject do this to this resource?"""
+    with platform.database.read() as connection:
+        return JSONResponse(evaluation.wire(sitting_of(platform, connection, access).decide(body)))
+
+
+@decisions.post("/access/v1/evaluations")
+def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONResponse:
+    """Several questions at once, answered in their order; every ten of them count as a request of the key."""
+    if not body.evaluations:
+        return evaluate(access, platform, one(body.defaults()))
+    if len(body.evaluations) > MOST_EVALUATIONS:
+        raise errors.invalid_input(f"evaluations: at most {MOST_EVALUATIONS} in one request")
+    charge(platform, access.caller, of_evaluations(len(body.evaluations)))
+    semantic = (body.options or Options()).evaluations_semantic
+    defaults = body.defaults()
+    asked = [_one_of(defaults, given) for given in body.evaluations]
+    with platform.database.read() as connection:
+        sitting = sitting_of(platform, connection, access)
+        sitting.look_up(each.resource for each in asked if isinstance(each, Evaluation))
+        said = (sitting.decide(each) if isinstance(each, Evaluation) else each for each in asked)
+        return JSONResponse({"evaluations": evaluation.answered(said, semantic)})
+
+
+def _one_of(defaults: Mapping[str, Any], given: Any) -> Evaluation | str:
+    """Return one of several evaluations, or its error."""
+    try:
+        return one(defaults, given)
+    except RequestValidationError as error:
+        return validation_refusal(error).message
+
+
+@decisions.post("/access/v1/search/subject")
+def search_subjects(access: Granted, platform: Here, body: SubjectSearch) -> JSONResponse:
+    """Who may do this to this resource? It counts as five requests of the key."""
+    return _searched(access, platform, body, lambda sitting, after: search.who(sitting, body, after))
+
+
+@decisions.post("/access/v1/search/resource")
+def search_resources(access: Granted, platform: Here, body: ResourceSearch) -> JSONResponse:
+    """To which resources of a type may this subject do this? It counts as five requests of the key."""
+    return _searched(access, platform, body, lambda sitting, after: search.what(sitting, body, after))
+
+
+@decisions.post("/access/v1/search/action")
+def search_actions(access: Granted, platform: Here, body: ActionSearch) -> JSONResponse:
+    """What may this subject do to this resource? It counts as five requests of the key."""
+    return _searched(access, platform, body, lambda sitting, after: search.which(sitting, body, after))
+
+
+def _searched(
+    access: Access, platform: Platform, body: Search, examine: Callable[[Sitting, str], Iterator[Candidate]]
+) -> JSONResponse:
+    charge(platform, access.caller, SEARCH)
+    with platform.database.read() as connection:
+        sitting = sitting_of(platform, connection, access)
+        return JSONResponse(search.page(platform, sitting.tenant_id, body, lambda after: examine(sitting, after)))
+
+
+def sitting_of(platform: Platform, connection: Any, access: Access) -> Sitting:
+    """Decisions in the tenant of the key that asks."""
+    return Sitting(platform, connection, str(access.caller.tenant_id))
+
+
+router = APIRouter()
+router.routes.extend([*discovery.routes, *decisions.routes])
+
+
+MOST_EVALUATIONS = 200
+EVALUATIONS_A_REQUEST = 10
+SEARCH = 5
+
+
+def of_evaluations(count: int) -> int:
+    """How many requests so many evaluations in one are."""
+    return -(-count // EVALUATIONS_A_REQUEST)
+
+
+def charge(platform: Platform, caller: Caller, requests: int) -> None:
+    """Count a request as so many; the first of them was counted when it came in.
+
+    Raises:
+        Refusal: 429 when the key has not so many left.
+    """
+    if requests <= 1:
+        return
+    wait, key_id = None, str(caller.key_id)
+    with forgone("a request of an API key could not be counted"), platform.database.write() as connection:
+        wait = rate_limit.take(connection, key_id, subjects.rate_limit(connection, key_id), requests - 1)
+    if wait is not None:
+        raise rate_limit.too_many(wait)

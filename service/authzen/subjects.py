@@ -1,0 +1,149 @@
+"""Principals and resources of a tenant as the decision point looks for them: one, some, or the next of them by id.
+
+A subject as a principal of the tenant: all that its decisions rest on is read here, nothing comes from a caller.
+
+One who is not there stands on nothing, and is looked up with the same statements as one who is.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from sqlalchemy import Connection, Select, or_, select
+
+from service.db.engine import Record, portions
+from service.db.tables import api_keys, memberships, resources, tenants, users, workload_identities
+from service.principals import grants as stored
+from service.principals.grants import PrincipalKind, Standing, entitled_membership
+
+# Columns are told by name: a principal has none of the columns of another kind.
+_PEOPLE = (
+    select(users.c.id, users.c.email, memberships.c.role)
+    .select_from(users)
+    .join(memberships, memberships.c.user_id == users.c.id)
+    .join(tenants, entitled_membership())
+)
+_KEYS = select(api_keys.c.id, api_keys.c.user_id, api_keys.c.scopes, api_keys.c.expires_at, api_keys.c.revoked_at).join(
+    users, users.c.id == api_keys.c.user_id
+)
+
+
+def person(connection: Connection, tenant_id: str, name: str) -> Record | None:
+    """Somebody who may enter the tenant, by id or e-mail: `id`, `role`."""
+    named = or_(users.c.id == name, users.c.email == name.strip().lower())
+    return connection.execute(_PEOPLE.where(tenants.c.id == tenant_id, named)).first()
+
+
+def key(connection: Connection, tenant_id: str, key_id: str, at: datetime) -> Record | None:
+    """A key of the tenant that works at an instant: `user_id`, `scopes`."""
+    return connection.execute(_working(tenant_id, at).where(api_keys.c.id == key_id)).one_or_none()
+
+
+def identity(connection: Connection, tenant_id: str, identity_id: str) -> Record | None:
+    """A workload identity of the tenant: `scopes`."""
+    return connection.execute(_identities(tenant_id).where(workload_identities.c.id == identity_id)).one_or_none()
+
+
+def next_people(connection: Connection, tenant_id: str, after: str, most: int) -> Sequence[Record]:
+    """Those who may enter the tenant."""
+    query = _PEOPLE.where(tenants.c.id == tenant_id, users.c.id > after)
+    return connection.execute(query.order_by(users.c.id).limit(most)).all()
+
+
+def next_keys(connection: Connection, tenant_id: str, after: str, most: int, at: datetime) -> Sequence[Record]:
+    """The keys of the tenant that work at an instant."""
+    query = _working(tenant_id, at).where(api_keys.c.id > after)
+    return connection.execute(query.order_by(api_keys.c.id).limit(most)).all()
+
+
+def next_identities(connection: Connection, tenant_id: str, after: str, most: int) -> Sequence[Record]:
+    """The workload identities of the tenant."""
+    query = _identities(tenant_id).where(workload_identities.c.id > after)
+    return connection.execute(query.order_by(workload_identities.c.id).limit(most)).all()
+
+
+def next_resources(connection: Connection, tenant_id: str, kind: str, after: str, most: int) -> Sequence[Record]:
+    """The resources of a kind: `id`, `region`, `tags`."""
+    query = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind, resources.c.id > after)
+    return connection.execute(query.order_by(resources.c.id).limit(most)).all()
+
+
+def resources_among(connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]) -> dict[str, Record]:
+    """The resources of a kind with one of these ids, by id."""
+    mine = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
+    return {row.id: row for some in portions(ids) for row in connection.execute(mine.where(resources.c.id.in_(some)))}
+
+
+def rate_limit(connection: Connection, key_id: str) -> int:
+    """How many requests a minute a key may make."""
+    return int(connection.scalars(select(api_keys.c.rate_limit).where(api_keys.c.id == key_id)).one())
+
+
+_RESOURCES = select(resources.c.id, resources.c.region, resources.c.tags)
+
+
+def _working(tenant_id: str, at: datetime) -> Select[Any]:
+    return _KEYS.where(
+        api_keys.c.tenant_id == tenant_id,
+        api_keys.c.revoked_at.is_(None),
+        api_keys.c.expires_at > at,
+        users.c.deleted_at.is_(None),
+    )
+
+
+def _identities(tenant_id: str) -> Select[Any]:
+    mine = workload_identities.c.tenant_id == tenant_id
+    return select(workload_identities.c.id, workload_identities.c.scopes).where(mine)
+
+
+KINDS: tuple[PrincipalKind, ...] = ("user", "api_key", "workload_identity")
+
+
+def is_kind(text: str) -> bool:
+    return text in KINDS
+
+
+def standing_of(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> Standing:
+    """What a subject stands on now."""
+    organization_id = stored.organization_of(connection, tenant_id)
+    nobody = Standing(cast(PrincipalKind, kind), identifier, tenant_id, organization_id, None, ())
+    if kind == "user":
+        member = person(connection, tenant_id, identifier)
+        return nobody if member is None else Standing("user", member.id, tenant_id, organization_id, member.role, None)
+    if kind == "api_key":
+        api_key = key(connection, tenant_id, identifier, at)
+        role = stored.role_in(connection, tenant_id, api_key.user_id if api_key else identifier)
+        held = stored.policies_of(connection, tenant_id, kind, identifier)
+        if api_key is None:
+            return nobody
+        return Standing("api_key", identifier, tenant_id, organization_id, role, tuple(api_key.scopes), held)
+    workload = identity(connection, tenant_id, identifier)
+    held = stored.policies_of(connection, tenant_id, "workload_identity", identifier)
+    if workload is None:
+        return nobody
+    scopes = tuple(workload.scopes) or None
+    return Standing("workload_identity", identifier, tenant_id, organization_id, None, scopes, held)
+
+
+def next_standings(
+    connection: Connection, tenant_id: str, kind: str, after: str, most: int, at: datetime
+) -> Iterator[Standing]:
+    """The subjects of a kind whose ids come behind `after`, with what they stand on."""
+    organization_id = stored.organization_of(connection, tenant_id)
+    if kind == "user":
+        for row in next_people(connection, tenant_id, after, most):
+            yield Standing("user", row.id, tenant_id, organization_id, row.role, None)
+        return
+    if kind == "api_key":
+        rows = next_keys(connection, tenant_id, after, most, at)
+        roles = stored.roles_in(connection, tenant_id)
+        held = stored.held_by(connection, tenant_id, kind, [row.id for row in rows])
+        for row in rows:
+            role, policies = roles.get(row.user_id), held.get(row.id, ())
+            yield Standing("api_key", row.id, tenant_id, organization_id, role, tuple(row.scopes), policies)
+        return
+    rows = next_identities(connection, tenant_id, after, most)
+    held = stored.held_by(connection, tenant_id, kind, [row.id for row in rows])
+    for row in rows:
+        scopes = tuple(row.scopes) or None
+        yield Standing("workload_identity", row.id, tenant_id, organization_id, None, scopes, held.get(row.id, ()))

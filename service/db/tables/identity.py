@@ -1,0 +1,187 @@
+"""People and their organizations.
+
+API keys, sessions, and the local issuer. Secrets are never stored: a column named `*_hash` holds a keyed digest.
+
+Workload identity: service accounts of clusters as principals, and what their tokens are checked against.
+"""
+
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
+
+from service.db.tables.columns import Document, Instant, metadata
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("email", String(320), nullable=False, unique=True),
+    Column("name", String(200), nullable=False),
+    # The home tenant of `/v1/me`; empty for somebody who was only invited into an organization.
+    Column("default_tenant_id", String(36)),
+    Column("created_at", Instant, nullable=False),
+    Column("deleted_at", Instant),
+    # When this person last ended all their sessions: an outside issuer's older sign-ins start none here any more.
+    Column("sessions_revoked_at", Instant),
+)
+
+# Which account somebody of an outside issuer is: pinned at the first sign-in, so that the e-mail address alone, which
+# the issuer may give to somebody else one day, never leads to an account again.
+identities = Table(
+    "identities",
+    metadata,
+    Column("issuer", String(300), primary_key=True),
+    Column("subject", String(255), primary_key=True),
+    Column("user_id", ForeignKey("users.id"), nullable=False),
+    Column("linked_at", Instant, nullable=False),
+    UniqueConstraint("issuer", "user_id"),
+)
+
+organizations = Table(
+    "organizations",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("slug", String(64), nullable=False, unique=True),
+    Column("created_at", Instant, nullable=False),
+)
+
+memberships = Table(
+    "memberships",
+    metadata,
+    Column("user_id", ForeignKey("users.id"), primary_key=True),
+    Column("organization_id", ForeignKey("organizations.id"), primary_key=True, index=True),
+    Column("role", String(32), nullable=False),
+    # True: only the tenants of `membership_tenants`; owners and admins are never limited.
+    Column("limited", Boolean, nullable=False, default=False),
+    Column("created_at", Instant, nullable=False),
+)
+
+membership_tenants = Table(
+    "membership_tenants",
+    metadata,
+    Column("user_id", String(36), primary_key=True),
+    Column("tenant_id", ForeignKey("tenants.id"), primary_key=True, index=True),
+)
+
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("tenant_id", ForeignKey("tenants.id"), nullable=False, index=True),
+    Column("user_id", ForeignKey("users.id"), nullable=False, index=True),
+    Column("name", String(100), nullable=False),
+    Column("description", Text, nullable=False, default=""),
+    Column("key_prefix", String(12), nullable=False, unique=True),
+    Column("key_hash", String(64), nullable=False),
+    Column("scopes", Document, nullable=False),
+    Column("rate_limit", Integer, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("revoked_at", Instant),
+    Column("last_used_at", Instant),
+)
+
+# Sign-ins of people, whoever the issuer is. `subject` is the issuer's name for the session (claim sid).
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("issuer", String(300), nullable=False),
+    Column("subject", String(200), nullable=False),
+    Column("user_id", ForeignKey("users.id"), nullable=False, index=True),
+    Column("device", String(200), nullable=False),
+    Column("place", String(200), nullable=False),
+    Column("started_at", Instant, nullable=False),
+    Column("last_seen_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("ended_at", Instant),
+    Column("end_reason", String(32)),
+    UniqueConstraint("issuer", "subject"),
+)
+
+# The local issuer. A refresh token works once; a second use of it ends its session.
+refresh_tokens = Table(
+    "refresh_tokens",
+    metadata,
+    Column("token_hash", String(64), primary_key=True),
+    Column("session_id", ForeignKey("sessions.id"), nullable=False, index=True),
+    Column("client_id", String(64), nullable=False),
+    Column("scope", String(200), nullable=False),
+    Column("issued_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("used_at", Instant),
+)
+
+device_codes = Table(
+    "device_codes",
+    metadata,
+    Column("device_code_hash", String(64), primary_key=True),
+    Column("user_code", String(16), nullable=False, unique=True),
+    Column("client_id", String(64), nullable=False),
+    Column("scope", String(200), nullable=False),
+    Column("device", String(200), nullable=False),
+    Column("status", String(16), nullable=False),  # pending, approved, denied, used
+    Column("user_id", ForeignKey("users.id")),
+    Column("created_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("last_polled_at", Instant),
+    Column("interval", Integer, nullable=False),
+)
+
+authorization_codes = Table(
+    "authorization_codes",
+    metadata,
+    Column("code_hash", String(64), primary_key=True),
+    Column("client_id", String(64), nullable=False),
+    Column("user_id", ForeignKey("users.id"), nullable=False),
+    Column("redirect_uri", String(300), nullable=False),
+    Column("scope", String(200), nullable=False),
+    Column("nonce", String(200)),
+    Column("code_challenge", String(128), nullable=False),
+    Column("device", String(200), nullable=False),
+    Column("auth_time", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("used_at", Instant),
+    # The session the code was exchanged for: a replayed code ends it.
+    Column("session_id", String(36)),
+)
+
+
+# A service account of a cluster of the tenant, as a principal. contract: Workload identity
+workload_identities = Table(
+    "workload_identities",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("tenant_id", ForeignKey("tenants.id"), nullable=False),
+    Column("cluster_id", String(36), nullable=False),
+    Column("namespace", String(63), nullable=False),
+    Column("service_account", String(253), nullable=False),
+    Column("scopes", Document, nullable=False),
+    Column("created_by", ForeignKey("users.id"), nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+    UniqueConstraint("tenant_id", "cluster_id", "namespace", "service_account", name="uq_workload_identities_subject"),
+    Index("ix_workload_identities_tenant_made", "tenant_id", "created_at", "id"),
+)
+
+# The signing keys of a cluster's service accounts, public parts only: what a workload's own token is checked against.
+cluster_issuers = Table(
+    "cluster_issuers",
+    metadata,
+    Column("tenant_id", ForeignKey("tenants.id"), primary_key=True),
+    Column("cluster_id", String(36), primary_key=True),
+    Column("issuer", String(300), nullable=False),
+    Column("keys", Document, nullable=False),
+    Column("changed_by", ForeignKey("users.id"), nullable=False),
+    Column("changed_at", Instant, nullable=False),
+)
+
+# What a workload exchanged its own token for.
+workload_tokens = Table(
+    "workload_tokens",
+    metadata,
+    Column("token_hash", String(64), primary_key=True),
+    Column("identity_id", ForeignKey("workload_identities.id"), nullable=False, index=True),
+    Column("issued_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False, index=True),
+)

@@ -1,0 +1,229 @@
+"""Applying default tags to the resources that exist, over HTTP: started here, carried out as durable work.
+
+platform facts 2.8; checklist L; undo and preview are additions of this service.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from fastapi import Depends
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, RowMapping
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from client.models import strict_json
+from service import errors
+from service.api.changes import change
+from service.api.protected_route import area
+from service.api.request_body import parse_body
+from service.api.responses import record
+from service.authz.authorize import Access, authorize
+from service.authz.route_policies import DEFAULT_TAGS
+from service.clock import wire_time
+from service.context import Platform, platform_of
+from service.default_tags import apply_job, apply_queries
+from service.default_tags import queries as store
+from service.default_tags import validation as rules
+from service.default_tags.apply_batch import Job
+from service.default_tags.routes import OBJECT_OF_TEXTS
+from service.errors import Refusal
+from service.jobs.queries import OPEN, open_run
+from service.jobs.worker import Operations, worker_of
+
+router = area("default tags")
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+AWorker = Annotated[Operations, Depends(worker_of)]
+
+
+NO_MEMBERS = {
+    "requestBody": {
+        "required": False,
+        "content": {"application/json": {"schema": {"type": "object", "additionalProperties": False}}},
+    }
+}
+
+
+class Tried(BaseModel):
+    """The body of a preview; without `tags`, of the set as it is stored."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    # Left out and null differ: only what was sent is checked.
+    tags: Any = Field(default=None, json_schema_extra=OBJECT_OF_TEXTS)
+
+
+class Undo(BaseModel):
+    """The body of an undo."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    preview: bool = Field(description="Only say what it would do")
+
+
+async def no_members(request: Request) -> None:
+    """Read the body of a request that takes no members: none, or `{}`.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT for any other body.
+    """
+    try:
+        value = await parse_body(request, lambda body: strict_json.loads(body) if body.strip() else {})
+    except ValueError as error:
+        raise errors.invalid_input(f"invalid request body: {error}", reason="invalid_json") from None
+    if not isinstance(value, dict):
+        raise errors.invalid_input("this request takes no body; send none, or {}", reason="unexpected_body")
+    for member in value:
+        name = member[:100]
+        raise errors.invalid_input(
+            f'invalid request body: unknown member "{name}"; send no body, or {{}}',
+            member=name,
+            reason="unknown_member",
+        )
+
+
+@router.post(f"{DEFAULT_TAGS}/apply", status_code=202, dependencies=[Depends(no_members)], openapi_extra=NO_MEMBERS)
+def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSONResponse:
+    """Add the default tags, as they are now, to every resource that lacks some. The answer comes once the run is
+    planned; the request takes no body, or `{}`.
+
+    The counts of a run's result: `examined` is the sum of `updated`, `unchanged`, `skipped` and of the resources that
+    `failed`. A type whose resources could not be listed has nothing `examined`; it adds 1 to `failed`, and an entry to
+    `failures` with an empty `resourceId`. So `failed` may exceed the failures among the examined resources, and
+    `examined` says nothing about the resources of such a type. The same holds in `byType` and in a preview.
+    """
+    tenant_id = str(access.tenant_id)
+    with change(platform, access) as (connection, access):
+        row = store.get(connection, tenant_id)
+        rules.require_provisioned(row.status)
+        rules.require_good(row.tags)
+        job = Job(tenant_id, rules.in_order(row.tags))
+        run_id, document = started(connection, platform, access, job, "default_tags.apply", {"tags": job.tags})
+    worker.submit(run_id)
+    return JSONResponse(document, 202)
+
+
+@router.post(f"{DEFAULT_TAGS}/preview")
+def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONResponse:
+    """What an apply would do now, with these tags or the stored ones; nothing is written.
+
+    The counts add up as those of an apply: a type that cannot be listed counts 1 in `failed` and 0 in `examined`.
+    """
+    tenant_id = str(access.tenant_id)
+    wanted = rules.read_set(body.tags) if "tags" in body.model_fields_set else None
+    with platform.database.read() as connection:
+        row = store.get(connection, tenant_id)
+        rules.require_provisioned(row.status)
+        job = Job(tenant_id, rules.in_order(row.tags) if wanted is None else wanted)
+        return JSONResponse(apply_job.preview(connection, job))
+
+
+@router.get(f"{DEFAULT_TAGS}/runs")
+def list_default_tag_runs(access: Granted, platform: Here) -> JSONResponse:
+    """The tenant's last ten runs, newest first, applies and undos."""
+    with platform.database.read() as connection:
+        rows = apply_queries.runs(connection, str(access.tenant_id), apply_job.KIND)
+    return JSONResponse({"runs": [run(row, rows) for row in rows]})
+
+
+@router.post(f"{DEFAULT_TAGS}/runs/{{run_id}}/undo", status_code=202)
+def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_id: str, body: Undo) -> JSONResponse:
+    """Take back what a run added, where it is still as it was added; with `preview`, say what that would be."""
+    tenant_id = str(access.tenant_id)
+    if body.preview:
+        with platform.database.read() as connection:
+            rules.require_provisioned(store.get(connection, tenant_id).status)
+            return JSONResponse(apply_job.preview(connection, undo_of(connection, tenant_id, run_id)))
+    with change(platform, access) as (connection, access):
+        rules.require_provisioned(store.get(connection, tenant_id).status)
+        require_none_open(connection, tenant_id)
+        job = undo_of(connection, tenant_id, run_id)
+        undo_id, document = started(connection, platform, access, job, "default_tags.undo", {"undoes": run_id})
+    worker.submit(undo_id)
+    return JSONResponse(document, 202)
+
+
+def started(
+    connection: Connection, platform: Platform, access: Access, job: Job, operation: str, details: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """A run that is planned, with its audit entry: its id, and the answer that says so.
+
+    Raises:
+        Refusal: 409 APPLY_IN_PROGRESS.
+    """
+    now = platform.clock.now()
+    require_none_open(connection, job.tenant_id)
+    run_id = apply_job.plan(connection, job, started_by=access.caller.user_id, at=now, key_id=access.caller.key_id)
+    record(connection, access, operation, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
+    return run_id, {
+        "operationId": apply_job.operation_id(job.tenant_id, job.undoes),
+        "runId": run_id,
+        "status": "pending",
+        "resourceType": apply_job.RESOURCE_TYPE,
+        "createdAt": wire_time(now),
+    }
+
+
+def require_none_open(connection: Connection, tenant_id: str) -> None:
+    """Let one run at a time change the tags of a tenant's resources; call it with the tenant locked.
+
+    Raises:
+        Refusal: 409 APPLY_IN_PROGRESS naming the run.
+    """
+    if there := open_run(connection, tenant_id, apply_job.KIND):
+        raise Refusal(
+            409,
+            "APPLY_IN_PROGRESS",
+            "an apply of this tenant's default tags is already in progress",
+            operationId=there["operation_id"],
+            runId=there["run_id"],
+        )
+
+
+def undo_of(connection: Connection, tenant_id: str, run_id: str) -> Job:
+    """The job that takes a run back.
+
+    Raises:
+        Refusal: flat 404 for no run of the tenant's last ten, 409 NOTHING_TO_UNDO.
+    """
+    rows = apply_queries.runs(connection, tenant_id, apply_job.KIND)
+    row = next((row for row in rows if row["run_id"] == run_id), None)
+    if row is None:
+        raise errors.not_found()
+    if not row["remembered"]:
+        raise Refusal(
+            409,
+            "NOTHING_TO_UNDO",
+            "nothing of this run is there to be undone",
+            details={"undoneBy": undone_by(row, rows)},
+        )
+    return Job(tenant_id, rules.in_order(row["snapshot"]["tags"]), undoes=run_id)
+
+
+def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
+    """One of a tenant's last runs, on the wire."""
+    undoes = row["snapshot"]["undoes"]
+    return {
+        "runId": row["run_id"],
+        "kind": "apply" if undoes is None else "undo",
+        "status": row["status"],
+        "startedAt": wire_time(row["started_at"] or row["created_at"]),
+        "completedAt": wire_time(row["completed_at"]) if row["completed_at"] else None,
+        "appliedTags": rules.in_order(row["snapshot"]["tags"]),
+        "summary": row["counts"]["summary"],
+        "startedBy": store.person(row, row["started_by"]),
+        # A run that ended early keeps the changes that it made.
+        "undoable": row["remembered"] and row["status"] not in OPEN,
+        "undoneBy": undone_by(row, rows),
+        "undoes": undoes,
+    }
+
+
+def undone_by(row: RowMapping, rows: Sequence[RowMapping]) -> str | None:
+    """The newest run that takes this one back; it is newer, so it is among the last ones too."""
+    for other in rows:
+        if other["snapshot"]["undoes"] == row["run_id"] and other["status"] not in ("failed", "cancelled"):
+            return str(other["run_id"])
+    return None

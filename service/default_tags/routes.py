@@ -1,0 +1,94 @@
+"""Default tags of a tenant over HTTP, and what they were. platform facts 2.7; checklist D01 to D32"""
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Header
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+from starlette.responses import JSONResponse
+
+from service.api.changes import change
+from service.api.pagination import Asked, asked, page_of
+from service.api.protected_route import area
+from service.api.responses import CHANGED, record
+from service.authz.authorize import Access, authorize
+from service.authz.route_policies import DEFAULT_TAGS
+from service.clock import wire_time
+from service.context import Platform, platform_of
+from service.db.engine import Record
+from service.default_tags import queries as store
+from service.default_tags import validation as rules
+from service.validation import expected_version, require_version
+
+router = area("default tags")
+OBJECT_OF_TEXTS: JsonDict = {"type": "object", "additionalProperties": {"type": "string"}}
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+Paging = Annotated[Asked, Depends(asked)]
+IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
+
+
+class TagSet(BaseModel):
+    """The body that replaces the set; a body without `tags` is refused, so that no typing error clears it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    tags: Any = Field(json_schema_extra=OBJECT_OF_TEXTS)
+
+
+@router.get(DEFAULT_TAGS)
+def get_default_tags(access: Granted, platform: Here) -> JSONResponse:
+    """The tags new resources get, `{}` when there are none."""
+    with platform.database.read() as connection:
+        row = store.get(connection, str(access.tenant_id))
+    return tagged(row.tags, row.version)
+
+
+@router.put(DEFAULT_TAGS)
+def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: IfMatch = None) -> JSONResponse:
+    """Replace the whole set; nothing is written when one tag is bad. No resource that exists changes."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    wanted = rules.read_set(body.tags)
+    expected = expected_version(if_match)
+    with change(platform, access) as (connection, access):
+        before = store.get(connection, tenant_id)
+        require_version(expected, before.version, {"tags": rules.in_order(before.tags)})
+        if wanted == before.tags:
+            return tagged(wanted, before.version, changed=False)
+        number = before.version + 1
+        store.change(connection, tenant_id, number, wanted, access.caller.user_id, now)
+        details = {"from": before.tags, "to": wanted, "version": number}
+        record(connection, access, "default_tags.update", f"tenant:{tenant_id}", now, details)
+    return tagged(wanted, number, changed=True)
+
+
+@router.get(DEFAULT_TAGS + "/history")
+def list_default_tag_versions(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
+    """What the set was, newest first, with who changed it."""
+    tenant_id = str(access.tenant_id)
+    page = page_of(platform, paging, "default-tag-versions", tenant_id)
+    with platform.database.read() as connection:
+        current = store.get(connection, tenant_id).version
+        rows = store.version_page(connection, tenant_id, page.after[0] if page.after else None, page.limit)
+    rows, cursor = page.cut(rows, "version")
+    return JSONResponse({"versions": [version(row, current) for row in rows], "nextCursor": cursor})
+
+
+def version(row: Record, current: int) -> dict[str, Any]:
+    """One version of the set, on the wire."""
+    return {
+        "version": row.version,
+        "tags": rules.in_order(row.tags),
+        "changedAt": wire_time(row.changed_at),
+        "changedBy": store.person(row, row.changed_by),
+        "current": row.version == current,
+    }
+
+
+def tagged(tags: dict[str, str], number: int, *, changed: bool | None = None) -> JSONResponse:
+    """The set with its entity tag; `changed` says of a write whether there was anything to change."""
+    headers = {"ETag": f'"{number}"'}
+    if changed is not None:
+        headers[CHANGED] = "true" if changed else "false"
+    return JSONResponse({"tags": rules.in_order(tags)}, headers=headers)

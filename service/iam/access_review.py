@@ -1,0 +1,222 @@
+"""Who may do what, and what a change would give or take, before it is made. checklist R16, O12"""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse
+
+from client.policy.document import canonical_text
+from service import errors, validation
+from service.api.protected_route import area
+from service.api.responses import found
+from service.authz.authorize import Access, authorize
+from service.context import Platform, platform_of
+from service.db.engine import Record
+from service.errors import Refusal
+from service.iam import author_check, change_preview, effective_access, group_queries, policy_queries
+from service.iam.attachments import require_principal
+from service.iam.change_preview import Change
+from service.iam.policy_documents import read_document
+from service.iam.simulation_requests import (
+    NOTHING_SAID,
+    FactsBody,
+    facts_of,
+    full_target,
+    known_region,
+    operation_of,
+    require_region,
+    target_for,
+)
+from service.principals import grants as stored
+from service.principals import lookup, queries
+
+router = area("access")
+IAM = "/api/v1/tenants/{tenant_id}/iam"
+MOST_PRINCIPALS = 1_000
+"""Of all that may do something: the first, and how many there are."""
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+class Wanted(BaseModel):
+    """The body that asks who may do something."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    operation: str
+    target: str
+    facts: FactsBody = NOTHING_SAID
+
+
+class Planned(BaseModel):
+    """The body that tells a change which is not made yet."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    change: Literal["attach", "detach", "addMember", "removeMember", "deleteGroup", "deletePolicy", "updatePolicy"]
+    policy_id: str | None = Field(None, alias="policyId")
+    group_id: str | None = Field(None, alias="groupId")
+    principal_type: str | None = Field(None, alias="principalType", description="For attach and detach also `group`")
+    principal_id: str | None = Field(None, alias="principalId")
+    document_text: str | None = Field(None, alias="documentText")
+
+
+@router.get(IAM + "/access")
+def get_access(
+    access: Granted,
+    platform: Here,
+    principal_type: Annotated[str, Query(alias="principalType")],
+    principal_id: Annotated[str, Query(alias="principalId")],
+) -> JSONResponse:
+    """Everything a principal may do, with the path: group, policy, rule."""
+    tenant_id, kind = (
+        str(access.tenant_id),
+        validation.one_of("principalType", principal_type, validation.PRINCIPAL_TYPES),
+    )
+    with platform.database.read() as connection:
+        principal = lookup.one(connection, tenant_id, kind, principal_id, platform.clock.now())
+        compiled = platform.decisions.compiled(connection, principal.standing)
+        paths = queries.paths(connection, tenant_id, kind, principal_id)
+        held = policy_queries.held(connection, tenant_id, [one.policy_id for one in principal.standing.policies])
+    return JSONResponse(
+        {
+            "principal": principal.wire() | {"works": principal.works},
+            "limits": effective_access.limits(compiled),
+            "policies": [
+                {
+                    "policyId": row.id,
+                    "policyName": row.name,
+                    "version": row.version,
+                    "authoredBy": row.authored_by,
+                    "orphaned": row.author_role is None,
+                    "unreadable": row.id in compiled.unreadable,
+                    "paths": effective_access.shown_paths(paths[row.id]),
+                    "pathsTotal": len(paths[row.id]),
+                }
+                for row in held
+            ],
+            "operations": effective_access.operations(compiled, paths),
+        }
+    )
+
+
+@router.post(IAM + "/who")
+def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
+    """The people, keys and identities of the tenant that may do something, and through what: the first of them, by
+    kind and name; `total` counts all of them. Apart from them, those that may as what is not known turns out."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    may: dict[str, list[dict[str, Any]]] = {"allowed": [], "conditional": []}
+    totals = dict.fromkeys(may, 0)
+    examined = 0
+    with platform.database.read() as connection:
+        known = platform.decisions.known(connection)
+        require_region(connection, tenant_id, body.facts)
+        operation = operation_of(body.operation, known)
+        asked = full_target(target_for(operation, body.target), operation, body.facts.region)
+        # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
+        decided: dict[object, dict[str, Any] | None] = {}
+        for principal in lookup.everyone(connection, tenant_id, now):
+            examined += 1
+            standing = principal.standing
+            rests_on = (standing.kind, standing.role, standing.scopes, standing.policies)
+            if rests_on not in decided:
+                facts = facts_of(
+                    body.facts,
+                    platform.clock,
+                    principal_type=principal.kind,
+                    tenant=tenant_id,
+                    region=known_region(target_for(operation, body.target)),
+                )
+                compiled = platform.decisions.compiled(connection, standing)
+                decided[rests_on] = effective_access.because(compiled, operation, asked, facts)
+            if because := decided[rests_on]:
+                access_now = because["access"]
+                totals[access_now] += 1
+                if totals[access_now] <= MOST_PRINCIPALS:
+                    may[access_now].append(principal.wire() | because)
+        ways: dict[str, dict[tuple[str, str], list[Record | None]]] = {}
+        for one in (*may["allowed"], *may["conditional"]):
+            for side in ("by", "deniedBy"):
+                one[side] = [
+                    _with_paths(connection, tenant_id, grant, (one["type"], one["id"]), ways) for grant in one[side]
+                ]
+    return JSONResponse(
+        {
+            "principals": may["allowed"],
+            "total": totals["allowed"],
+            "conditional": may["conditional"],
+            "conditionalTotal": totals["conditional"],
+            "examined": examined,
+        }
+    )
+
+
+def _with_paths(
+    connection: Connection,
+    tenant_id: str,
+    grant: dict[str, Any],
+    principal: tuple[str, str],
+    ways: dict[str, dict[tuple[str, str], list[Record | None]]],
+) -> dict[str, Any]:
+    """A grant with how its policy reaches a principal; `ways` keeps what was read of each policy."""
+    policy_id = grant.get("policyId")
+    if policy_id is None:
+        return grant
+    if policy_id not in ways:
+        ways[policy_id] = queries.ways_of(connection, tenant_id, policy_id)
+    return grant | {"paths": effective_access.shown_paths(ways[policy_id].get(principal, ()))}
+
+
+@router.post(IAM + "/preview")
+def preview_change(access: Granted, platform: Here, body: Planned) -> JSONResponse:
+    """What a change would give to keys and identities and take from them, and with what it would be refused if the
+    caller made it; nothing is changed."""
+    tenant_id = str(access.tenant_id)
+    with platform.database.read() as connection:
+        change = _change(connection, platform, access, body)
+        shown = change_preview.effects_of(connection, platform.decisions, tenant_id, change, platform.clock.now())
+        try:
+            author = author_check.author_of(connection, platform, access)
+            change_preview.require_permitted(connection, author, change, shown["principals"])
+            refused = None
+        except Refusal as refusal:
+            refused = {"status": refusal.status_code, **refusal.body}
+    return JSONResponse(shown | {"refused": refused})
+
+
+def _change(connection: Connection, platform: Platform, access: Access, body: Planned) -> Change:
+    """The change of a body, with everything it names there.
+
+    Raises:
+        Refusal: 400 for a member that is missing, flat 404 for a thing that is not there.
+    """
+    tenant_id = str(access.tenant_id)
+    needs = change_preview.NEEDS[body.change]
+    given = {
+        "policyId": body.policy_id,
+        "groupId": body.group_id,
+        "principalType": body.principal_type,
+        "principalId": body.principal_id,
+        "documentText": body.document_text,
+    }
+    for name, value in given.items():
+        if (value is None) is (name in needs):
+            what = "is required" if name in needs else "has no meaning"
+            raise errors.invalid_input(f'"{name}" {what} for {body.change}', member=name)
+    if body.policy_id is not None:
+        found(policy_queries.get(connection, tenant_id, body.policy_id) if validation.is_id(body.policy_id) else None)
+    if body.group_id is not None:
+        found(group_queries.get(connection, tenant_id, body.group_id) if validation.is_id(body.group_id) else None)
+    if body.principal_type is not None:
+        kinds = validation.ATTACHEE_TYPES if "policyId" in needs else validation.MEMBER_TYPES
+        kind = validation.one_of("principalType", body.principal_type, kinds)
+        require_principal(connection, tenant_id, kind, str(body.principal_id))
+    draft = None
+    if body.document_text is not None:
+        known = platform.decisions.known(connection)
+        draft = canonical_text(read_document(platform, known, body.document_text).document)
+    role = stored.role_in(connection, tenant_id, access.caller.user_id)
+    return Change(body.change, body.policy_id, body.group_id, body.principal_type, body.principal_id, draft, role)

@@ -1,0 +1,77 @@
+"""Whether somebody may make a change of groups or policies: one check, asked by the change and by its preview."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from service.db.engine import Record
+from service.iam import author_check, group_queries, policy_queries, representations
+from service.iam.author_check import Author
+
+
+def attach(connection: Connection, author: Author, policy: Record, kind: str, attachee_id: str) -> None:
+    """Refuse to attach what the author does not hold, or to somebody they have no authority over.
+
+    Raises:
+        Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
+    """
+    author_check.require_within(author, policy.document, policyId=policy.id, policyName=policy.name)
+    author_check.require_over(connection, author, concerned(connection, kind, attachee_id))
+
+
+def add_member(connection: Connection, author: Author, group_id: str, kind: str, member_id: str) -> None:
+    """Refuse to give what a group carries to somebody by an author who does not hold it. hostile A07
+
+    Raises:
+        Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
+    """
+    for row in policy_queries.attached_to(connection, author.tenant_id, "group", group_id):
+        author_check.require_within(author, row.document, policyId=row.id, policyName=row.name)
+    author_check.require_over(connection, author, [(kind, member_id)])
+
+
+def leave(connection: Connection, author: Author, group: Record, members: Sequence[tuple[str, str]]) -> None:
+    """Refuse to take members out of a group that carries policies, or to delete it.
+
+    Raises:
+        Refusal: 403 PRINCIPAL_EXCEEDS_AUTHOR.
+    """
+    if group.policy_count:
+        author_check.require_over(connection, author, members)
+
+
+def rewrite(connection: Connection, author: Author, before: Record, document: str) -> None:
+    """Refuse a new version of a policy, with a new document or the same one under another name.
+
+    Raises:
+        Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
+    """
+    if document == before.document:
+        author_check.require_within_unchanged(author, document)
+    else:
+        author_check.require_within(author, document)
+    if _has_denies(before.document) or _has_denies(document):
+        # Whoever takes a deny away opens what it kept shut; whoever writes one shuts out all that it reaches.
+        over_reached(connection, author, before.id)
+
+
+def over_reached(connection: Connection, author: Author, policy_id: str) -> None:
+    """Refuse somebody who has no authority over all that a policy counts for.
+
+    Raises:
+        Refusal: 403 PRINCIPAL_EXCEEDS_AUTHOR.
+    """
+    author_check.require_over(connection, author, policy_queries.reached(connection, author.tenant_id, policy_id))
+
+
+def concerned(connection: Connection, kind: str, attachee_id: str) -> list[tuple[str, str]]:
+    """The keys and identities an attachment counts for."""
+    return group_queries.members(connection, attachee_id) if kind == "group" else [(kind, attachee_id)]
+
+
+def _has_denies(text: str) -> bool:
+    """Whether a stored document takes anything away; one that is not understood takes away everything."""
+    rules = representations.document(text).get("rules")
+    if not isinstance(rules, list) or not rules:
+        return True
+    return not all(isinstance(rule, dict) and rule.get("access") == "allow" for rule in rules)

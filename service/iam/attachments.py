@@ -1,0 +1,182 @@
+"""What policies are attached to, over HTTP. contract: Access policies; checklist O, H
+
+The grants of workload identities: one that has any is not left with none by a detach or by dropping its scopes.
+
+Only those two are refused; taking it out of a group, deleting a group or a policy leaves it inert. contract: Workload
+identity; checklist O12
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse, Response
+
+from service import errors, validation
+from service.api.changes import change
+from service.api.pagination import page_of
+from service.api.protected_route import area
+from service.api.responses import found, nothing, record
+from service.errors import Refusal
+from service.iam import affected_principals, author_check, group_queries, policy_queries, representations
+from service.iam.policies import (
+    POLICY,
+    AttacheeId,
+    AttacheeType,
+    Granted,
+    Here,
+    Paging,
+    attachee_of,
+    locked,
+    the_policy,
+)
+from service.principals import queries
+
+router = area("policies")
+ATTACHMENTS = POLICY + "/attachments"
+
+
+class NewAttachment(BaseModel):
+    """The body that attaches a policy."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    attachee_type: str = Field(alias="attacheeType", description="api_key, workload_identity or group")
+    attachee_id: str = Field(alias="attacheeId")
+
+
+@router.post(ATTACHMENTS, status_code=204)
+def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAttachment) -> Response:
+    """Attach a policy to a key, an identity or a group. It counts from their next request on."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    kind, attachee_id = (
+        validation.one_of("attacheeType", body.attachee_type, validation.ATTACHEE_TYPES),
+        body.attachee_id,
+    )
+
+    def require_authority(connection: Connection) -> None:
+        policy = the_policy(connection, access, policy_id)
+        require_principal(connection, tenant_id, kind, attachee_id)
+        affected_principals.attach(
+            connection, author_check.author_of(connection, platform, access), policy, kind, attachee_id
+        )
+
+    # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
+    with platform.database.read() as connection:
+        require_authority(connection)
+    with change(platform, access) as (connection, access):
+        locked(connection, access, policy_id)
+        require_authority(connection)
+        if policy_queries.attached(connection, tenant_id, policy_id, kind, attachee_id):
+            return nothing(changed=False)
+        policy_queries.attach(
+            connection,
+            {
+                "policy_id": policy_id,
+                "attachee_type": kind,
+                "attachee_id": attachee_id,
+                "tenant_id": tenant_id,
+                "attached_by": access.caller.user_id,
+                "attached_at": now,
+            },
+        )
+        details = {"attacheeType": kind, "attacheeId": attachee_id}
+        record(connection, access, "policy.attach", f"policy:{policy_id}", now, details)
+    return nothing()
+
+
+@router.get(ATTACHMENTS)
+def list_policy_attachments(
+    access: Granted,
+    platform: Here,
+    paging: Paging,
+    policy_id: str,
+    attachee_type: AttacheeType = None,
+    attachee_id: AttacheeId = None,
+) -> JSONResponse:
+    """What a policy is attached to, in the order it was attached; with the pair, that one or nothing."""
+    tenant_id = str(access.tenant_id)
+    attachee = attachee_of(attachee_type, attachee_id)
+    page = page_of(platform, paging, "attachments", tenant_id, policy_id, *(attachee or ()))
+    with platform.database.read() as connection:
+        the_policy(connection, access, policy_id)
+        rows = policy_queries.attachment_page(connection, tenant_id, policy_id, attachee, page.after, page.limit)
+    rows, cursor = page.cut(rows, "attached_at", "attachee_type", "attachee_id")
+    return JSONResponse({"attachments": [representations.attachment(row) for row in rows], "nextCursor": cursor})
+
+
+@router.delete(ATTACHMENTS, status_code=204)
+def detach_policy(
+    access: Granted,
+    platform: Here,
+    policy_id: str,
+    attachee_type: Annotated[str, Query(alias="attacheeType")],
+    attachee_id: Annotated[str, Query(alias="attacheeId")],
+) -> Response:
+    """Detach a policy. Refused where it is the last grant of a workload identity."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    kind = validation.one_of("attacheeType", attachee_type, validation.ATTACHEE_TYPES)
+    with change(platform, access) as (connection, access):
+        locked(connection, access, policy_id)
+        if not validation.is_id(attachee_id) or not policy_queries.attached(
+            connection, tenant_id, policy_id, kind, attachee_id
+        ):
+            raise errors.not_found()
+        principals = affected_principals.concerned(connection, kind, attachee_id)
+        author_check.require_over(connection, author_check.author_of(connection, platform, access), principals)
+        bindings = [identifier for kind, identifier in principals if kind == "workload_identity"]
+        before = granted(connection, tenant_id, bindings)
+        policy_queries.detach(connection, tenant_id, policy_id, kind, attachee_id)
+        require_kept(connection, tenant_id, before)
+        details = {"attacheeType": kind, "attacheeId": attachee_id}
+        record(connection, access, "policy.detach", f"policy:{policy_id}", now, details)
+    return nothing()
+
+
+def granted(connection: Connection, tenant_id: str, bindings: Sequence[str]) -> set[str]:
+    """Which of some identities have a grant: scopes, or a policy attached to them or to a group of theirs."""
+    scoped = {row.id for row in queries.identities_among(connection, tenant_id, bindings) if row.scopes}
+    return scoped | queries.granted_policies(connection, tenant_id, bindings)
+
+
+def require_kept(connection: Connection, tenant_id: str, before: set[str]) -> None:
+    """Refuse the change just made on this connection when it took the last grant of an identity.
+
+    Raises:
+        Refusal: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
+    """
+    refuse_left(sorted(before - granted(connection, tenant_id, sorted(before))))
+
+
+def refuse_left(left: Sequence[str]) -> None:
+    """Refuse a change that leaves identities without any grant.
+
+    Raises:
+        Refusal: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
+    """
+    if left:
+        raise Refusal(
+            400,
+            "BINDING_WOULD_HAVE_NO_GRANT",
+            "the binding would be left with no grant source",
+            details={"bindingIds": left[:20]},
+            hint="give it scopes or another policy first, or delete the binding",
+        )
+
+
+def require_principal(connection: Connection, tenant_id: str, kind: str, identifier: str) -> None:
+    """Refuse an id that is no key, identity or group of the tenant: not there, deleted, another's, all the same.
+
+    Raises:
+        Refusal: flat 404.
+    """
+    if not validation.is_id(identifier):
+        raise errors.not_found()
+    lookup = {
+        "api_key": queries.key,
+        "workload_identity": queries.identity,
+        "group": group_queries.get,
+    }[kind]
+    found(lookup(connection, tenant_id, identifier))

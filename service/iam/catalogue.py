@@ -1,0 +1,64 @@
+"""What can be granted: scopes of API keys, operations of policies. contract: account api-key scopes, iam catalog
+
+The operation catalogue in the database.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import Depends
+from sqlalchemy import Connection, Row, select
+from starlette.responses import JSONResponse
+
+from service.api.protected_route import area
+from service.authz.authorize import Access, authorize
+from service.catalogue.operations import scopes
+from service.context import Platform, platform_of
+from service.db.tables import catalogue_operations
+
+router = area("iam")
+
+
+@router.get("/api/v1/scopes")
+def list_scopes(platform: Platform = Depends(platform_of), _: Access = Depends(authorize)) -> JSONResponse:
+    """Every scope, the global `*` first among them, and every operation in the order it entered the catalogue."""
+    with platform.database.read() as connection:
+        rows = operations(connection)
+    return JSONResponse(
+        {
+            "scopes": [
+                {"scope": scope.scope, "description": scope.description, "enforced": scope.enforced}
+                for scope in scopes()
+            ],
+            "operations": [
+                {"name": row.name, "accessLevel": row.access_level, "description": row.description} for row in rows
+            ],
+        }
+    )
+
+
+@router.get("/api/v1/iam/catalogue")
+def list_catalogue(
+    platform: Platform = Depends(platform_of),
+    _: Access = Depends(authorize),
+    filter: str = "",
+) -> JSONResponse:
+    """The operations whose name holds a text, letter case ignored and nothing in it special, sorted by name."""
+    wanted = filter.casefold()
+    with platform.database.read() as connection:
+        rows = operations(connection)
+    return JSONResponse(
+        {
+            "operations": [
+                {"name": row.name, "accessLevel": row.access_level, "description": row.description}
+                for row in sorted(rows, key=lambda row: str(row.name))
+                if wanted in row.name
+            ],
+            "total": len(rows),
+        }
+    )
+
+
+def operations(connection: Connection) -> Sequence[Row[Any]]:
+    """Every operation of the catalogue, in the order they were added: `name`, `access_level`, `description`."""
+    return connection.execute(select(catalogue_operations).order_by(catalogue_operations.c.position)).all()

@@ -1,0 +1,185 @@
+"""A change of groups or policies played through on what is stored, without making it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from client.policy.document import DocumentRefused, read
+from client.policy.engine import GrantedRule
+from client.policy.engine import grants as rules_of
+from service.authz.decisions import Decisions, Known, role_engine
+from service.db.engine import Record
+from service.errors import Refusal
+from service.iam import affected_principals, attachments, author_check, effective_access, group_queries, policy_queries
+from service.iam.author_check import Author
+from service.iam.effective_access import Parts
+from service.principals import lookup, queries
+from service.principals.lookup import Principal
+
+MOST_PRINCIPALS = 500
+# The members of a request each change is told by.
+NEEDS: Mapping[str, frozenset[str]] = {
+    "attach": frozenset({"policyId", "principalType", "principalId"}),
+    "detach": frozenset({"policyId", "principalType", "principalId"}),
+    "addMember": frozenset({"groupId", "principalType", "principalId"}),
+    "removeMember": frozenset({"groupId", "principalType", "principalId"}),
+    "deleteGroup": frozenset({"groupId"}),
+    "deletePolicy": frozenset({"policyId"}),
+    "updatePolicy": frozenset({"policyId", "documentText"}),
+}
+
+Reached = set[str | None]
+"""How a policy reaches a principal: None directly, else by the group's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that is not made yet; `role` is that of its author."""
+
+    kind: str
+    policy_id: str | None
+    group_id: str | None
+    principal_type: str | None
+    principal_id: str | None
+    draft: str | None
+    role: str | None
+
+
+def effects_of(
+    connection: Connection, decisions: Decisions, tenant_id: str, change: Change, at: datetime
+) -> dict[str, Any]:
+    """Every key and identity the change touches, with what it gains and loses.
+
+    Raises:
+        Refusal: 400 when the change touches more than 500.
+    """
+    touched = _touched(connection, tenant_id, change)
+    if len(touched) > MOST_PRINCIPALS:
+        raise Refusal(
+            400, "TOO_MANY_PRINCIPALS", f"the change touches {len(touched)} keys and identities", details={"max": 500}
+        )
+    known = decisions.known(connection)
+    library = _Library(connection, tenant_id, known, change)
+    shown = []
+    for kind, identifier in touched:
+        principal = lookup.one(connection, tenant_id, kind, identifier, at)
+        before = {
+            policy: {None if group is None else str(group.id) for group in groups}
+            for policy, groups in queries.paths(connection, tenant_id, kind, identifier).items()
+        }
+        after = _after(connection, tenant_id, before, change)
+        parts = effective_access.parts_of(decisions.compiled(connection, principal.standing))
+        then = library.parts(principal, parts, after)
+        ungranted = kind == "workload_identity" and not principal.standing.scopes and not after
+        shown.append(
+            principal.wire()
+            | effective_access.difference(known, tenant_id, parts, then)
+            | {"inert": ungranted, "policiesBefore": len(before), "policiesAfter": len(after)}
+        )
+    return {"principals": shown}
+
+
+def require_permitted(
+    connection: Connection, author: Author, change: Change, effect: Sequence[Mapping[str, Any]]
+) -> None:
+    """Refuse a change as making it would be refused.
+
+    Args:
+        effect: What the change does to each principal it touches, as `effects_of` says.
+
+    Raises:
+        Refusal: 403 or 400, that of the change itself.
+    """
+    tenant_id, touched = author.tenant_id, [(str(one["type"]), str(one["id"])) for one in effect]
+    policy = policy_queries.get(connection, tenant_id, change.policy_id) if change.policy_id else None
+    if change.kind in ("removeMember", "deleteGroup"):
+        group = group_queries.get(connection, tenant_id, str(change.group_id))
+        assert group is not None
+        affected_principals.leave(connection, author, group, touched)
+    elif change.kind == "addMember":
+        affected_principals.add_member(
+            connection, author, str(change.group_id), str(change.principal_type), str(change.principal_id)
+        )
+    elif change.kind == "attach":
+        assert policy is not None
+        affected_principals.attach(connection, author, policy, str(change.principal_type), str(change.principal_id))
+    elif change.kind == "updatePolicy":
+        assert policy is not None
+        if change.draft not in (None, policy.document):
+            affected_principals.rewrite(connection, author, policy, str(change.draft))
+    else:
+        author_check.require_over(connection, author, touched)
+        if change.kind == "detach":
+            attachments.refuse_left(sorted(str(one["id"]) for one in effect if one["inert"] and one["policiesBefore"]))
+
+
+def _touched(connection: Connection, tenant_id: str, change: Change) -> list[tuple[str, str]]:
+    if change.kind in ("deletePolicy", "updatePolicy"):
+        return policy_queries.reached(connection, tenant_id, str(change.policy_id))
+    if change.kind == "deleteGroup":
+        return group_queries.members(connection, str(change.group_id))
+    if change.principal_type == "group":
+        return group_queries.members(connection, str(change.principal_id))
+    return [(str(change.principal_type), str(change.principal_id))]
+
+
+def _after(connection: Connection, tenant_id: str, before: Mapping[str, Reached], change: Change) -> dict[str, Reached]:
+    """The policies of one principal once the change is made."""
+    after = {policy: set(reached) for policy, reached in before.items()}
+    by = change.principal_id if change.principal_type == "group" else None
+    if change.kind == "attach":
+        after.setdefault(str(change.policy_id), set()).add(by)
+    elif change.kind == "detach":
+        after.get(str(change.policy_id), set()).discard(by)
+    elif change.kind == "deletePolicy":
+        after.pop(str(change.policy_id), None)
+    elif change.kind == "addMember":
+        for row in policy_queries.attached_to(connection, tenant_id, "group", str(change.group_id)):
+            after.setdefault(row.id, set()).add(change.group_id)
+    elif change.kind in ("removeMember", "deleteGroup"):
+        for reached in after.values():
+            reached.discard(change.group_id)
+    return {policy: reached for policy, reached in after.items() if reached}
+
+
+class _Library:
+    """Stored policies as rules, each read once; the one that is to be changed as it would be."""
+
+    def __init__(self, connection: Connection, tenant_id: str, known: Known, change: Change) -> None:
+        self.connection = connection
+        self.tenant_id = tenant_id
+        self.known = known
+        self.change = change
+        self.read: dict[str, list[GrantedRule] | None] = {}
+
+    def parts(self, principal: Principal, now: Parts, policies: Mapping[str, Reached]) -> Parts:
+        """A principal with other policies than it has now."""
+        if not policies:
+            ungranted = principal.kind == "workload_identity" and principal.standing.scopes is None
+            return Parts(now.scopes, now.role, () if ungranted else None)
+        rules: list[GrantedRule] = []
+        unreadable = False
+        for policy in sorted(policies):
+            found = self.rules(policy)
+            unreadable |= found is None
+            rules += found or ()
+        return Parts(now.scopes, now.role, tuple(rules), unreadable)
+
+    def rules(self, policy_id: str) -> list[GrantedRule] | None:
+        """The rules of a policy within its author's rights; None when it cannot be read."""
+        if policy_id not in self.read:
+            row: Record | None = policy_queries.get(self.connection, self.tenant_id, policy_id)
+            assert row is not None
+            text, role = row.document, row.author_role
+            # The same document again is no change, so its author stays who it is.
+            if policy_id == self.change.policy_id and self.change.draft not in (None, text):
+                text, role = self.change.draft, self.change.role
+            try:
+                document = read(text, self.known.catalogue).document
+                self.read[policy_id] = rules_of(document, policy_id, row.name, role_engine(role))
+            except DocumentRefused:
+                self.read[policy_id] = None
+        return self.read[policy_id]

@@ -1,0 +1,189 @@
+"""Groups and their members in the database. Every query carries the tenant."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
+
+from service.db.engine import Record
+from service.db.statements import Key, behind
+from service.db.tables import api_keys, audit_log, group_members, groups, policy_attachments, workload_identities
+
+MAX_MEMBERS = 200
+"""Members that the answer of a single group holds; all of them are in the pages of its members."""
+CHANGED = "group.update"
+"""What the audit log calls a new version of a group."""
+
+_MEMBERS = (
+    select(func.count()).select_from(group_members).where(group_members.c.group_id == groups.c.id).scalar_subquery()
+)
+_POLICIES = (
+    select(func.count())
+    .select_from(policy_attachments)
+    .where(policy_attachments.c.attachee_type == "group", policy_attachments.c.attachee_id == groups.c.id)
+    .scalar_subquery()
+)
+_GROUP = select(groups, _MEMBERS.label("member_count"), _POLICIES.label("policy_count"))
+
+
+def get(connection: Connection, tenant_id: str, group_id: str) -> Record | None:
+    """One group with `member_count` and `policy_count`."""
+    return connection.execute(_GROUP.where(groups.c.tenant_id == tenant_id, groups.c.id == group_id)).one_or_none()
+
+
+def page(
+    connection: Connection, tenant_id: str, member: tuple[str, str] | None, after: Key | None, limit: int
+) -> Sequence[Record]:
+    """Groups in the order they were made, only those with a member where one is named; one row more than asked."""
+    query = _GROUP.where(groups.c.tenant_id == tenant_id)
+    if member is not None:
+        query = query.where(
+            groups.c.id.in_(
+                select(group_members.c.group_id).where(
+                    group_members.c.tenant_id == tenant_id,
+                    group_members.c.member_type == member[0],
+                    group_members.c.member_id == member[1],
+                )
+            )
+        )
+    order = (groups.c.created_at, groups.c.id)
+    if after is not None:
+        query = query.where(behind(order, after))
+    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+
+
+def named(connection: Connection, tenant_id: str, name: str) -> str | None:
+    """The id of the group of that name."""
+    return connection.scalar(select(groups.c.id).where(groups.c.tenant_id == tenant_id, groups.c.name == name))
+
+
+def add(connection: Connection, values: dict[str, Any]) -> None:
+    connection.execute(insert(groups).values(**values, version=1))
+
+
+def change(connection: Connection, group_id: str, values: dict[str, Any], at: datetime) -> None:
+    """Change some members of a group, as a new version."""
+    connection.execute(
+        update(groups).where(groups.c.id == group_id).values(**values, version=groups.c.version + 1, updated_at=at)
+    )
+
+
+def texts_at(connection: Connection, group: Record, version: int) -> dict[str, str]:
+    """What of `name` and `description` was changed since an earlier version of a group, as it was in that version.
+
+    A group keeps no history: the audit log has an entry for each version, with what its members were before.
+    """
+    entries = connection.scalars(
+        select(audit_log.c.details)
+        .where(
+            audit_log.c.tenant_id == group.tenant_id,
+            audit_log.c.target == f"group:{group.id}",
+            audit_log.c.operation == CHANGED,
+            audit_log.c.outcome == "done",
+        )
+        .order_by(audit_log.c.id.desc())
+        .limit(max(group.version - version, 0))
+    )
+    return {member: change["from"] for details in entries for member, change in details.items()}
+
+
+def remove(connection: Connection, tenant_id: str, group_id: str) -> None:
+    """Remove a group with its membership and its attachments; members and policies stay."""
+    connection.execute(delete(group_members).where(group_members.c.group_id == group_id))
+    connection.execute(
+        delete(policy_attachments).where(
+            policy_attachments.c.tenant_id == tenant_id,
+            policy_attachments.c.attachee_type == "group",
+            policy_attachments.c.attachee_id == group_id,
+        )
+    )
+    connection.execute(delete(groups).where(groups.c.tenant_id == tenant_id, groups.c.id == group_id))
+
+
+def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
+    """Every member of a group as (type, id)."""
+    rows = connection.execute(
+        select(group_members.c.member_type, group_members.c.member_id).where(group_members.c.group_id == group_id)
+    )
+    return [(row.member_type, row.member_id) for row in rows]
+
+
+def first_members(connection: Connection, tenant_id: str, group_id: str) -> list[tuple[str, str]]:
+    """The first MAX_MEMBERS members of a group as (type, id), in the order they were added."""
+    table = group_members.c
+    rows = connection.execute(
+        select(table.member_type, table.member_id)
+        .where(table.tenant_id == tenant_id, table.group_id == group_id)
+        .order_by(table.added_at, table.member_type, table.member_id)
+        .limit(MAX_MEMBERS)
+    )
+    return [(row.member_type, row.member_id) for row in rows]
+
+
+def is_member(connection: Connection, group_id: str, kind: str, member_id: str) -> bool:
+    """Whether a key or an identity is a member of a group."""
+    return (
+        connection.scalar(
+            select(group_members.c.member_id).where(
+                group_members.c.group_id == group_id,
+                group_members.c.member_type == kind,
+                group_members.c.member_id == member_id,
+            )
+        )
+        is not None
+    )
+
+
+def member_page(
+    connection: Connection, tenant_id: str, group_id: str, after: Key | None, limit: int
+) -> Sequence[Record]:
+    """Members in the order they were added; one row more than asked."""
+    query = with_names(
+        select(group_members), group_members.c.tenant_id, group_members.c.member_type, group_members.c.member_id
+    ).where(group_members.c.tenant_id == tenant_id, group_members.c.group_id == group_id)
+    order = (group_members.c.added_at, group_members.c.member_type, group_members.c.member_id)
+    if after is not None:
+        query = query.where(behind(order, after))
+    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+
+
+def add_member(connection: Connection, values: dict[str, Any]) -> bool:
+    """Add a member; False when it is one already. The tenant is locked, so nobody adds it in between."""
+    known = is_member(connection, values["group_id"], values["member_type"], values["member_id"])
+    if not known:
+        connection.execute(insert(group_members).values(**values))
+    return not known
+
+
+def remove_member(connection: Connection, tenant_id: str, group_id: str, kind: str, member_id: str) -> None:
+    connection.execute(
+        delete(group_members).where(
+            group_members.c.tenant_id == tenant_id,
+            group_members.c.group_id == group_id,
+            group_members.c.member_type == kind,
+            group_members.c.member_id == member_id,
+        )
+    )
+
+
+def with_names(query: Select[Any], tenant: Any, kind: Any, identifier: Any) -> Select[Any]:
+    """Add `principal_name` to rows that speak of principals: a key's name, a group's, an identity's."""
+    identity = workload_identities.c.namespace + "/" + workload_identities.c.service_account
+    return query.add_columns(
+        func.coalesce(
+            select(api_keys.c.name)
+            .where(kind == "api_key", api_keys.c.id == identifier, api_keys.c.tenant_id == tenant)
+            .scalar_subquery(),
+            select(identity)
+            .where(
+                kind == "workload_identity",
+                workload_identities.c.id == identifier,
+                workload_identities.c.tenant_id == tenant,
+            )
+            .scalar_subquery(),
+            select(groups.c.name)
+            .where(kind == "group", groups.c.id == identifier, groups.c.tenant_id == tenant)
+            .scalar_subquery(),
+        ).label("principal_name")
+    )

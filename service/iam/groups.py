@@ -1,0 +1,252 @@
+"""Groups and their members over HTTP. contract: Principal groups; checklist R, M"""
+
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import Depends, Header, Query
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse, Response
+
+from service import errors, validation
+from service.api.changes import change
+from service.api.idempotency import IdempotencyKey, made_under
+from service.api.pagination import Asked, asked, page_of
+from service.api.protected_route import area
+from service.api.responses import found, nothing, record, versioned
+from service.authz.authorize import Access, authorize
+from service.context import Platform, platform_of
+from service.db.engine import Record
+from service.errors import Refusal
+from service.iam import affected_principals, author_check, group_queries, representations
+from service.iam.attachments import require_principal
+
+router = area("groups")
+CREATE = "group.create"
+GROUPS = "/api/v1/tenants/{tenant_id}/iam/groups"
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+Paging = Annotated[Asked, Depends(asked)]
+IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
+
+
+class NewGroup(BaseModel):
+    """The body that creates a group."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str = Field(description="1 to 128 characters, unique in the tenant")
+    description: str = ""
+
+
+class GroupChange(BaseModel):
+    """The body that changes a group; a member left out stays."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str | None = None
+    description: str | None = None
+
+
+class NewMember(BaseModel):
+    """The body that adds a member."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    member_type: str = Field(alias="memberType", description="api_key or workload_identity")
+    member_id: str = Field(alias="memberId")
+
+
+@router.post(GROUPS, status_code=201)
+def create_group(
+    access: Granted, platform: Here, body: NewGroup, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """A new, empty group. The same body under the same `Idempotency-Key` answers with the same group."""
+    tenant_id, now, wanted = str(access.tenant_id), platform.clock.now(), str(uuid4())
+    name, description = validation.display_name(body.name, "name"), validation.description(body.description)
+    with change(platform, access) as (connection, access):
+        group_id = made_under(connection, access, idempotency_key, CREATE, (tenant_id, name, description), wanted, now)
+        if group_id == wanted:
+            require_free(connection, tenant_id, name, None)
+            group_queries.add(
+                connection,
+                {
+                    "id": group_id,
+                    "tenant_id": tenant_id,
+                    "name": name,
+                    "description": description,
+                    "created_by": access.caller.user_id,
+                    "created_at": now,
+                    "updated_at": now,
+                },
+            )
+            record(connection, access, CREATE, f"group:{group_id}", now, {"name": name})
+        return versioned(_whole(connection, found(group_queries.get(connection, tenant_id, group_id))), 201)
+
+
+@router.get(GROUPS)
+def list_groups(
+    access: Granted,
+    platform: Here,
+    paging: Paging,
+    member_type: Annotated[str | None, Query(alias="memberType")] = None,
+    member_id: Annotated[str | None, Query(alias="memberId")] = None,
+) -> JSONResponse:
+    """The tenant's groups in the order they were made; with the pair, only those a principal is a member of."""
+    tenant_id = str(access.tenant_id)
+    member = validation.together(("memberType", member_type), ("memberId", member_id), validation.MEMBER_TYPES)
+    page = page_of(platform, paging, "groups", tenant_id, *(member or ()))
+    with platform.database.read() as connection:
+        rows = group_queries.page(connection, tenant_id, member, page.after, page.limit)
+    rows, cursor = page.cut(rows, "created_at", "id")
+    return JSONResponse({"groups": [representations.group(row) for row in rows], "nextCursor": cursor})
+
+
+@router.get(GROUPS + "/{group_id}")
+def get_group(access: Granted, platform: Here, group_id: str) -> JSONResponse:
+    """One group with its members, at most 200; `membersTruncated` is true when there are more."""
+    with platform.database.read() as connection:
+        return versioned(_whole(connection, the_group(connection, access, group_id)))
+
+
+@router.patch(GROUPS + "/{group_id}")
+def update_group(
+    access: Granted, platform: Here, group_id: str, body: GroupChange, if_match: IfMatch = None
+) -> JSONResponse:
+    """Change the members that are given. What is there already makes no new version."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    if body.name is None and body.description is None:
+        raise errors.invalid_input("nothing to change: give name or description", reason="nothing_to_change")
+    wanted = {}
+    if body.name is not None:
+        wanted["name"] = validation.display_name(body.name, "name")
+    if body.description is not None:
+        wanted["description"] = validation.description(body.description)
+    with change(platform, access) as (connection, access):
+        before = the_group(connection, access, group_id)
+        require_fresh(connection, before, if_match)
+        changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
+        if "name" in changes:
+            require_free(connection, tenant_id, changes["name"], group_id)
+        if changes:
+            group_queries.change(connection, group_id, changes, now)
+            details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
+            record(connection, access, group_queries.CHANGED, f"group:{group_id}", now, details)
+        return versioned(_whole(connection, the_group(connection, access, group_id)), changed=bool(changes))
+
+
+@router.delete(GROUPS + "/{group_id}", status_code=204)
+def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMatch = None) -> Response:
+    """Remove a group, its membership and its attachments, in one transaction. Members and policies stay."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    with change(platform, access) as (connection, access):
+        group = the_group(connection, access, group_id)
+        require_fresh(connection, group, if_match)
+        members = group_queries.members(connection, group_id)
+        affected_principals.leave(connection, author_check.author_of(connection, platform, access), group, members)
+        group_queries.remove(connection, tenant_id, group_id)
+        details = {"name": group.name, "members": len(members), "policies": group.policy_count}
+        record(connection, access, "group.delete", f"group:{group_id}", now, details)
+    return nothing()
+
+
+@router.post(GROUPS + "/{group_id}/members", status_code=204)
+def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMember) -> Response:
+    """Add a key or an identity. The group's policies count for it from its next request on."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    kind, member_id = validation.one_of("memberType", body.member_type, validation.MEMBER_TYPES), body.member_id
+
+    def require_authority(connection: Connection) -> None:
+        the_group(connection, access, group_id)
+        require_principal(connection, tenant_id, kind, member_id)
+        affected_principals.add_member(
+            connection, author_check.author_of(connection, platform, access), group_id, kind, member_id
+        )
+
+    # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
+    with platform.database.read() as connection:
+        require_authority(connection)
+    with change(platform, access) as (connection, access):
+        require_authority(connection)
+        values = {"group_id": group_id, "member_type": kind, "member_id": member_id}
+        added = group_queries.add_member(
+            connection, values | {"tenant_id": tenant_id, "added_by": access.caller.user_id, "added_at": now}
+        )
+        if added:
+            details = {"memberType": kind, "memberId": member_id}
+            record(connection, access, "group.member.add", f"group:{group_id}", now, details)
+    return nothing(changed=added)
+
+
+@router.get(GROUPS + "/{group_id}/members")
+def list_group_members(access: Granted, platform: Here, paging: Paging, group_id: str) -> JSONResponse:
+    """A group's members in the order they were added."""
+    tenant_id = str(access.tenant_id)
+    page = page_of(platform, paging, "members", tenant_id, group_id)
+    with platform.database.read() as connection:
+        the_group(connection, access, group_id)
+        rows = group_queries.member_page(connection, tenant_id, group_id, page.after, page.limit)
+    rows, cursor = page.cut(rows, "added_at", "member_type", "member_id")
+    return JSONResponse({"members": [representations.member(row) for row in rows], "nextCursor": cursor})
+
+
+@router.delete(GROUPS + "/{group_id}/members", status_code=204)
+def remove_group_member(
+    access: Granted,
+    platform: Here,
+    group_id: str,
+    member_type: Annotated[str, Query(alias="memberType")],
+    member_id: Annotated[str, Query(alias="memberId")],
+) -> Response:
+    """Take a principal out of a group. An identity may be left without any grant; it is inert then."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    kind = validation.one_of("memberType", member_type, validation.MEMBER_TYPES)
+    with change(platform, access) as (connection, access):
+        group = the_group(connection, access, group_id)
+        if not validation.is_id(member_id) or not group_queries.is_member(connection, group_id, kind, member_id):
+            raise errors.not_found()
+        affected_principals.leave(
+            connection, author_check.author_of(connection, platform, access), group, [(kind, member_id)]
+        )
+        group_queries.remove_member(connection, tenant_id, group_id, kind, member_id)
+        details = {"memberType": kind, "memberId": member_id}
+        record(connection, access, "group.member.remove", f"group:{group_id}", now, details)
+    return nothing()
+
+
+def _whole(connection: Connection, group: Record) -> dict[str, Any]:
+    return representations.whole_group(group, group_queries.first_members(connection, group.tenant_id, group.id))
+
+
+def the_group(connection: Connection, access: Access, group_id: str) -> Record:
+    """The group of the path in the tenant of the path, or the flat 404."""
+    return found(group_queries.get(connection, str(access.tenant_id), group_id) if validation.is_id(group_id) else None)
+
+
+def require_free(connection: Connection, tenant_id: str, name: str, except_for: str | None) -> None:
+    """Refuse a name another group of the tenant has, naming that group.
+
+    Raises:
+        Refusal: 409 GROUP_NAME_TAKEN.
+    """
+    holder = group_queries.named(connection, tenant_id, name)
+    if holder is not None and holder != except_for:
+        raise Refusal(
+            409,
+            "GROUP_NAME_TAKEN",
+            f"another group of this tenant has this name: {holder}",
+            details={"groupId": holder},
+            hint="choose another name, or use that group",
+        )
+
+
+def require_fresh(connection: Connection, group: Record, if_match: str | None) -> None:
+    """Refuse a write from an older version, with what the group is now and which members differ from then."""
+    expected = validation.expected_version(if_match)
+    if expected is not None and expected != group.version:
+        then = group_queries.texts_at(connection, group, expected)
+        changed = [member for member, value in sorted(then.items()) if value != getattr(group, member)]
+        validation.require_version(
+            expected, group.version, {"changed": changed, "resource": representations.group(group)}
+        )

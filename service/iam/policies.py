@@ -1,0 +1,270 @@
+"""Policies and their history over HTTP. contract: Access policies; checklist O, H"""
+
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import Depends, Header, Query
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse, Response
+
+from client.policy.document import canonical_text
+from service import errors, validation
+from service.api.changes import change
+from service.api.idempotency import IdempotencyKey, made_under
+from service.api.pagination import Asked, asked, page_of
+from service.api.protected_route import area
+from service.api.responses import found, nothing, record, versioned
+from service.authz.authorize import Access, authorize
+from service.context import Platform, platform_of
+from service.db.engine import Record
+from service.iam import affected_principals, author_check, policy_queries, representations
+from service.iam.policy_body import PolicyBody, policy_body
+from service.iam.policy_documents import read_document, required
+
+router = area("policies")
+CREATE = "policy.create"
+POLICIES = "/api/v1/tenants/{tenant_id}/iam/policies"
+POLICY = POLICIES + "/{policy_id}"
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+Paging = Annotated[Asked, Depends(asked)]
+IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
+AttacheeType = Annotated[str | None, Query(alias="attacheeType")]
+AttacheeId = Annotated[str | None, Query(alias="attacheeId")]
+Name = Annotated[str | None, Query(description="Exactly this name")]
+Sent = Annotated[PolicyBody, Depends(policy_body)]
+
+TEXT = {"type": "string"}
+
+
+def _body(*needed: str) -> dict[str, Any]:
+    """The description of a body that is read from its bytes, for the API's document."""
+    members = {"name": TEXT, "description": TEXT, "document": {"type": "object"}}
+    schema = {"type": "object", "properties": members, "required": list(needed), "additionalProperties": False}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+class Rollback(BaseModel):
+    """The body that takes an earlier document back."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: int = Field(ge=1, le=2**31 - 1)
+
+
+@router.post(POLICIES, status_code=201, openapi_extra=_body("name", "document"))
+def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+    """A new policy, within what its author holds. The same body under the same `Idempotency-Key` answers with the
+    same policy, as it is now."""
+    tenant_id, now, wanted = str(access.tenant_id), platform.clock.now(), str(uuid4())
+    if body.name is None:
+        raise errors.invalid_input('"name" is required', member="name", reason="missing")
+    name, description = validation.display_name(body.name, "name"), validation.description(body.description or "")
+    text = read_draft(platform, access, required(body.document))
+    with change(platform, access) as (connection, access):
+        request = (tenant_id, name, description, text)
+        policy_id = made_under(connection, access, idempotency_key, CREATE, request, wanted, now)
+        if policy_id == wanted:
+            author_check.require_within(author_check.author_of(connection, platform, access), text)
+            shown = {"name": name, "description": description, "document": text, "authored_by": access.caller.user_id}
+            changed = [member for member in ("description", "document", "name") if shown[member]]
+            policy_queries.add(
+                connection,
+                shown | {"id": policy_id, "tenant_id": tenant_id, "created_at": now, "updated_at": now},
+                shown | _entry(access, now, "create", changed),
+            )
+            record(connection, access, CREATE, f"policy:{policy_id}", now, {"name": name})
+        return versioned(representations.policy(the_policy(connection, access, policy_id)), 201)
+
+
+@router.get(POLICIES)
+def list_policies(
+    access: Granted,
+    platform: Here,
+    paging: Paging,
+    attachee_type: AttacheeType = None,
+    attachee_id: AttacheeId = None,
+    name: Name = None,
+) -> JSONResponse:
+    """The tenant's policies in the order they were made; with the pair only those attached to it, with a name only
+    those that have it: names need not be unique."""
+    tenant_id = str(access.tenant_id)
+    attachee = attachee_of(attachee_type, attachee_id)
+    name = None if name is None else validation.stored_name(name)
+    page = page_of(
+        platform, paging, "policies", tenant_id, *(attachee or ()), *(() if name is None else ("name", name))
+    )
+    with platform.database.read() as connection:
+        rows = policy_queries.page(connection, tenant_id, attachee, name, page.after, page.limit)
+    rows, cursor = page.cut(rows, "created_at", "id")
+    return JSONResponse({"policies": [representations.policy(row) for row in rows], "nextCursor": cursor})
+
+
+@router.get(POLICY)
+def get_policy(access: Granted, platform: Here, policy_id: str) -> JSONResponse:
+    """One policy with its document in canonical form."""
+    with platform.database.read() as connection:
+        return versioned(representations.policy(the_policy(connection, access, policy_id)))
+
+
+@router.patch(POLICY, openapi_extra=_body())
+def update_policy(
+    access: Granted, platform: Here, policy_id: str, body: Sent, if_match: IfMatch = None
+) -> JSONResponse:
+    """Change the members that are given. A new document makes the caller its author; the same one changes nothing."""
+    wanted = {}
+    if body.name is not None:
+        wanted["name"] = validation.display_name(body.name, "name")
+    if body.description is not None:
+        wanted["description"] = validation.description(body.description)
+    if body.document is not None:
+        wanted["document"] = read_draft(platform, access, body.document)
+    if not wanted:
+        raise errors.invalid_input("nothing to change: give name, description or document", reason="nothing_to_change")
+    if body.document is None:
+        with platform.database.read() as connection:
+            document = the_policy(connection, access, policy_id).document
+            author = author_check.author_of(connection, platform, access)
+        # Before the writer's turn; the answer is remembered.
+        author_check.examine(author, document)
+    with change(platform, access) as (connection, access):
+        before = locked(connection, access, policy_id, if_match)
+        changed = write(connection, platform, access, before, wanted, "update")
+        return versioned(representations.policy(the_policy(connection, access, policy_id)), changed=changed)
+
+
+@router.delete(POLICY, status_code=204)
+def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfMatch = None) -> Response:
+    """Remove a policy, its attachments and its history, in one transaction."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    with change(platform, access) as (connection, access):
+        policy = locked(connection, access, policy_id, if_match)
+        affected_principals.over_reached(connection, author_check.author_of(connection, platform, access), policy_id)
+        policy_queries.remove(connection, tenant_id, policy_id)
+        details = {"name": policy.name, "version": policy.version, "attachments": policy.attachment_count}
+        record(connection, access, "policy.delete", f"policy:{policy_id}", now, details)
+    return nothing()
+
+
+@router.get(POLICY + "/versions")
+def list_policy_versions(access: Granted, platform: Here, paging: Paging, policy_id: str) -> JSONResponse:
+    """What a policy was, newest first."""
+    tenant_id = str(access.tenant_id)
+    page = page_of(platform, paging, "versions", tenant_id, policy_id)
+    with platform.database.read() as connection:
+        the_policy(connection, access, policy_id)
+        before = page.after[0] if page.after else None
+        rows = policy_queries.version_page(connection, tenant_id, policy_id, before, page.limit)
+    rows, cursor = page.cut(rows, "version")
+    return JSONResponse({"versions": [representations.version(row) for row in rows], "nextCursor": cursor})
+
+
+@router.get(POLICY + "/versions/{version}")
+def get_policy_version(access: Granted, platform: Here, policy_id: str, version: str) -> JSONResponse:
+    """One version of a policy."""
+    with platform.database.read() as connection:
+        the_policy(connection, access, policy_id)
+        return JSONResponse(representations.version(the_version(connection, access, policy_id, version)))
+
+
+@router.post(POLICY + "/rollback")
+def roll_back_policy(
+    access: Granted, platform: Here, policy_id: str, body: Rollback, if_match: IfMatch = None
+) -> JSONResponse:
+    """Take the document of an earlier version back, as a new version by the caller and within what they hold."""
+    with platform.database.read() as connection:
+        the_policy(connection, access, policy_id)
+        earlier = the_version(connection, access, policy_id, str(body.version))
+        author = author_check.author_of(connection, platform, access)
+    # Examined before the writer's turn, and remembered.
+    author_check.examine(author, earlier.document)
+    with change(platform, access) as (connection, access):
+        before = locked(connection, access, policy_id, if_match)
+        earlier = the_version(connection, access, policy_id, str(body.version))
+        changed = write(connection, platform, access, before, {"document": earlier.document}, "rollback", body.version)
+        return versioned(representations.policy(the_policy(connection, access, policy_id)), changed=changed)
+
+
+def read_draft(platform: Platform, access: Access, text: str) -> str:
+    """A document as it will be stored; read and examined before the writer's turn, so that others need not wait."""
+    with platform.database.read() as connection:
+        author = author_check.author_of(connection, platform, access)
+    reading = read_document(platform, author.known, text)
+    draft = canonical_text(reading.document)
+    author_check.examine(author, draft)
+    return draft
+
+
+def write(
+    connection: Connection,
+    platform: Platform,
+    access: Access,
+    before: Record,
+    wanted: dict[str, str],
+    change: str,
+    rolled_back_to: int | None = None,
+) -> bool:
+    """Make what is wanted the next version of a policy; False when it is that already."""
+    now = platform.clock.now()
+    changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
+    if not changes:
+        return False
+    # A name or a description alone is changed only by an author who could have written the text.
+    author = author_check.author_of(connection, platform, access)
+    affected_principals.rewrite(connection, author, before, changes.get("document", before.document))
+    author_id = author.user_id if "document" in changes else before.authored_by
+    shown = {name: getattr(before, name) for name in ("name", "description", "document")} | changes
+    number = before.version + 1
+    policy_queries.change(
+        connection,
+        before.tenant_id,
+        before.id,
+        number,
+        shown | {"authored_by": author_id, "updated_at": now},
+        shown
+        | {"authored_by": author_id, "rolled_back_to": rolled_back_to}
+        | _entry(access, now, change, sorted(changes)),
+    )
+    details: dict[str, Any] = {"version": number, "changed": sorted(changes)}
+    if rolled_back_to is not None:
+        details["rolledBackTo"] = rolled_back_to
+    record(connection, access, f"policy.{change}", f"policy:{before.id}", now, details)
+    return True
+
+
+def _entry(access: Access, at: Any, change: str, changed: list[str]) -> dict[str, Any]:
+    """What the history says of a change beside what the policy became."""
+    return {"changed_by": access.caller.user_id, "changed_at": at, "change": change, "changed": changed}
+
+
+def locked(connection: Connection, access: Access, policy_id: str, if_match: str | None = None) -> Record:
+    """Return the policy of the path in the version that `If-Match` names; call it inside `change`."""
+    tenant_id = str(access.tenant_id)
+    expected = validation.expected_version(if_match)
+    policy = the_policy(connection, access, policy_id)
+    if expected is not None and expected != policy.version:
+        since = policy_queries.versions_after(connection, tenant_id, policy_id, expected)
+        changed = sorted({name for row in since for name in row.changed})
+        details = {"changed": changed, "versions": [representations.change(row) for row in since]}
+        validation.require_version(expected, policy.version, details)
+    return policy
+
+
+def the_policy(connection: Connection, access: Access, policy_id: str) -> Record:
+    """The policy of the path in the tenant of the path, or the flat 404."""
+    return found(
+        policy_queries.get(connection, str(access.tenant_id), policy_id) if validation.is_id(policy_id) else None
+    )
+
+
+def the_version(connection: Connection, access: Access, policy_id: str, version: str) -> Record:
+    """A version of the policy of the path, or the flat 404."""
+    number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0
+    return found(policy_queries.version(connection, str(access.tenant_id), policy_id, number))
+
+
+def attachee_of(kind: str | None, identifier: str | None) -> tuple[str, str] | None:
+    """What a listing is narrowed to; both of the pair, or none."""
+    return validation.together(("attacheeType", kind), ("attacheeId", identifier), validation.ATTACHEE_TYPES)

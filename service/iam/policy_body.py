@@ -1,0 +1,130 @@
+"""Bodies that carry a policy document: the document is taken out as the text it was sent as.
+
+Read as JSON first, a member given twice would be gone before the strict reader saw it, and its lines and columns would
+be those of the request. design: Service (policies travel as text)
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any
+
+from starlette.requests import Request
+
+from client.models import strict_json
+from client.models.strict_json import StrictJsonError
+from service import errors
+from service.api.request_body import parse_body, require_few_values, require_json
+
+DOCUMENT = "document"
+MAX_MEMBERS = 100
+"""Members among which the document is searched for."""
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyBody:
+    """The members of a body that were given; `document` is text, not yet read."""
+
+    name: str | None = None
+    description: str | None = None
+    document: str | None = None
+
+
+async def policy_body(request: Request) -> PolicyBody:
+    """The dependency of the routes that write a policy.
+
+    Raises:
+        Refusal: 415, or 400 INVALID_INPUT for what is no such object, and for a member that is not known.
+    """
+    require_json(request)
+    try:
+        members, document = await parse_body(request, lambda body: split(body.decode("utf-8-sig")))
+    except UnicodeDecodeError:
+        raise errors.invalid_input("invalid request body: not UTF-8", reason="invalid_json") from None
+    except StrictJsonError as error:
+        raise errors.invalid_input(f"invalid request body: {error}", reason="invalid_json") from None
+    return PolicyBody(document=document, **_texts(members))
+
+
+def _texts(members: Mapping[str, Any]) -> dict[str, str]:
+    texts = {}
+    for name, value in members.items():
+        if name not in ("name", "description"):
+            raise errors.invalid_input(
+                f'invalid request body: unknown member "{name}"', member=name, reason="unknown_member"
+            )
+        if not isinstance(value, str):
+            raise errors.invalid_input(f'"{name}" must be a string', member=name, reason="string_type")
+        texts[name] = value
+    return texts
+
+
+def split(text: str) -> tuple[dict[str, Any], str | None]:
+    """The members of a JSON object, read strictly, but for `document`, which comes as its text.
+
+    A document that is not JSON reaches to the end of the body: the reader of documents will say what is wrong with it.
+
+    Raises:
+        StrictJsonError: the text around the document is not one strict JSON object.
+        Refusal: 400 INVALID_INPUT for too many values around the document.
+    """
+    found = _place(text)
+    around = text
+    if found is None:
+        document = None
+    else:
+        begin, end = found
+        # Of a document that is not JSON the end is not known: what stands before it still counts.
+        rest, document = ("}", text[begin:]) if end is None else (text[end:], text[begin:end])
+        around = f"{text[:begin]}null{rest}"
+    members = strict_json.loads(around)
+    require_few_values(members, around)
+    if not isinstance(members, dict):
+        raise StrictJsonError("a JSON object is required")
+    if document is not None:
+        del members[DOCUMENT]
+    return members, document
+
+
+def _place(text: str) -> tuple[int, int | None] | None:
+    """Where the value of `document` begins and ends; the end is None where it cannot be read, all None without one.
+
+    Any other error is left to the strict reader, and so is an object with more members than any request has.
+    """
+    found: tuple[int, int] | None = None
+    decoder = json.JSONDecoder()
+    at = _space(text, 0)
+    mark = "{"
+    for _ in range(MAX_MEMBERS):
+        if not text.startswith(mark, at):
+            break
+        at = _space(text, at + 1)
+        if not text.startswith('"', at):
+            break
+        begin = 0
+        name = ""
+        try:
+            name, at = scanstring(text, at + 1, True)
+            at = _space(text, at)
+            if not text.startswith(":", at):
+                break
+            begin = at = _space(text, at + 1)
+            _, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return (begin, None) if name == DOCUMENT and found is None else found
+        if name == DOCUMENT:
+            if found is not None:
+                return None
+            found = (begin, at)
+        at = _space(text, at)
+        mark = ","
+    return found
+
+
+def _space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()

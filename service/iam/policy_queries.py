@@ -1,0 +1,243 @@
+"""Policies, their history and their attachments in the database. Every query carries the tenant."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from service.db.engine import Record, portions
+from service.db.statements import Key, behind
+from service.db.tables import group_members, memberships, policies, policy_attachments, policy_versions, tenants, users
+from service.iam.group_queries import with_names
+from service.principals.grants import entitled_membership
+
+_ATTACHMENTS = (
+    select(func.count())
+    .select_from(policy_attachments)
+    .where(policy_attachments.c.policy_id == policies.c.id)
+    .scalar_subquery()
+)
+# A policy with its author, and the role that author has in the tenant now: None makes it an orphan.
+_POLICY = (
+    select(
+        policies,
+        users.c.name.label("author_name"),
+        users.c.email.label("author_email"),
+        memberships.c.role.label("author_role"),
+        _ATTACHMENTS.label("attachment_count"),
+    )
+    .select_from(policies)
+    .join(users, users.c.id == policies.c.authored_by)
+    .join(tenants, tenants.c.id == policies.c.tenant_id)
+    .outerjoin(memberships, entitled_membership())
+)
+
+
+def get(connection: Connection, tenant_id: str, policy_id: str) -> Record | None:
+    """One policy with its author and `attachment_count`."""
+    return connection.execute(
+        _POLICY.where(policies.c.tenant_id == tenant_id, policies.c.id == policy_id)
+    ).one_or_none()
+
+
+def held(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
+    """Some policies in the order of their ids, without documents: `id`, `name`, `version`, `authored_by`,
+    `author_role`."""
+    query = _POLICY.where(policies.c.tenant_id == tenant_id).with_only_columns(
+        policies.c.id,
+        policies.c.name,
+        policies.c.version,
+        policies.c.authored_by,
+        memberships.c.role.label("author_role"),
+    )
+    found: list[Record] = []
+    for some in portions(sorted(ids)):
+        found += connection.execute(query.where(policies.c.id.in_(some)).order_by(policies.c.id))
+    return found
+
+
+def page(
+    connection: Connection,
+    tenant_id: str,
+    attachee: tuple[str, str] | None,
+    name: str | None,
+    after: Key | None,
+    limit: int,
+) -> Sequence[Record]:
+    """Policies in the order they were made, only those attached to an attachee and of a name where these are given;
+    one row more."""
+    query = _POLICY.where(policies.c.tenant_id == tenant_id)
+    if name is not None:
+        query = query.where(policies.c.name == name)
+    if attachee is not None:
+        query = query.where(
+            policies.c.id.in_(
+                select(policy_attachments.c.policy_id).where(
+                    policy_attachments.c.tenant_id == tenant_id,
+                    policy_attachments.c.attachee_type == attachee[0],
+                    policy_attachments.c.attachee_id == attachee[1],
+                )
+            )
+        )
+    order = (policies.c.created_at, policies.c.id)
+    if after is not None:
+        query = query.where(behind(order, after))
+    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+
+
+def add(connection: Connection, values: dict[str, Any], version: dict[str, Any]) -> None:
+    """A new policy and the first entry of its history."""
+    connection.execute(insert(policies).values(**values, version=1))
+    _remember(connection, values["tenant_id"], values["id"], 1, version)
+
+
+def change(
+    connection: Connection, tenant_id: str, policy_id: str, number: int, values: dict[str, Any], version: dict[str, Any]
+) -> None:
+    """Make a policy its version `number`, and remember it."""
+    connection.execute(
+        update(policies)
+        .where(policies.c.tenant_id == tenant_id, policies.c.id == policy_id)
+        .values(**values, version=number)
+    )
+    _remember(connection, tenant_id, policy_id, number, version)
+
+
+def _remember(connection: Connection, tenant_id: str, policy_id: str, number: int, version: dict[str, Any]) -> None:
+    connection.execute(
+        insert(policy_versions).values(policy_id=policy_id, tenant_id=tenant_id, version=number, **version)
+    )
+
+
+def remove(connection: Connection, tenant_id: str, policy_id: str) -> None:
+    """Remove a policy with its attachments and its history."""
+    mine = {policy_attachments: policy_attachments.c.policy_id, policy_versions: policy_versions.c.policy_id}
+    for table, column in mine.items():
+        connection.execute(delete(table).where(column == policy_id))
+    connection.execute(delete(policies).where(policies.c.tenant_id == tenant_id, policies.c.id == policy_id))
+
+
+_VERSION = select(policy_versions, users.c.name.label("changed_by_name")).join(
+    users, users.c.id == policy_versions.c.changed_by
+)
+
+
+_ENTRY = tuple(policy_versions.c[name] for name in ("version", "changed_by", "changed_at", "change", "changed"))
+
+
+def version(connection: Connection, tenant_id: str, policy_id: str, number: int) -> Record | None:
+    """One entry of a policy's history."""
+    return connection.execute(
+        _VERSION.where(
+            policy_versions.c.tenant_id == tenant_id,
+            policy_versions.c.policy_id == policy_id,
+            policy_versions.c.version == number,
+        )
+    ).one_or_none()
+
+
+def version_page(
+    connection: Connection, tenant_id: str, policy_id: str, before: int | None, limit: int
+) -> Sequence[Record]:
+    """A policy's history, newest first, from before a version on; one row more than asked."""
+    query = _VERSION.where(policy_versions.c.tenant_id == tenant_id, policy_versions.c.policy_id == policy_id)
+    if before is not None:
+        query = query.where(policy_versions.c.version < before)
+    return connection.execute(query.order_by(policy_versions.c.version.desc()).limit(limit + 1)).all()
+
+
+def versions_after(connection: Connection, tenant_id: str, policy_id: str, number: int) -> Sequence[Record]:
+    """What happened to a policy since a version, oldest first, at most 50 entries, without the documents."""
+    entries = _VERSION.with_only_columns(*_ENTRY, users.c.name.label("changed_by_name"))
+    return connection.execute(
+        entries.where(
+            policy_versions.c.tenant_id == tenant_id,
+            policy_versions.c.policy_id == policy_id,
+            policy_versions.c.version > number,
+        )
+        .order_by(policy_versions.c.version)
+        .limit(50)
+    ).all()
+
+
+def attachment_page(
+    connection: Connection,
+    tenant_id: str,
+    policy_id: str,
+    attachee: tuple[str, str] | None,
+    after: Key | None,
+    limit: int,
+) -> Sequence[Record]:
+    """What a policy is attached to, in the order it was attached; one row more than asked."""
+    query = with_names(
+        select(policy_attachments),
+        policy_attachments.c.tenant_id,
+        policy_attachments.c.attachee_type,
+        policy_attachments.c.attachee_id,
+    ).where(policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
+    if attachee is not None:
+        query = query.where(
+            policy_attachments.c.attachee_type == attachee[0], policy_attachments.c.attachee_id == attachee[1]
+        )
+    order = (policy_attachments.c.attached_at, policy_attachments.c.attachee_type, policy_attachments.c.attachee_id)
+    if after is not None:
+        query = query.where(behind(order, after))
+    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+
+
+def attached(connection: Connection, tenant_id: str, policy_id: str, kind: str, attachee_id: str) -> bool:
+    """Whether a policy is attached to this very attachee."""
+    return (
+        connection.scalar(
+            select(policy_attachments.c.policy_id).where(
+                policy_attachments.c.tenant_id == tenant_id,
+                policy_attachments.c.policy_id == policy_id,
+                policy_attachments.c.attachee_type == kind,
+                policy_attachments.c.attachee_id == attachee_id,
+            )
+        )
+        is not None
+    )
+
+
+def attach(connection: Connection, values: dict[str, Any]) -> None:
+    connection.execute(insert(policy_attachments).values(**values))
+
+
+def detach(connection: Connection, tenant_id: str, policy_id: str, kind: str, attachee_id: str) -> None:
+    connection.execute(
+        delete(policy_attachments).where(
+            policy_attachments.c.tenant_id == tenant_id,
+            policy_attachments.c.policy_id == policy_id,
+            policy_attachments.c.attachee_type == kind,
+            policy_attachments.c.attachee_id == attachee_id,
+        )
+    )
+
+
+def attached_to(connection: Connection, tenant_id: str, kind: str, attachee_id: str) -> Sequence[Record]:
+    """The policies attached to this very attachee: `id`, `name`, `document`."""
+    return connection.execute(
+        select(policies.c.id, policies.c.name, policies.c.document)
+        .join(policy_attachments, policy_attachments.c.policy_id == policies.c.id)
+        .where(
+            policies.c.tenant_id == tenant_id,
+            policy_attachments.c.attachee_type == kind,
+            policy_attachments.c.attachee_id == attachee_id,
+        )
+        .order_by(policies.c.id)
+    ).all()
+
+
+def reached(connection: Connection, tenant_id: str, policy_id: str) -> list[tuple[str, str]]:
+    """Every key and identity a policy counts for, directly or through a group, as (type, id), each once."""
+    mine = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
+    direct = select(policy_attachments.c.attachee_type, policy_attachments.c.attachee_id).where(
+        *mine, policy_attachments.c.attachee_type != "group"
+    )
+    through = (
+        select(group_members.c.member_type, group_members.c.member_id)
+        .join(policy_attachments, policy_attachments.c.attachee_id == group_members.c.group_id)
+        .where(*mine, policy_attachments.c.attachee_type == "group")
+    )
+    return sorted({(kind, identifier) for kind, identifier in connection.execute(direct.union(through))})

@@ -1,0 +1,189 @@
+"""Groups, policies, traces and counterexamples as they travel."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from ipaddress import IPv4Address, IPv6Address
+from math import isfinite
+from typing import Any, NoReturn
+
+from client.policy.containment import Counterexample
+from client.policy.model import Constraint, Document, Facts
+from service.clock import wire_time
+from service.db.engine import Record
+
+
+def group(row: Record) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "tenantId": row.tenant_id,
+        "name": row.name,
+        "description": row.description,
+        "version": row.version,
+        "memberCount": row.member_count,
+        "policyCount": row.policy_count,
+        "createdAt": wire_time(row.created_at),
+        "updatedAt": wire_time(row.updated_at),
+    }
+
+
+def whole_group(row: Record, members: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """A group with its members as (type, id), or the first of them."""
+    return {
+        **group(row),
+        "members": [{"type": kind, "id": identifier} for kind, identifier in members],
+        "membersTruncated": len(members) < row.member_count,
+    }
+
+
+def member(row: Record) -> dict[str, Any]:
+    return {
+        "groupId": row.group_id,
+        "memberType": row.member_type,
+        "memberId": row.member_id,
+        "memberName": row.principal_name or "",
+        "addedAt": wire_time(row.added_at),
+    }
+
+
+def document(text: str) -> dict[str, Any]:
+    """A stored document; empty where something else than this service has made it unreadable.
+
+    What the standard reader lets through beyond JSON (NaN, no end of digits, half a surrogate pair) cannot be sent.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refused, parse_float=_finite)
+        if "\\ud" in text.lower():
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _refused(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if isfinite(value) else _refused(text)
+
+
+def policy(row: Record) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "tenantId": row.tenant_id,
+        "name": row.name,
+        "description": row.description,
+        "document": document(row.document),
+        "authoredBy": row.authored_by,
+        "author": {"id": row.authored_by, "name": row.author_name, "email": row.author_email},
+        "orphaned": row.author_role is None,
+        "version": row.version,
+        "attachmentCount": row.attachment_count,
+        "createdAt": wire_time(row.created_at),
+        "updatedAt": wire_time(row.updated_at),
+    }
+
+
+def version(row: Record) -> dict[str, Any]:
+    return {
+        "policyId": row.policy_id,
+        "name": row.name,
+        "description": row.description,
+        "document": document(row.document),
+        "authoredBy": row.authored_by,
+        **change(row),
+        "rolledBackTo": row.rolled_back_to,
+    }
+
+
+def change(row: Record) -> dict[str, Any]:
+    """What a version changed, without the document."""
+    return {
+        "version": row.version,
+        "changedBy": row.changed_by,
+        "changedByName": row.changed_by_name,
+        "changedAt": wire_time(row.changed_at),
+        "change": row.change,
+        "changed": row.changed,
+    }
+
+
+def attachment(row: Record) -> dict[str, Any]:
+    return {
+        "policyId": row.policy_id,
+        "attacheeType": row.attachee_type,
+        "attacheeId": row.attachee_id,
+        "attacheeName": row.principal_name or "",
+        "attachedAt": wire_time(row.attached_at),
+    }
+
+
+def binding(row: Record, granted: bool) -> dict[str, Any]:
+    """A workload identity; inert while it has neither scopes nor a policy."""
+    return {
+        "id": row.id,
+        "clusterId": row.cluster_id,
+        "tenantId": row.tenant_id,
+        "namespace": row.namespace,
+        "serviceAccount": row.service_account,
+        "scopes": row.scopes,
+        "inert": not row.scopes and not granted,
+        "createdAt": wire_time(row.created_at),
+        "updatedAt": wire_time(row.updated_at),
+    }
+
+
+def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
+    """Return a request that the draft would allow and its author may not make.
+
+    Sent to simulate as it is, it is allowed by the draft and denied by the author's rules. Only one whose operation
+    does not exist yet cannot be sent: it is `future`, says so in `why`, and is returned only if there is no other.
+    """
+    denied = found.author_deny
+    if found.future:
+        missing = "region" if found.new_region else "operation"
+        why = f"the draft grants more than you have once a new {missing} exists"
+    elif denied is not None:
+        why = f"you are denied this by rule {denied.index + 1} of {denied.policy_name}"
+    else:
+        why = "you do not hold this"
+    index = found.draft_rule.index
+    shown = facts(found.question.facts)
+    if found.time_unknown:
+        # Left out it would be the present time.
+        shown["currentTime"] = None
+    return {
+        "operation": found.question.operation,
+        "target": found.question.target,
+        "facts": shown,
+        "ruleIndex": index,
+        "ruleName": document.rules[index].name,
+        "why": why,
+        "deniedBy": denied
+        and {"policyId": denied.policy_id, "policyName": denied.policy_name, "ruleIndex": denied.index},
+        "future": found.future,
+    }
+
+
+def facts(known: Facts) -> dict[str, Any]:
+    """Return the facts that are known, as simulate reads them; the others are left out."""
+    shown: dict[str, Any] = {}
+    if known.source_ip is not None:
+        family, number = known.source_ip
+        shown["sourceIp"] = str(IPv4Address(number) if family == 4 else IPv6Address(number))
+    if known.current_time is not None:
+        # To the microsecond: a cut instant may be on the other side of a limit.
+        instant = datetime.fromtimestamp(known.current_time, UTC)
+        shown["currentTime"] = instant.isoformat().removesuffix("+00:00") + "Z"
+    texts = {"region": known.region, "principalType": known.principal_type, "tenant": known.tenant}
+    shown |= {name: text for name, text in texts.items() if text is not None}
+    for name, tags in (("requestTags", known.request_tags), ("resourceTags", known.resource_tags)):
+        if tags is not None:
+            shown[name] = dict(tags)
+    return shown
+
+
+def constraint(one: Constraint) -> dict[str, Any]:
+    return {"operator": one.operator, "key": one.key, "values": list(one.values)}

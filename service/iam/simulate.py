@@ -1,0 +1,249 @@
+"""Trying a document: decided, mapped and checked, never stored. contract: iam simulate; checklist S"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Depends
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse
+
+from client.policy.coverage import Coverage, cover
+from client.policy.document import Reading
+from client.policy.effect_diff import changes, conditions_of, differing
+from client.policy.engine import Engine, compile_document, grants
+from client.policy.explain import RuleTrace, explain, flag_for, unmatched
+from client.policy.matching import STAR, OperationPattern, Target
+from client.policy.model import Facts, Question
+from service import errors, validation
+from service.api.protected_route import area
+from service.api.responses import found
+from service.authz.authorize import Access, authorize
+from service.authz.decisions import Known, role_engine
+from service.context import Platform, platform_of
+from service.iam import author_check, policy_queries, representations
+from service.iam.policy_documents import canonical, problem, read_document
+from service.iam.simulation_requests import (
+    NOTHING_SAID,
+    FactsBody,
+    facts_of,
+    known_region,
+    operation_of,
+    other_service,
+    require_region,
+    target_of,
+)
+
+router = area("trials")
+IAM = "/api/v1/tenants/{tenant_id}/iam"
+MOST_TARGETS = 50
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+class Trial(BaseModel):
+    """The body that tries a document on one request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    document_text: str = Field(alias="documentText", description="The document as text")
+    operation: str
+    target: str
+    facts: FactsBody = NOTHING_SAID
+    as_author: bool = Field(False, alias="asAuthor", description="Within what the caller holds")
+
+
+class Compared(BaseModel):
+    """The other document of a comparison: a text, or a stored policy in some version."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    document_text: str | None = Field(None, alias="documentText")
+    policy_id: str | None = Field(None, alias="policyId")
+    version: int | None = Field(None, ge=1, le=2**31 - 1)
+
+
+class Mapping(BaseModel):
+    """The body that asks what a document gives on some targets."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    document_text: str = Field(alias="documentText")
+    targets: list[str] = Field([STAR], min_length=1, max_length=MOST_TARGETS)
+    facts: FactsBody = NOTHING_SAID
+    compare: Compared | None = None
+    operations: bool = Field(False, description="Name the operations in effect and under conditions, not only count")
+
+
+class Draft(BaseModel):
+    """The body that asks whether a document stays within what the caller holds."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    document_text: str = Field(alias="documentText")
+
+
+@router.post(IAM + "/simulate")
+def simulate(access: Granted, platform: Here, body: Trial) -> JSONResponse:
+    """Whether a document would allow a request, and why, rule by rule.
+
+    An operation is only done on targets of its own service: on any other target the answer is denied, and `because`
+    says so.
+    """
+    target = target_of(body.target)
+    known, reading = _read(access, platform, body.document_text, body.facts, target)
+    operation = operation_of(body.operation, known)
+    facts = facts_of(body.facts, platform.clock, tenant=str(access.tenant_id), region=known_region(target))
+    cap = role_engine(access.role) if body.as_author else None
+    engine = compile_document(reading.document, cap=cap)
+    explained = explain(engine, Question(operation, str(target), facts))
+    because = other_service(operation, target)
+    if because is not None:
+        explained = unmatched(explained)
+    nearest = explained.nearest
+    return JSONResponse(
+        {
+            "decision": "allowed" if explained.allowed else "denied",
+            "reason": explained.reason.value,
+            "because": because,
+            "decidingRule": explained.deciding and _named(explained.deciding),
+            "nearestRule": nearest and {**_named(nearest), "failed": explained.failed},
+            "rules": [_trace(engine, trace) for trace in explained.rules],
+            "someTarget": explained.some_target,
+            "missing": [{"key": key, "flag": flag_for(key)} for key in explained.missing],
+            "asAuthor": body.as_author,
+            "warnings": [problem(one) for one in reading.warnings],
+        }
+    )
+
+
+@router.post(IAM + "/coverage")
+def map_coverage(access: Granted, platform: Here, body: Mapping) -> JSONResponse:
+    """Which operations a document gives on some targets, and what that changes against another document."""
+    known, reading = _read(access, platform, body.document_text, body.facts)
+    targets = [target_of(text, "targets") for text in body.targets]
+    facts = facts_of(body.facts, platform.clock, tenant=str(access.tenant_id))
+    masks = known.catalogue.masks
+    covered = _covered(known, reading, targets, facts)
+    other: Reading | None = None
+    if body.compare is not None:
+        other = _read(access, platform, _compared(access, platform, body.compare))[1]
+    moved = _changes(known, other, reading, covered, facts) if other is not None else []
+    maps = []
+    for place, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
+        shown = {"target": text, **_counts(coverage, masks.all), "services": _services(known, coverage)}
+        if moved:
+            shown |= {name: masks.names(mask) for name, mask in moved[place].items()}
+        if body.operations:
+            shown["operations"] = masks.names(coverage.effective)
+            shown["conditionalOperations"] = masks.names(coverage.conditional)
+        maps.append(shown)
+    return JSONResponse(
+        {"total": len(masks.operations), "targets": maps, "warnings": [problem(one) for one in reading.warnings]}
+    )
+
+
+@router.post(IAM + "/check")
+def check_document(access: Granted, platform: Here, body: Draft) -> JSONResponse:
+    """Whether a document stays within what the caller holds, with counterexamples where it does not."""
+    known, reading = _read(access, platform, body.document_text)
+    with platform.database.read() as connection:
+        author = author_check.author_of(connection, platform, access)
+    check = author_check.examine(author, canonical(reading, known))
+    return JSONResponse(
+        {
+            "answer": check.answer.value,
+            "counterexamples": [representations.counterexample(one, reading.document) for one in check.examples],
+            "warnings": [problem(one) for one in reading.warnings],
+        }
+    )
+
+
+def _read(
+    access: Access, platform: Platform, text: str, facts: FactsBody = NOTHING_SAID, target: Target | None = None
+) -> tuple[Known, Reading]:
+    with platform.database.read() as connection:
+        known = platform.decisions.known(connection)
+        require_region(connection, str(access.tenant_id), facts, target)
+    return known, read_document(platform, known, text)
+
+
+def _covered(known: Known, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
+    """The map of a document; on the targets of one service only operations of that service are done."""
+    masks = known.catalogue.masks
+    return [
+        one.within(masks.of(OperationPattern(one.target.service, STAR, STAR)))
+        for one in cover(masks, grants(reading.document), targets, facts)
+    ]
+
+
+def _changes(
+    known: Known, before: Reading, after: Reading, covered: Sequence[Coverage], facts: Facts
+) -> list[dict[str, int]]:
+    """What changes on each target from one document to another whose map is known, by how."""
+    old = _covered(known, before, [one.target for one in covered], facts)
+    both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
+    open_then, open_now = (
+        conditions_of(known.catalogue.masks, grants(one.document), both, facts) for one in (before, after)
+    )
+    return [
+        changes(then, now, differing(was, becomes))
+        for then, now, was, becomes in zip(old, covered, open_then, open_now, strict=True)
+    ]
+
+
+def _compared(access: Access, platform: Platform, body: Compared) -> str:
+    """The text of the other document."""
+    if (body.document_text is None) is (body.policy_id is None):
+        raise errors.invalid_input("compare takes documentText or policyId, one of them", member="compare")
+    if body.document_text is not None:
+        return body.document_text
+    with platform.database.read() as connection:
+        return _stored(connection, str(access.tenant_id), str(body.policy_id), body.version)
+
+
+def _stored(connection: Connection, tenant_id: str, policy_id: str, version: int | None) -> str:
+    policy = found(policy_queries.get(connection, tenant_id, policy_id) if validation.is_id(policy_id) else None)
+    if version is None:
+        return str(policy.document)
+    return str(found(policy_queries.version(connection, tenant_id, policy_id, version)).document)
+
+
+def _named(trace: RuleTrace) -> dict[str, Any]:
+    return {"index": trace.source.index, "name": trace.name}
+
+
+def _trace(engine: Engine, trace: RuleTrace) -> dict[str, Any]:
+    rule = engine.rules[trace.source.index].rule
+    return {
+        **_named(trace),
+        "access": trace.access,
+        "operation": trace.operation.value,
+        "target": trace.target.value,
+        "constraints": [
+            representations.constraint(one) | {"result": part.truth.value}
+            for one, part in zip(rule.constraints, trace.constraints, strict=True)
+        ],
+        "withinAuthor": trace.within_author,
+        "result": trace.truth.value,
+        "fires": trace.fires,
+    }
+
+
+def _counts(coverage: Coverage, within: int) -> dict[str, int]:
+    return {
+        "allowed": (coverage.allowed & within).bit_count(),
+        "denied": (coverage.denied & within).bit_count(),
+        "effective": (coverage.effective & within).bit_count(),
+        "conditional": (coverage.conditional & within).bit_count(),
+    }
+
+
+def _services(known: Known, coverage: Coverage) -> list[dict[str, Any]]:
+    masks = known.catalogue.masks
+    services = dict.fromkeys(name.partition(":")[0] for name in masks.operations)
+    within = {service: masks.of(OperationPattern(service, STAR, STAR)) for service in services}
+    return [
+        {"service": service, "total": mask.bit_count(), **_counts(coverage, mask)} for service, mask in within.items()
+    ]

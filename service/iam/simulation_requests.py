@@ -1,0 +1,159 @@
+"""Requests that are made up: the body that tells an operation, a target and facts, read into the engine's terms."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from sqlalchemy import Connection
+
+from client.policy.matching import STAR, PatternRefused, Target, asked_target, is_region, read_operation, read_target
+from client.policy.model import Facts, read_address, read_instant
+from service import errors
+from service.authz.decisions import Known
+from service.catalogue.resource_types import REGIONS
+from service.clock import Clock
+from service.db.statements import has_region
+from service.errors import Refusal
+
+Text = Annotated[str, StringConstraints(max_length=2_048)]
+Tags = dict[
+    Annotated[str, StringConstraints(min_length=1, max_length=255)], Annotated[str, StringConstraints(max_length=1_024)]
+]
+
+
+class FactsBody(BaseModel):
+    """What is known of a made-up request. Left out is unknown; but `currentTime` left out is now, and null unknown."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    source_ip: Text | None = Field(None, alias="sourceIp")
+    current_time: Text | None = Field(None, alias="currentTime")
+    region: Text | None = None
+    principal_type: Literal["api_key", "workload_identity", "user"] | None = Field(None, alias="principalType")
+    tenant: Text | None = None
+    request_tags: Tags | None = Field(None, alias="requestTags")
+    resource_tags: Tags | None = Field(None, alias="resourceTags")
+
+
+NOTHING_SAID = FactsBody.model_validate({})
+
+
+def require_region(connection: Connection, tenant_id: str, body: FactsBody, target: Target | None = None) -> None:
+    """Refuse a region that does not exist: neither one of the platform nor of a resource of the tenant.
+
+    A trial in a misspelt region would be decided by rules that no real request meets. The region of the target is
+    accepted: so a counterexample in a region that does not exist yet can be tried as it is printed.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT with the regions that exist.
+    """
+    region = body.region
+    if region is None or region in REGIONS or not is_region(region):
+        return
+    if (target is not None and target.region == region) or has_region(connection, tenant_id, region):
+        return
+    raise errors.invalid_input(
+        f"there is no region {region[:64]}; the regions are {', '.join(REGIONS)}",
+        member="facts.region",
+        reason="unknown_region",
+        regions=list(REGIONS),
+    )
+
+
+def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
+    """The facts of a body; `known` fills what it leaves out.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT for an address, an instant or a region that is not well-formed.
+    """
+    address = instant = None
+    if body.source_ip is not None:
+        address = read_address(body.source_ip)
+        if address is None:
+            raise errors.invalid_input("sourceIp is no IPv4 or IPv6 address", member="facts.sourceIp")
+    if body.current_time is not None:
+        instant = read_instant(body.current_time)
+        if instant is None:
+            raise errors.invalid_input(
+                "currentTime is no RFC 3339 instant with a zone, such as 2026-01-31T09:00:00Z",
+                member="facts.currentTime",
+            )
+    elif "current_time" not in body.model_fields_set:
+        instant = clock.now().timestamp()
+    if body.region is not None and not is_region(body.region):
+        raise errors.invalid_input(
+            "region is one name, with no blank, *, : or / in it; leave it out where it is not known",
+            member="facts.region",
+        )
+    return Facts(
+        source_ip=address,
+        current_time=instant,
+        region=body.region or known.get("region"),
+        principal_type=body.principal_type or known.get("principal_type"),
+        tenant=body.tenant or known.get("tenant"),
+        request_tags=body.request_tags,
+        resource_tags=body.resource_tags,
+    )
+
+
+def operation_of(text: str, known: Known) -> str:
+    """One operation of the catalogue.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT for a pattern or part of one, UNKNOWN_OPERATION with the nearest names.
+    """
+    try:
+        operation = read_operation(text)
+    except PatternRefused as refused:
+        raise errors.invalid_input(str(refused), member="operation") from None
+    if text not in known.levels:
+        near = known.catalogue.nearest(operation)
+        raise Refusal(
+            400,
+            "UNKNOWN_OPERATION",
+            f"{text} is no operation of the catalogue" + (f"; did you mean {' or '.join(near)}?" if near else ""),
+            details={"suggestions": near},
+            hint="list the operations: frost iam catalog --filter TEXT",
+        )
+    return text
+
+
+def target_of(text: str, member: str = "target") -> Target:
+    """A target, whole.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT.
+    """
+    try:
+        return read_target(text)
+    except PatternRefused as refused:
+        raise errors.invalid_input(str(refused), member=member) from None
+
+
+def target_for(operation: str, text: str) -> Target:
+    """The target of a request for one operation: its service is that of the operation, or open.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT saying which service was expected.
+    """
+    target = target_of(text)
+    if because := other_service(operation, target):
+        raise errors.invalid_input(because, member="target", expected=operation.partition(":")[0])
+    return target
+
+
+def other_service(operation: str, target: Target) -> str | None:
+    """Return why no request can do an operation on a target: it is of another service. None if it is not."""
+    service = operation.partition(":")[0]
+    if target.service in (STAR, service):
+        return None
+    return f"the target is of {target.service}, and {operation} is done on targets of {service}: frn:{service}:…"
+
+
+def known_region(target: Target) -> str | None:
+    """Return the region of a target, which is also that of the request; None where it is open."""
+    return None if target.region == STAR else target.region
+
+
+def full_target(target: Target, operation: str, region: str | None) -> str:
+    """The target as it is decided: its service is the operation's, an open region the request's."""
+    return str(asked_target(target, operation.partition(":")[0], region))

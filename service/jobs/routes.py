@@ -1,0 +1,232 @@
+"""Operations of a tenant and of the platform, and the event stream. contract: operations, event stream
+
+Operations as they go over the wire. contract: operations
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from fastapi import Depends
+from sqlalchemy import Connection, RowMapping
+from starlette.responses import JSONResponse, StreamingResponse
+
+from service.api.enforcement import compiled, target_of
+from service.api.protected_route import area
+from service.audit import entries
+from service.authz.authorize import Access, authorize
+from service.clock import wire_time
+from service.context import Platform, platform_of
+from service.errors import Refusal, operation_not_found, tenant_access_denied
+from service.jobs import queries
+from service.jobs.cancellation import cancel
+from service.jobs.event_stream import MOST_OF_ONE, Signals, Stream, TooManyOfOne, TooManyStreams
+from service.jobs.queries import OPEN, STILL
+from service.jobs.worker import Operations, worker_of
+from service.principals import grants
+
+KEEPALIVE_SECONDS = 15.0
+LONGEST_STREAM_SECONDS = 300.0
+RETRY_AFTER_SECONDS = 10
+# Whoever may do one of these may know what an apply did.
+OF_DEFAULT_TAGS = ("organizations:default-tags:read", "organizations:default-tags:apply")
+
+router = area("operations")
+
+
+async def entered_tenant(access: Access = Depends(authorize)) -> str:
+    """The tenant of the path, which the caller's rule has let them into."""
+    if access.tenant_id is None:
+        raise tenant_access_denied()
+    return access.tenant_id
+
+
+@router.get("/api/v1/tenants/{tenant_id}/operations")
+def list_operations(access: Access = Depends(authorize), platform: Platform = Depends(platform_of)) -> JSONResponse:
+    """The tenant's operations, newest first, at most 50."""
+    now = platform.clock.now()
+    with platform.database.read() as connection:
+        rows = queries.of_tenant(connection, str(access.tenant_id))
+        told = may_know_results(platform, connection, access)
+    return JSONResponse({"operations": [operation(row, now, with_result=told) for row in rows]})
+
+
+@router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}")
+def get_operation(
+    operation_id: str, access: Access = Depends(authorize), platform: Platform = Depends(platform_of)
+) -> JSONResponse:
+    """One operation by its run id, or the latest run of an operation id; never another tenant's."""
+    with platform.database.read() as connection:
+        row = queries.find(connection, str(access.tenant_id), operation_id)
+        if row is None:
+            raise operation_not_found()
+        told = may_know_results(platform, connection, access)
+    return JSONResponse(operation(row, platform.clock.now(), with_result=told))
+
+
+def may_know_results(platform: Platform, connection: Connection, access: Access) -> bool:
+    """Whether the caller may know what an apply did: a machine, where it may read default tags or apply them.
+
+    How far an operation is, everybody in the tenant may know. contract: Authentication 4
+    """
+    if access.caller.kind == "session":
+        return True
+    ready = compiled(platform, connection, access.caller, str(access.tenant_id))
+    return any(
+        ready.decide(action, target_of(action, ready.standing), access.facts).allowed for action in OF_DEFAULT_TAGS
+    )
+
+
+@router.get("/api/v1/platform/operations")
+def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONResponse:
+    """Every open operation, oldest first, then the newest 50 that are over."""
+    with platform.database.read() as connection:
+        rows = queries.of_platform(connection)
+    return JSONResponse({"operations": [operation_of_platform(row, platform.clock.now()) for row in rows]})
+
+
+@router.post("/api/v1/platform/operations/{operation_id}/cancel")
+def cancel_operation(
+    operation_id: str,
+    access: Access = Depends(authorize),
+    platform: Platform = Depends(platform_of),
+    worker: Operations = Depends(worker_of),
+) -> JSONResponse:
+    """Cancel an open operation of any tenant, by its run id, or the latest run of an operation id."""
+    now = platform.clock.now()
+    with platform.database.write() as connection:
+        row = queries.find_anywhere(connection, operation_id)
+        if row is None:
+            raise operation_not_found()
+        cancel(connection, row, now)
+        entries.record(
+            connection,
+            access.caller,
+            operation="operation.cancel",
+            target=f"operation:{row['run_id']}",
+            organization_id=grants.organization_of(connection, row["tenant_id"]),
+            tenant_id=row["tenant_id"],
+            details={"operationId": row["operation_id"], "kind": row["kind"]},
+            at=now,
+        )
+        cancelled = queries.locked(connection, row["run_id"])
+        assert cancelled is not None
+        document = operation(cancelled, now)
+    worker.cancel(row["run_id"])
+    return JSONResponse(document)
+
+
+@router.get("/api/v1/tenants/{tenant_id}/events")
+async def stream_events(
+    tenant_id: str = Depends(entered_tenant),
+    access: Access = Depends(authorize),
+    platform: Platform = Depends(platform_of),
+    worker: Operations = Depends(worker_of),
+) -> StreamingResponse:
+    """Signals of the tenant, for five minutes at most: then the reader opens another stream.
+
+    It ends sooner when the credential expires, its session is ended or its key revoked, its person is gone or may not
+    enter the tenant any more, or the platform stops.
+    """
+    caller = access.caller
+    seconds = LONGEST_STREAM_SECONDS
+    if caller.expires_at is not None:
+        seconds = min(seconds, (caller.expires_at - platform.clock.now()).total_seconds())
+    signals = worker.signals
+    try:
+        stream = signals.open(caller, tenant_id)
+    except TooManyOfOne:
+        raise Refusal(
+            429,
+            "rate_limited",
+            f"you have {MOST_OF_ONE} event streams open, which is as many as one person may",
+            details={
+                "cap": "event_streams",
+                "limit": MOST_OF_ONE,
+                "used": MOST_OF_ONE,
+                "retryAfterSeconds": RETRY_AFTER_SECONDS,
+            },
+            hint="close some of them, or read the operation now and then instead",
+            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        ) from None
+    except TooManyStreams:
+        raise Refusal(
+            503,
+            "SERVICE_UNAVAILABLE",
+            "no event stream is free at the moment",
+            hint="read the operation now and then instead",
+            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        ) from None
+    return StreamingResponse(
+        _told(signals, stream, seconds),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _told(signals: Signals, stream: Stream, seconds: float) -> AsyncIterator[str]:
+    """The stream's text, with a comment whenever nothing was said for 15 s so that dead connections are noticed."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    try:
+        while not stream.ended and (left := end - loop.time()) > 0:
+            text = await stream.next(min(KEEPALIVE_SECONDS, left))
+            if text:
+                yield text
+            elif text is None:
+                yield ": keepalive\n\n"
+    finally:
+        signals.leave(stream)
+
+
+def operation(row: RowMapping, now: datetime, *, with_result: bool = True) -> dict[str, Any]:
+    """One operation. `error`, `errorCode`, `result` and `counts` are there only when there is one.
+
+    `with_result` False leaves the result out: tags and resources are named in it, which not everybody may know.
+    `counts` of an apply has the `totals` it found at its beginning beside what it counted, by type: how far it is.
+    `stalled` flags an open one whose `seq` has not moved for a minute: it may be waiting, or nobody may be at it.
+    """
+    document: dict[str, Any] = {
+        "operationId": row["operation_id"],
+        "runId": row["run_id"],
+        "status": row["status"],
+        "resourceType": row["resource_type"],
+        "resourceId": row["resource_id"],
+        "tenantId": row["tenant_id"],
+        "kind": row["kind"],
+        "progress": row["progress"],
+        "currentStep": row["current_step"],
+        "steps": row["steps"],
+        "createdAt": wire_time(row["created_at"]),
+        "startedAt": _maybe(row["started_at"]),
+        "completedAt": _maybe(row["completed_at"]),
+        "updatedAt": wire_time(row["updated_at"]),
+        "seq": row["seq"],
+        "stalled": row["status"] in OPEN and now - row["updated_at"] >= STILL,
+        "startedBy": row["started_by"],
+    }
+    if "byType" in row["counts"]:
+        document["counts"] = _in_order(row["counts"], row) | {"totals": row["snapshot"].get("totals", {})}
+    for name, column in (("error", "error"), ("errorCode", "error_code")):
+        if row[column] is not None:
+            document[name] = row[column]
+    if with_result and row["result"] is not None:
+        in_order = _in_order(row["result"], row) if "counts" in document else {}
+        document["result"] = row["result"] | in_order
+    return document
+
+
+def _in_order(counts: Mapping[str, Any], row: RowMapping) -> dict[str, Any]:
+    """The counts of an apply, its types in the order they are gone through, which a database need not keep."""
+    by_type = {kind: counts["byType"][kind] for kind in row["counts"]["order"] if kind in counts["byType"]}
+    return {"summary": counts["summary"], "byType": by_type}
+
+
+def operation_of_platform(row: RowMapping, now: datetime) -> dict[str, Any]:
+    """One operation as the platform's staff see it: with its tenant's name."""
+    return operation(row, now) | {"tenantName": row["tenant_name"]}
+
+
+def _maybe(instant: datetime | None) -> str | None:
+    return None if instant is None else wire_time(instant)

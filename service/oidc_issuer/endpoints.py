@@ -1,0 +1,113 @@
+"""From a form or query to an answer: read the parameters, open the transaction, ask the protocol."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+from authlib.oauth2.rfc6749.errors import InvalidRequestError, OAuth2Error
+from starlette.responses import Response
+
+from service.oidc_issuer import authorization_code, device_flow, refresh_tokens
+from service.oidc_issuer.issuer import SCOPES, LocalIssuer
+from service.oidc_issuer.server import IssuerRequest, Server
+from service.principal import Caller
+
+Endpoint = Literal["device_authorization", "approve", "authorize", "token", "revoke"]
+
+MOST_PARAMETERS = 40
+# What a person may write; everything else is of the characters an OAuth error may repeat (RFC 6749 section 5.2).
+FREE_TEXT = frozenset({"device", "email", "login_hint", "nonce", "state"})
+_PLAIN = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*")
+
+
+@cache
+def authorization_server() -> Server:
+    """Return the server with every grant and endpoint of the discovery document."""
+    server = Server(scopes_supported=list(SCOPES))
+    server.register_grant(authorization_code.CodeGrant, [authorization_code.S256Required(required=True)])
+    server.register_grant(device_flow.DeviceGrant)
+    server.register_grant(refresh_tokens.RefreshGrant)
+    server.register_endpoint(device_flow.DeviceAuthorization)
+    server.register_endpoint(refresh_tokens.Revocation)
+    return server
+
+
+def answer(issuer: LocalIssuer, caller: Caller, endpoint: Endpoint, method: str, encoded: bytes) -> Response:
+    """Answer one request to the issuer; `encoded` is its form, or its query.
+
+    The transaction is committed for refusals too: those that change nothing wrote nothing.
+    """
+    # Before the transaction: the first request of all makes the key.
+    issuer.load_key()
+    server = authorization_server()
+    try:
+        parameters = read(encoded)
+    except InvalidRequestError as error:
+        return refused(server, None, error)
+    with issuer.database.write() as connection:
+        request = IssuerRequest(
+            method,
+            f"{issuer.issuer}/{endpoint}",
+            parameters,
+            issuer=issuer,
+            connection=connection,
+            caller=caller,
+            at=issuer.clock.now(),
+        )
+        response: Response = ENDPOINTS[endpoint](server, request)
+        return response
+
+
+def read(encoded: bytes) -> dict[str, str]:
+    """The parameters, those without a value left out (RFC 6749 section 3.1).
+
+    Raises:
+        InvalidRequestError: not a form, a parameter twice, or characters that no parameter has.
+    """
+    try:
+        pairs = parse_qsl(
+            encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS
+        )
+    except ValueError:
+        raise InvalidRequestError("The request is not a readable form.") from None
+    parameters: dict[str, str] = {}
+    for name, value in pairs:
+        if name in parameters:
+            raise InvalidRequestError("A parameter is given twice.")
+        if name not in FREE_TEXT and not _PLAIN.fullmatch(value):
+            raise InvalidRequestError("A parameter has characters that are not allowed.")
+        parameters[name] = value
+    return {name: value for name, value in parameters.items() if value}
+
+
+def refused(server: Server, request: IssuerRequest | None, error: OAuth2Error) -> Response:
+    response: Response = server.handle_error_response(request, error)
+    return response
+
+
+def _approve(server: Server, request: IssuerRequest) -> Response:
+    try:
+        return server.handle_response(200, device_flow.approve(request), [])
+    except OAuth2Error as error:
+        device_flow.note_refused(request, error)
+        return refused(server, request, error)
+
+
+def _token(server: Server, request: IssuerRequest) -> Response:
+    response: Response = server.create_token_response(request)
+    return response
+
+
+def _named(name: str) -> Callable[[Server, IssuerRequest], Any]:
+    return lambda server, request: server.create_endpoint_response(name, request)
+
+
+ENDPOINTS: dict[Endpoint, Callable[[Server, IssuerRequest], Any]] = {
+    "device_authorization": _named("device_authorization"),
+    "approve": _approve,
+    "authorize": authorization_code.respond,
+    "token": _token,
+    "revoke": _named("revocation"),
+}

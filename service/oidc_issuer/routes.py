@@ -1,0 +1,96 @@
+"""The local issuer's routes: on the unix socket only (the rules say `local`), answering in the OAuth shape.
+
+Authlib is imported by the first request that needs it.
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from service import errors
+from service.api.protected_route import area
+from service.authz.authorize import Access, authorize
+from service.context import platform_of
+from service.oidc_issuer import issuer as oidc_issuer_issuer
+from service.oidc_issuer.issuer import LocalIssuer
+
+if TYPE_CHECKING:
+    from service.oidc_issuer.endpoints import Endpoint
+
+FORM = "application/x-www-form-urlencoded"
+
+router = area("issuer")
+
+
+async def local_issuer(request: Request) -> LocalIssuer:
+    """The issuer of this platform; with an outside one configured, these paths do not exist."""
+    issuer = (await platform_of(request)).issuer
+    if not isinstance(issuer, LocalIssuer):
+        raise errors.not_routed(request.url.path)
+    return issuer
+
+
+async def form_body(request: Request) -> bytes | None:
+    """The encoded form; None when the body says it is something else."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return await request.body() if media_type == FORM else None
+
+
+Issuer = Annotated[LocalIssuer, Depends(local_issuer)]
+Form = Annotated[bytes | None, Depends(form_body)]
+Peer = Annotated[Access, Depends(authorize)]
+
+
+@router.get("/issuer/.well-known/openid-configuration")
+def discovery_document(issuer: Issuer) -> JSONResponse:
+    """OpenID Connect Discovery."""
+    return JSONResponse(oidc_issuer_issuer.document(issuer.issuer))
+
+
+@router.get("/issuer/jwks")
+def key_set(issuer: Issuer) -> JSONResponse:
+    """The public signing key."""
+    return JSONResponse(issuer.public_jwks())
+
+
+@router.post("/issuer/device_authorization")
+def device_authorization(issuer: Issuer, form: Form, peer: Peer) -> Response:
+    """Start a device flow: client_id, scope, device."""
+    return _answer(issuer, peer, "device_authorization", form)
+
+
+@router.post("/issuer/device/approve")
+def approve_device(issuer: Issuer, form: Form, peer: Peer) -> Response:
+    """Approve a user code as the person at the socket: user_code, email."""
+    return _answer(issuer, peer, "approve", form)
+
+
+@router.get("/issuer/authorize")
+def authorization(issuer: Issuer, request: Request, peer: Peer) -> Response:
+    """Code + PKCE: response_type, client_id, redirect_uri, scope, state, nonce, code_challenge(_method), login_hint."""
+    return _answer(issuer, peer, "authorize", request.scope["query_string"], method="GET")
+
+
+@router.post("/issuer/token")
+def token(issuer: Issuer, form: Form, peer: Peer) -> Response:
+    """Exchange a device code, an authorization code or a refresh token for tokens."""
+    return _answer(issuer, peer, "token", form)
+
+
+@router.post("/issuer/revoke")
+def revocation(issuer: Issuer, form: Form, peer: Peer) -> Response:
+    """End the session of a token."""
+    return _answer(issuer, peer, "revoke", form)
+
+
+def _answer(
+    issuer: LocalIssuer, peer: Access, endpoint: "Endpoint", encoded: bytes | None, method: str = "POST"
+) -> Response:
+    if encoded is None:
+        refusal = {"error": "invalid_request", "error_description": f"The request must be {FORM}."}
+        return JSONResponse(refusal, 400, {"Cache-Control": "no-store"})
+    from service.oidc_issuer import endpoints
+
+    return endpoints.answer(issuer, peer.caller, endpoint, method, encoded)

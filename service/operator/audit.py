@@ -1,0 +1,30 @@
+"""The audit log for the platform's staff: is its chain whole. hostile I04"""
+
+from fastapi import Depends
+from starlette.responses import JSONResponse
+
+from service.api.protected_route import area
+from service.audit import chain
+from service.audit.chain import verify
+from service.clock import wire_time
+from service.context import Platform, platform_of
+
+router = area("audit")
+
+
+@router.get("/api/v1/platform/audit/verify")
+def verify_audit_log(platform: Platform = Depends(platform_of)) -> JSONResponse:
+    """Read the whole audit log and check its chain; `firstBad` is null when it is whole."""
+    with platform.database.read() as connection:
+        found = verify(connection, chain.key_of(platform.secret))
+    fault = found.fault
+    return JSONResponse(
+        {
+            "entries": found.entries,
+            "unchained": found.unchained,
+            "ok": fault is None,
+            "firstBad": fault and {"id": fault.id, "at": fault.at and wire_time(fault.at), "why": fault.why},
+            "head": found.head,
+            "chainedSince": found.began_at and wire_time(found.began_at),
+        }
+    )

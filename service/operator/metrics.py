@@ -1,0 +1,136 @@
+"""What the platform counts about itself, as Prometheus reads it.
+
+Counting is plain numbers in this process; the Prometheus library is loaded when somebody asks for them first, because
+loading it would cost every start a fifth of its time. `/metrics` answers the owner of the unix socket; for a Prometheus
+elsewhere FROST_PLATFORM_METRICS=HOST:PORT gives it a port of its own, never the one that the API answers on.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from fastapi import Depends
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+from starlette.responses import Response
+
+from service.api.protected_route import area
+from service.context import Platform, platform_of
+from service.db.tables import audit_head, operations
+from service.http_server.admission import REASONS
+from service.jobs.queries import OPEN, is_open, stalled_count
+from service.jobs.worker import Operations, worker_of
+from service.operator import health
+from service.request_metrics import BUCKETS
+from service.settings import VERSION
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Metric
+
+router = area("metrics")
+
+
+@router.get("/metrics")
+def read_metrics(platform: Platform = Depends(platform_of), worker: Operations = Depends(worker_of)) -> Response:
+    """The platform's numbers in Prometheus' text format."""
+    from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+    return Response(generate_latest(registry(platform, worker.kinds)), media_type=CONTENT_TYPE_LATEST)
+
+
+def listen(platform: Platform, kinds: Iterable[str], host: str, port: int) -> tuple[str, int]:
+    """Answer Prometheus on an address of its own, in a thread; where that is.
+
+    Raises:
+        OSError: the address is not ours or is in use.
+    """
+    from prometheus_client import start_http_server
+
+    server, _ = start_http_server(port, host, registry(platform, kinds))
+    return host, server.server_port
+
+
+def registry(platform: Platform, kinds: Iterable[str]) -> "CollectorRegistry":
+    """A registry that reads the platform when it is asked."""
+    from prometheus_client import CollectorRegistry, ProcessCollector
+
+    made = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=made)
+    made.register(Collector(platform, kinds))
+    return made
+
+
+class Collector:
+    """The platform's numbers as Prometheus' families."""
+
+    def __init__(self, platform: Platform, kinds: Iterable[str]) -> None:
+        self.platform = platform
+        self.kinds = tuple(kinds)
+
+    def describe(self) -> Iterator["Metric"]:
+        return iter(())
+
+    def collect(self) -> Iterator["Metric"]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+
+        database = self.platform.database
+        yield InfoMetricFamily("frost", "This platform", {"version": VERSION, "database": database.kind})
+        yield from self._requests()
+        failures = self.platform.traffic.audit_failures
+        yield CounterMetricFamily("frost_audit_write_failures", "Changes refused for want of their entry", failures)
+        yield CounterMetricFamily("frost_database_write_waits", "Changes that waited for another one", database.waits)
+        pool = database.engine.pool
+        if isinstance(pool, QueuePool):
+            connections = GaugeMetricFamily("frost_database_connections", "Connections", labels=["state"])
+            connections.add_metric(["in_use"], pool.checkedout())
+            connections.add_metric(["idle"], pool.checkedin())
+            yield connections
+        ready = GaugeMetricFamily("frost_ready", "1 when a check of readiness is ok or busy", labels=["check"])
+        for name, state in health.checks(self.platform).items():
+            ready.add_metric([name], health.is_good(state))
+        yield ready
+        try:
+            yield from self._stored()
+        except SQLAlchemyError:
+            health.logger.exception("the numbers of the database cannot be read")
+
+    def _requests(self) -> Iterator["Metric"]:
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+        traffic = self.platform.traffic
+        requests = CounterMetricFamily("frost_requests", "Requests answered", labels=["method", "route", "status"])
+        for (method, route, status), count in list(traffic.requests.items()):
+            requests.add_metric([method, route, str(status)], count)
+        yield requests
+        refused = CounterMetricFamily("frost_refused", "Requests and connections beyond a limit", labels=["limit"])
+        for reason in REASONS:
+            refused.add_metric([reason], traffic.refused[reason])
+        yield refused
+        seconds = HistogramMetricFamily("frost_request_seconds", "Time to the whole answer", labels=["route"])
+        for route, (total, counts) in list(traffic.seconds.items()):
+            below, buckets = 0, []
+            for bound, count in zip((*BUCKETS, float("inf")), list(counts), strict=True):
+                below += count
+                buckets.append(("+Inf" if bound == float("inf") else str(bound), below))
+            seconds.add_metric([route], buckets, total)
+        yield seconds
+
+    def _stored(self) -> Iterator["Metric"]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        with self.platform.database.read() as connection:
+            counted = connection.execute(
+                select(operations.c.kind, operations.c.status, func.count())
+                .where(is_open())
+                .group_by(operations.c.kind, operations.c.status)
+            ).all()
+            stalled = stalled_count(connection, self.platform.clock.now())
+            entries = connection.scalar(select(audit_head.c.entries)) or 0
+        running = GaugeMetricFamily("frost_operations_open", "Operations under way", labels=["kind", "status"])
+        # None open is 0, not nothing: an alarm on what is missing would ring while all is well.
+        none = {(kind, status): 0 for kind in self.kinds for status in OPEN}
+        for (kind, status), count in {**none, **{(kind, status): count for kind, status, count in counted}}.items():
+            running.add_metric([kind, status], count)
+        yield running
+        yield GaugeMetricFamily("frost_operations_stalled", "Open operations without a move for a minute", stalled)
+        yield GaugeMetricFamily("frost_audit_entries", "Entries in the audit log's chain", entries)

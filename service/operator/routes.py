@@ -1,0 +1,60 @@
+"""For the platform's staff: whoever owns the unix socket. Never over TCP. design: People and rights"""
+
+import os
+
+from fastapi import Depends
+from sqlalchemy import func, select
+from sqlalchemy.engine import make_url
+from starlette.responses import JSONResponse
+
+from service.api.protected_route import area
+from service.audit import entries
+from service.authz.authorize import Access, authorize
+from service.clock import wire_time
+from service.context import Platform, platform_of
+from service.db import migrate
+from service.db.tables import platform_state, resources, tenants
+from service.jobs import queries as operations
+from service.settings import VERSION
+
+router = area("platform")
+
+
+@router.get("/api/v1/platform/status")
+def platform_status(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+    """What runs here: version, process, world, database and how much there is in it."""
+    with platform.database.read() as connection:
+        stalled = operations.stalled_count(connection, platform.clock.now())
+        open_count = operations.open_count(connection)
+        world = select(platform_state.c.value).where(platform_state.c.name == "world").scalar_subquery()
+        counts = connection.execute(
+            select(
+                world.label("world"),
+                select(func.count()).select_from(tenants).scalar_subquery().label("tenants"),
+                select(func.count()).select_from(resources).scalar_subquery().label("resources"),
+            )
+        ).one()
+    return JSONResponse(
+        {
+            "version": VERSION,
+            "pid": os.getpid(),
+            "startedAt": wire_time(platform.started_at),
+            "world": counts.world,
+            "database": make_url(platform.settings.database_url).render_as_string(hide_password=True),
+            "socket": str(platform.settings.socket),
+            "schemaRevision": migrate.HEAD,
+            "openOperations": open_count,
+            "stalledOperations": stalled,
+            "tenants": counts.tenants,
+            "resources": counts.resources,
+        }
+    )
+
+
+@router.post("/api/v1/platform/stop", status_code=202)
+def stop_platform(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+    """Ask the process to end; what it answers now it still finishes. SIGTERM does the same."""
+    with platform.database.write() as connection:
+        entries.record(connection, access.caller, operation="platform.stop", target="platform", at=platform.clock.now())
+    platform.request_stop()
+    return JSONResponse({"status": "stopping"}, 202)

@@ -1,0 +1,268 @@
+"""Keys, workload identities and people as principals of a tenant, in the database."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Column, Connection, Select, delete, insert, select, update
+
+from service.db.engine import MOST_NAMED, Record
+from service.db.statements import Key, behind
+from service.db.tables import (
+    api_keys,
+    group_members,
+    groups,
+    memberships,
+    policies,
+    policy_attachments,
+    resources,
+    tenants,
+    users,
+    workload_identities,
+    workload_tokens,
+)
+from service.principals.grants import entitled_membership
+
+CLUSTER = "kubernetes_cluster"
+
+
+def key(connection: Connection, tenant_id: str, key_id: str) -> Record | None:
+    """A key of the tenant that was not deleted: `id`, `name`, `user_id`, `scopes`, `expires_at`, `revoked_at`."""
+    return connection.execute(_KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id)).one_or_none()
+
+
+def keys_among(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
+    """The keys of the tenant with one of these ids."""
+    return _among(connection, _KEY.where(api_keys.c.tenant_id == tenant_id), api_keys.c.id, ids)
+
+
+def identities_among(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
+    """The workload identities of the tenant with one of these ids."""
+    mine = select(workload_identities).where(workload_identities.c.tenant_id == tenant_id)
+    return _among(connection, mine, workload_identities.c.id, ids)
+
+
+def _among(connection: Connection, query: Select[Any], column: Column[str], ids: Sequence[str]) -> list[Record]:
+    """The rows of a query that have one of these ids, however many these are: of very many the whole table is as
+    near."""
+    if not ids:
+        return []
+    if len(ids) <= MOST_NAMED:
+        return list(connection.execute(query.where(column.in_(ids))))
+    wanted = set(ids)
+    return [row for row in connection.execute(query) if row.id in wanted]
+
+
+def keys(connection: Connection, tenant_id: str, at: datetime) -> Sequence[Record]:
+    """The keys of a tenant that work at an instant."""
+    return connection.execute(
+        _KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.revoked_at.is_(None), api_keys.c.expires_at > at)
+        .join(users, users.c.id == api_keys.c.user_id)
+        .where(users.c.deleted_at.is_(None))
+        .order_by(api_keys.c.name, api_keys.c.id)
+    ).all()
+
+
+_KEY = select(
+    api_keys.c.id,
+    api_keys.c.name,
+    api_keys.c.user_id,
+    api_keys.c.scopes,
+    api_keys.c.expires_at,
+    api_keys.c.revoked_at,
+)
+
+
+def identity(connection: Connection, tenant_id: str, binding_id: str) -> Record | None:
+    """A workload identity of the tenant."""
+    return connection.execute(
+        select(workload_identities).where(
+            workload_identities.c.tenant_id == tenant_id, workload_identities.c.id == binding_id
+        )
+    ).one_or_none()
+
+
+def identities(connection: Connection, tenant_id: str) -> Sequence[Record]:
+    """Every workload identity of a tenant."""
+    return connection.execute(
+        select(workload_identities)
+        .where(workload_identities.c.tenant_id == tenant_id)
+        .order_by(workload_identities.c.namespace, workload_identities.c.service_account, workload_identities.c.id)
+    ).all()
+
+
+def identity_page(connection: Connection, tenant_id: str, after: Key | None, limit: int) -> Sequence[Record]:
+    """Workload identities in the order they were made; one row more than asked."""
+    query = select(workload_identities).where(workload_identities.c.tenant_id == tenant_id)
+    order = (workload_identities.c.created_at, workload_identities.c.id)
+    if after is not None:
+        query = query.where(behind(order, after))
+    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+
+
+def bound(connection: Connection, tenant_id: str, subject: dict[str, str]) -> str | None:
+    """The id of the binding of a service account."""
+    conditions = [workload_identities.c[name] == value for name, value in subject.items()]
+    return connection.scalar(
+        select(workload_identities.c.id).where(workload_identities.c.tenant_id == tenant_id, *conditions)
+    )
+
+
+def add_identity(connection: Connection, values: dict[str, Any]) -> None:
+    connection.execute(insert(workload_identities).values(**values))
+
+
+def change_scopes(connection: Connection, tenant_id: str, binding_id: str, scopes: list[str], at: datetime) -> None:
+    connection.execute(
+        update(workload_identities)
+        .where(workload_identities.c.tenant_id == tenant_id, workload_identities.c.id == binding_id)
+        .values(scopes=scopes, updated_at=at)
+    )
+
+
+def remove_identity(connection: Connection, tenant_id: str, binding_id: str) -> None:
+    """Remove a workload identity, its tokens, its memberships and its attachments."""
+    forget(connection, tenant_id, "workload_identity", binding_id)
+    connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id == binding_id))
+    connection.execute(
+        delete(workload_identities).where(
+            workload_identities.c.tenant_id == tenant_id, workload_identities.c.id == binding_id
+        )
+    )
+
+
+def forget(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> None:
+    """Take a principal that is deleted out of every group and off every policy. checklist K38, M12"""
+    connection.execute(
+        delete(group_members).where(
+            group_members.c.tenant_id == tenant_id,
+            group_members.c.member_type == kind,
+            group_members.c.member_id == principal_id,
+        )
+    )
+    connection.execute(
+        delete(policy_attachments).where(
+            policy_attachments.c.tenant_id == tenant_id,
+            policy_attachments.c.attachee_type == kind,
+            policy_attachments.c.attachee_id == principal_id,
+        )
+    )
+
+
+def cluster_exists(connection: Connection, tenant_id: str, cluster_id: str) -> bool:
+    """Whether the tenant has such a cluster."""
+    found = select(resources.c.id).where(
+        resources.c.tenant_id == tenant_id, resources.c.id == cluster_id, resources.c.kind == CLUSTER
+    )
+    return connection.scalar(found) is not None
+
+
+def people(connection: Connection, tenant_id: str) -> Sequence[Record]:
+    """Everybody who may enter a tenant: `id`, `name`, `email`, `role`."""
+    return connection.execute(
+        select(users.c.id, users.c.name, users.c.email, memberships.c.role)
+        .select_from(users)
+        .join(memberships, memberships.c.user_id == users.c.id)
+        .join(tenants, entitled_membership())
+        .where(tenants.c.id == tenant_id)
+        .order_by(users.c.email)
+    ).all()
+
+
+def granted_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[str]) -> set[str]:
+    """Which of some identities have a policy, directly or through a group."""
+    direct = select(policy_attachments.c.attachee_id.label("id")).where(
+        policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "workload_identity"
+    )
+    attached = select(policy_attachments.c.attachee_id).where(
+        policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "group"
+    )
+    through = select(group_members.c.member_id.label("id")).where(
+        group_members.c.tenant_id == tenant_id,
+        group_members.c.member_type == "workload_identity",
+        group_members.c.group_id.in_(attached),
+    )
+    found: set[str] = set()
+    for query, column in ((direct, policy_attachments.c.attachee_id), (through, group_members.c.member_id)):
+        found.update(row.id for row in _among(connection, query, column, binding_ids))
+    return found
+
+
+def held_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+    """The policies of some identities, attached directly or to a group of theirs, by the identity's id."""
+    if not binding_ids:
+        return {}
+    attached = select(policy_attachments.c.attachee_id.label("id"), policy_attachments.c.policy_id).where(
+        policy_attachments.c.tenant_id == tenant_id
+    )
+    direct = attached.where(policy_attachments.c.attachee_type == "workload_identity")
+    ways: dict[str, list[tuple[str, str]]] = {}
+    for row in _among(connection, direct, policy_attachments.c.attachee_id, binding_ids):
+        ways.setdefault(row.id, []).append(("policy", row.policy_id))
+    # Groups and their policies apart: together they would be a row for each member and policy.
+    through = select(group_members.c.member_id.label("id"), group_members.c.group_id).where(
+        group_members.c.tenant_id == tenant_id, group_members.c.member_type == "workload_identity"
+    )
+    for row in _among(connection, through, group_members.c.member_id, binding_ids):
+        ways.setdefault(row.id, []).append(("group", row.group_id))
+    of_groups: dict[str, set[str]] = {}
+    for row in connection.execute(attached.where(policy_attachments.c.attachee_type == "group")):
+        of_groups.setdefault(row.id, set()).add(row.policy_id)
+    # One set for all that are in the same groups.
+    sets: dict[tuple[tuple[str, str], ...], frozenset[str]] = {}
+    found = {}
+    for identity_id, named in ways.items():
+        way = tuple(sorted(named))
+        if way not in sets:
+            sets[way] = frozenset().union(*({one} if kind == "policy" else of_groups.get(one, ()) for kind, one in way))
+        found[identity_id] = sets[way]
+    return found
+
+
+def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> dict[str, list[Record | None]]:
+    """How each policy reaches a principal, by policy id: None for directly, else the group (`id`, `name`)."""
+    found: dict[str, list[Record | None]] = {}
+    direct = select(policy_attachments.c.policy_id).where(
+        policy_attachments.c.tenant_id == tenant_id,
+        policy_attachments.c.attachee_type == kind,
+        policy_attachments.c.attachee_id == principal_id,
+    )
+    for policy_id in connection.scalars(direct):
+        found.setdefault(policy_id, []).append(None)
+    through = (
+        select(policy_attachments.c.policy_id, groups.c.id, groups.c.name)
+        .join(groups, groups.c.id == policy_attachments.c.attachee_id)
+        .join(group_members, group_members.c.group_id == groups.c.id)
+        .join(policies, policies.c.id == policy_attachments.c.policy_id)
+        .where(
+            groups.c.tenant_id == tenant_id,
+            policy_attachments.c.attachee_type == "group",
+            group_members.c.member_type == kind,
+            group_members.c.member_id == principal_id,
+        )
+        .order_by(groups.c.name)
+    )
+    for row in connection.execute(through):
+        found.setdefault(row.policy_id, []).append(row)
+    return found
+
+
+def ways_of(connection: Connection, tenant_id: str, policy_id: str) -> dict[tuple[str, str], list[Record | None]]:
+    """How one policy reaches each key and identity it counts for: None for directly, else the group (`id`, `name`)."""
+    mine = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
+    found: dict[tuple[str, str], list[Record | None]] = {}
+    direct = select(policy_attachments.c.attachee_type, policy_attachments.c.attachee_id).where(
+        *mine, policy_attachments.c.attachee_type != "group"
+    )
+    for kind, identifier in connection.execute(direct):
+        found[kind, identifier] = [None]
+    through = (
+        select(groups.c.id, groups.c.name, group_members.c.member_type, group_members.c.member_id)
+        .join(policy_attachments, policy_attachments.c.attachee_id == groups.c.id)
+        .join(group_members, group_members.c.group_id == groups.c.id)
+        .where(*mine, groups.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "group")
+        .order_by(groups.c.name)
+    )
+    for row in connection.execute(through):
+        found.setdefault((row.member_type, row.member_id), []).append(row)
+    return found

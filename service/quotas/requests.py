@@ -1,0 +1,229 @@
+"""Requests for other limits over HTTP. contract: quota request; checklist U
+
+A tenant's is decided at once, within what its organization's limit leaves; an organization's waits for the platform's
+staff (`review_routes`).
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import Depends, Header
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse
+
+from service.account.queries import person
+from service.api.changes import change
+from service.api.idempotency import made_under
+from service.api.pagination import Asked, asked, page_of
+from service.api.protected_route import area
+from service.api.responses import CHANGED, found
+from service.audit import entries
+from service.authn.rate_limit import seconds
+from service.authz.authorize import Access, authorize
+from service.catalogue.quota_types import QuotaType
+from service.context import Platform, platform_of
+from service.db.tables import MICROSECOND
+from service.quotas import limits, queries, request_queries, request_validation, usage
+from service.quotas.request_queries import OF_ORGANIZATION, OF_TENANT, request
+from service.quotas.request_validation import REQUESTS_AN_HOUR, Verdict
+
+router = area("quotas")
+OF_A_TENANT = "/api/v1/tenants/{tenant_id}/quota-requests"
+OF_AN_ORGANIZATION = "/api/v1/organizations/{organization_id}/quota-requests"
+CREATE, CREATE_ORGANIZATION = "quota_request.create", "quota_request.create_organization"
+WAITING = Verdict("pending", "waits for review by the platform's staff")
+AS_IT_IS = Verdict("approved", "that is the limit already")
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+Paging = Annotated[Asked, Depends(asked)]
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]
+
+
+class NewRequest(BaseModel):
+    """The body that requests another limit."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    resource_type: str = Field(alias="resourceType")
+    limit: int = Field(description="the new limit, not an increment, in the unit of the resource type; 0 to 2^53")
+    reason: str = Field(description="1 to 500 characters")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A request that is well formed, on its way."""
+
+    id: str
+    quota: QuotaType
+    limit: int
+    reason: str
+    at: datetime
+
+    @property
+    def resource_type(self) -> str:
+        return self.quota.resource_type
+
+
+@router.post(OF_A_TENANT, status_code=201)
+def request_tenant_quota(
+    access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """Ask for another limit of the tenant: decided at once, and in force from then on if it is approved.
+
+    The limit it has already is answered with 200, and nothing is stored.
+    """
+    tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
+    wish = wished(body, platform.clock.now())
+    with change(platform, access, lock_organization=True) as (connection, access):
+        wish, answered = first(connection, access, CREATE, wish, idempotency_key)
+        if answered:
+            return answered
+        current = queries.limits_of(connection, tenant_id)[wish.resource_type]
+        if wish.limit == current:
+            return unchanged(connection, access, wish)
+        require_pause(connection, tenant_id, wish.at)
+        at_most = found(queries.organization_limits(connection, organization_id)[wish.resource_type])
+        allocated = queries.allocated(connection, organization_id)[wish.resource_type]
+        bound = limits.requestable(current, at_most, allocated)
+        request_validation.require_within_bound(wish.quota, current, wish.limit, bound)
+        # Counting takes time, and a raise does not depend on it.
+        lowers = wish.limit < current
+        use = usage.uses(connection, [tenant_id], [wish.quota])[tenant_id][wish.resource_type] if lowers else None
+        verdict = request_validation.decide(current, wish.limit, use)
+        if verdict.status == "approved":
+            queries.set_limit(connection, tenant_id, wish.resource_type, wish.limit)
+        return made(connection, access, CREATE, wish, current, verdict)
+
+
+@router.get(OF_A_TENANT)
+def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
+    """The tenant's requests, and to people its organization's pending ones too; newest first."""
+    tenant_id = str(access.tenant_id)
+    organization_id = access.organization_id if access.caller.kind == "session" else None
+    page = page_of(platform, paging, "quota-requests", tenant_id, organization_id or "")
+    with platform.database.read() as connection:
+        rows = request_queries.of_tenant(connection, tenant_id, organization_id, page.after, page.limit)
+    rows, cursor = page.cut(rows, "created_at", "id")
+    return JSONResponse({"requests": [request(row._asdict()) for row in rows], "nextCursor": cursor})
+
+
+@router.post(OF_AN_ORGANIZATION, status_code=201)
+def request_organization_quota(
+    access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """Ask for another limit of the organization, higher or lower: it waits for review, one for each resource type."""
+    organization_id = str(access.organization_id)
+    wish = wished(body, platform.clock.now())
+    with change(platform, access, lock_organization=True) as (connection, access):
+        wish, answered = first(connection, access, CREATE_ORGANIZATION, wish, idempotency_key)
+        if answered:
+            return answered
+        current = found(queries.organization_limits(connection, organization_id)[wish.resource_type])
+        if wish.limit == current:
+            return unchanged(connection, access, wish)
+        pending = request_queries.pending(connection, organization_id, wish.resource_type)
+        if pending:
+            raise request_validation.already_pending(pending.id, pending.limit)
+        return made(connection, access, CREATE_ORGANIZATION, wish, current, WAITING)
+
+
+@router.get(OF_AN_ORGANIZATION)
+def list_organization_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
+    """The requests made for the organization, newest first."""
+    organization_id = str(access.organization_id)
+    page = page_of(platform, paging, "quota-requests", organization_id)
+    with platform.database.read() as connection:
+        rows = request_queries.of_organization(connection, organization_id, page.after, page.limit)
+    rows, cursor = page.cut(rows, "created_at", "id")
+    return JSONResponse({"requests": [request(row._asdict()) for row in rows], "nextCursor": cursor})
+
+
+def wished(body: NewRequest, now: datetime) -> Wish:
+    """What a body asks for, under a new id.
+
+    Raises:
+        Refusal: 400 UNKNOWN_RESOURCE_TYPE, QUOTA_NOT_REQUESTABLE, INVALID_INPUT.
+    """
+    quota = request_validation.requested_type(body.resource_type)
+    limit, reason = request_validation.requested_limit(body.limit), request_validation.reason(body.reason)
+    return Wish(str(uuid4()), quota, limit, reason, now)
+
+
+def first(
+    connection: Connection, access: Access, operation: str, wish: Wish, key: str | None
+) -> tuple[Wish, JSONResponse | None]:
+    """The wish under the id it has for good, and the answer to an earlier one under the same key, if there was one."""
+    same = (str(access.tenant_id or access.organization_id), wish.resource_type, str(wish.limit), wish.reason)
+    wish = replace(wish, id=made_under(connection, access, key, operation, same, wish.id, wish.at))
+    row = request_queries.one(connection, wish.id)
+    return wish, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)
+
+
+def require_pause(connection: Connection, tenant_id: str, now: datetime) -> None:
+    """Refuse more requests of a tenant than fit into an hour. hostile D07
+
+    Raises:
+        Refusal: 429 QUOTA_REQUESTS_LIMITED.
+    """
+    until = request_queries.hour_full_until(connection, tenant_id, REQUESTS_AN_HOUR, now)
+    if until is not None:
+        raise request_validation.too_many(seconds((until - now) // MICROSECOND))
+
+
+def row_of(access: Access, wish: Wish, current: int, verdict: Verdict) -> dict[str, Any]:
+    """A request as it is stored."""
+    waits = verdict.status == "pending"
+    return {
+        "id": wish.id,
+        "scope": OF_TENANT if access.tenant_id else OF_ORGANIZATION,
+        "organization_id": access.organization_id,
+        "tenant_id": access.tenant_id,
+        "resource_type": wish.resource_type,
+        "limit_before": current,
+        "limit": wish.limit,
+        "reason": wish.reason,
+        "status": verdict.status,
+        "decision": None if waits else verdict.decision,
+        "details": verdict.details,
+        "requested_by": access.caller.user_id,
+        "created_at": wish.at,
+        "decided_at": None if waits else wish.at,
+        "decided_by": None if waits else "platform",
+    }
+
+
+def unchanged(connection: Connection, access: Access, wish: Wish) -> JSONResponse:
+    """The answer to a request for the limit there is: nothing of it is kept, it has no id. checklist U18"""
+    row = row_of(access, replace(wish, id=""), wish.limit, AS_IT_IS)
+    caller = person(connection, access.caller.user_id)
+    named = {"requester_name": caller.name, "requester_email": caller.email}
+    return JSONResponse({"request": request(row | named)}, headers={CHANGED: "false"})
+
+
+def made(
+    connection: Connection, access: Access, operation: str, wish: Wish, current: int, verdict: Verdict
+) -> JSONResponse:
+    """Keep a request and its audit entry; the answer to it. A denied one is a refused change in the log."""
+    request_queries.add(connection, row_of(access, wish, current, verdict))
+    entries.record(
+        connection,
+        access.caller,
+        operation=operation,
+        target=f"quota_request:{wish.id}",
+        outcome="refused" if verdict.status == "denied" else "done",
+        organization_id=access.organization_id,
+        tenant_id=access.tenant_id,
+        details={
+            "resourceType": wish.resource_type,
+            "from": current,
+            "to": wish.limit,
+            "status": verdict.status,
+        },
+        at=wish.at,
+    )
+    row = found(request_queries.one(connection, wish.id))
+    return JSONResponse({"request": request(row._asdict())}, 201, {CHANGED: "true"})

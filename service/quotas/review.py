@@ -1,0 +1,97 @@
+"""The staff's desk: other limits for organizations, decided over the unix socket only. design: The local platform"""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse
+
+from service.api.pagination import Asked, asked, page_of
+from service.api.protected_route import area
+from service.api.responses import found
+from service.audit import entries
+from service.authz.authorize import Access, authorize
+from service.context import Platform, platform_of
+from service.db.engine import Record
+from service.db.statements import lock_organization
+from service.errors import Refusal
+from service.quotas import queries, request_queries, request_validation
+from service.quotas.request_queries import OF_ORGANIZATION, PENDING, request
+from service.validation import is_id
+
+router = area("platform")
+REQUESTS = "/api/v1/platform/quota-requests"
+OUTCOME = {"approve": "approved", "reject": "rejected"}
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+Paging = Annotated[Asked, Depends(asked)]
+Status = Annotated[Literal["pending", "approved", "rejected"] | None, Query(description="all when left out")]
+
+
+class Review(BaseModel):
+    """The body that decides a request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    decision: Literal["approve", "reject"]
+    note: str | None = Field(None, description="what is told to who asked; 1 to 500 characters")
+
+
+@router.get(REQUESTS)
+def list_quota_requests_for_review(
+    access: Granted, platform: Here, paging: Paging, status: Status = None
+) -> JSONResponse:
+    """The requests of all organizations, newest first."""
+    page = page_of(platform, paging, "quota-requests for review", status or "")
+    with platform.database.read() as connection:
+        rows = request_queries.for_review(connection, status, page.after, page.limit)
+    rows, cursor = page.cut(rows, "created_at", "id")
+    return JSONResponse({"requests": [for_staff(row) for row in rows], "nextCursor": cursor})
+
+
+@router.post(REQUESTS + "/{request_id}/review")
+def review_quota_request(access: Granted, platform: Here, request_id: str, body: Review) -> JSONResponse:
+    """Decide a request once; an approved one is the organization's limit from then on. checklist U23"""
+    now, status = platform.clock.now(), OUTCOME[body.decision]
+    note = None if body.note is None else request_validation.reason(body.note, "note")
+    with platform.database.write() as connection:
+        lock_organization(connection, the_request(connection, request_id).organization_id)
+        row = the_request(connection, request_id)
+        if row.status != PENDING:
+            raise Refusal(
+                409,
+                "QUOTA_REQUEST_DECIDED",
+                "this request is decided already",
+                details={"status": row.status, "decision": row.decision},
+            )
+        decided = {"status": status, "decision": note or status, "decided_at": now, "decided_by": "staff"}
+        request_queries.decide(connection, request_id, decided)
+        if status == "approved":
+            queries.set_organization_limit(connection, row.organization_id, row.resource_type, row.limit)
+        entries.record(
+            connection,
+            access.caller,
+            operation="quota_request.review",
+            target=f"quota_request:{request_id}",
+            organization_id=row.organization_id,
+            details={"resourceType": row.resource_type, "from": row.limit_before, "to": row.limit, "status": status},
+            at=now,
+        )
+        return JSONResponse({"request": for_staff(the_request(connection, request_id))})
+
+
+def the_request(connection: Connection, request_id: str) -> Record:
+    """The request of the path.
+
+    Raises:
+        Refusal: flat 404, also for what a tenant requested: that was never the staff's to decide.
+    """
+    row = found(request_queries.one(connection, request_id) if is_id(request_id) else None)
+    return found(row if row.scope == OF_ORGANIZATION else None)
+
+
+def for_staff(row: Record) -> dict[str, Any]:
+    """A request with the name of its organization."""
+    return request(row._asdict()) | {"organizationName": row.organization_name}

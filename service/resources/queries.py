@@ -1,0 +1,80 @@
+"""The inventory in the database. Every query carries the tenant."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
+
+from service.db.engine import Record
+from service.db.statements import Key, behind
+from service.db.tables import resources
+
+_ORDER = (resources.c.created_at, resources.c.id)
+_ONE = select(resources).where(
+    resources.c.tenant_id == bindparam("tenant"),
+    resources.c.kind == bindparam("of_kind"),
+    resources.c.id == bindparam("one"),
+)
+_HELD = _ONE.with_for_update()
+
+
+def one(connection: Connection, tenant_id: str, kind: str, resource_id: str, *, lock: bool = False) -> Record | None:
+    """A resource of the tenant; `lock` holds it against other writers until the transaction ends."""
+    asked = {"tenant": tenant_id, "of_kind": kind, "one": resource_id}
+    return connection.execute(_HELD if lock else _ONE, asked).one_or_none()
+
+
+def any_kind(connection: Connection, tenant_id: str, kinds: Sequence[str], resource_id: str) -> Record | None:
+    """A resource of the tenant that is of one of these kinds."""
+    return connection.execute(
+        select(resources).where(
+            resources.c.tenant_id == tenant_id, resources.c.kind.in_(kinds), resources.c.id == resource_id
+        )
+    ).one_or_none()
+
+
+def page(
+    connection: Connection,
+    tenant_id: str,
+    kind: str,
+    after: Key | None,
+    limit: int,
+    regions: Iterable[str] | None = None,
+    ids: Iterable[str] | None = None,
+) -> Sequence[Record]:
+    """Resources of a kind in the order they were made; one row more than asked.
+
+    Args:
+        regions: Only resources in these regions.
+        ids: Only resources with these ids, in which `*` is any text. SQLite may return a few more: case is ignored.
+    """
+    query = select(resources).where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
+    if regions is not None:
+        query = query.where(resources.c.region.in_(sorted(regions)))
+    if ids is not None:
+        ids = sorted(ids)
+        whole = resources.c.id.in_([one for one in ids if "*" not in one])
+        query = query.where(or_(whole, *(resources.c.id.like(_like(one), escape="\\") for one in ids if "*" in one)))
+    if after is not None:
+        query = query.where(behind(_ORDER, after))
+    return connection.execute(query.order_by(*_ORDER).limit(limit + 1)).all()
+
+
+def _like(pattern: str) -> str:
+    """Return a pattern with `*` as one for LIKE."""
+    return re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%")
+
+
+def add(connection: Connection, values: dict[str, Any]) -> None:
+    connection.execute(insert(resources).values(**values))
+
+
+def change(connection: Connection, tenant_id: str, resource_id: str, values: dict[str, Any]) -> None:
+    connection.execute(
+        update(resources).where(resources.c.tenant_id == tenant_id, resources.c.id == resource_id).values(**values)
+    )
+
+
+def remove(connection: Connection, tenant_id: str, resource_id: str) -> None:
+    connection.execute(delete(resources).where(resources.c.tenant_id == tenant_id, resources.c.id == resource_id))

@@ -1,0 +1,104 @@
+"""The first start of a platform: its catalogue, and the world it opens with. design: The local platform
+
+A world is loaded in one transaction, once; `facts` says afterwards which one it is.
+"""
+
+import json
+import os
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import Connection, func, insert, select, text
+
+from service.catalogue import operations
+from service.clock import Clock
+from service.db import dialect, tables
+from service.db.engine import Database, insert_unless_there
+from service.db.platform_state import catalogue_digest, fact, is_current
+from service.seed import demo, large
+from service.seed.insert import Minting
+from service.settings import WORLDS
+
+KEY_FILE = "world-keys.json"
+
+
+def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: Path) -> bool:
+    """Fill an installation that has no world yet with the world `name`; False when it has one already.
+
+    One that has a world only gets the catalogue entries that are new in this version (`facts.is_current` tells
+    whether there is anything to do, without loading this module).
+    The secrets of the world's API keys are made here, at random; only their digests under `secret` are stored.
+    The plain ones go to `world-keys.json` in `data_dir` (0600), for the person whose machine this is.
+    Raises ValueError for a world that does not exist.
+    """
+    if name not in WORLDS:
+        raise ValueError(f"no world {name!r}; there are {', '.join(WORLDS)}")
+    with database.read() as connection:
+        loaded = fact(connection, "world") is not None
+    if not loaded:
+        minting = Minting(secret)
+        with database.write() as connection:
+            if _claim(connection, name):
+                _append(connection)
+                _fill(connection, name, clock.now(), minting)
+                dialect.analyze(connection)
+                # Last, still inside the transaction: a world whose keys nobody could write down is not loaded.
+                _write_keys(data_dir / KEY_FILE, minting.minted)
+                return True
+    append_catalogue(database)
+    return False
+
+
+def append_catalogue(database: Database) -> int:
+    """Add the operations this version knows and the database does not; how many those were.
+
+    Entries that are there stay as they are. contract: the operation catalog is append-only
+    """
+    with database.read() as connection:
+        if not _missing(connection) and is_current(connection):
+            return 0
+    with database.write() as connection:
+        return _append(connection)
+
+
+def _claim(connection: Connection, name: str) -> bool:
+    """Whether this call is the one that loads: of several replicas starting at once, the others wait here and lose."""
+    claim = (
+        insert_unless_there(connection, tables.platform_state).values(name="world", value=name).on_conflict_do_nothing()
+    )
+    # By what comes back: the PostgreSQL driver does not count the rows of such an insert.
+    return connection.scalar(claim.returning(tables.platform_state.c.name)) is not None
+
+
+def _missing(connection: Connection) -> list[operations.Operation]:
+    known = set(connection.scalars(select(tables.catalogue_operations.c.name)))
+    return [operation for operation in operations.operations() if operation.name not in known]
+
+
+def _append(connection: Connection) -> int:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("LOCK TABLE catalogue_operations IN SHARE ROW EXCLUSIVE MODE"))
+    missing = _missing(connection)
+    taken = connection.scalar(select(func.coalesce(func.max(tables.catalogue_operations.c.position), 0))) or 0
+    if missing:
+        rows = [asdict(operation) | {"position": taken + n} for n, operation in enumerate(missing, start=1)]
+        connection.execute(insert(tables.catalogue_operations), rows)
+    digest = insert_unless_there(connection, tables.platform_state).values(name="catalogue", value=catalogue_digest())
+    connection.execute(digest.on_conflict_do_update(index_elements=["name"], set_={"value": digest.excluded.value}))
+    return len(missing)
+
+
+def _fill(connection: Connection, name: str, now: datetime, minting: Minting) -> None:
+    if name == "large":
+        large.fill(connection, now, minting)
+    else:
+        demo.fill(connection, name, now, minting)
+
+
+def _write_keys(path: Path, minted: dict[str, dict[str, str]]) -> None:
+    scratch = path.with_name(f".{path.name}.tmp")
+    scratch.unlink(missing_ok=True)
+    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+        json.dump(minted, out, indent=1, ensure_ascii=False)
+    scratch.replace(path)

@@ -1,0 +1,183 @@
+"""Whose tokens a cluster's workloads bring, and what they get for them. contract: Workload identity; hostile A12
+
+A cluster is an issuer: its owners register the public keys its service-account tokens are signed with. A workload
+exchanges such a token, made out to this cluster's audience, for one of ours that acts as its binding (RFC 8693).
+"""
+
+from typing import Annotated, Any
+from urllib.parse import parse_qs
+
+from fastapi import Depends
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Scope
+
+from service import errors, validation
+from service.api.changes import change
+from service.api.protected_route import area
+from service.api.responses import found, nothing, record
+from service.audit import entries
+from service.authn import workload_tokens
+from service.authz.authorize import Access, authorize
+from service.clock import wire_time
+from service.context import Platform, platform_of
+from service.db import statements
+from service.db.engine import Record
+from service.errors import Refusal
+from service.http_server.client_address import address_of
+from service.principal import Caller
+from service.principals import queries
+from service.workloads import token_exchange
+from service.workloads.queries import end_tokens, one, put, remove
+
+router = area("workload identities")
+ISSUER = "/api/v1/tenants/{tenant_id}/workload-identity/clusters/{cluster_id}/issuer"
+GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+TOKEN_TYPES = ("urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token")
+ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+
+
+class ClusterIssuer(BaseModel):
+    """The body that registers the signing keys of a cluster."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    issuer: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+    keys: list[dict[str, Any]] = Field(description="public JSON Web Keys, each with a `kid`; one to ten")
+
+
+@router.put(ISSUER)
+def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIssuer) -> JSONResponse:
+    """Register or replace the keys of a cluster of the tenant.
+
+    When a key or the issuer goes, the tokens its workloads were given go with it; a key that is added ends none.
+    """
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    issuer, keys = token_exchange.issuer_url(body.issuer), token_exchange.public_keys(body.keys)
+    with change(platform, access) as (connection, access):
+        require_cluster(connection, tenant_id, cluster_id)
+        before = one(connection, tenant_id, cluster_id)
+        if before and (before.issuer != issuer or any(key not in keys for key in before.keys)):
+            end_tokens(connection, tenant_id, cluster_id)
+        values = {"issuer": issuer, "keys": keys, "changed_by": access.caller.user_id, "changed_at": now}
+        put(connection, tenant_id, cluster_id, values)
+        details = {"issuer": issuer, "keyIds": [key["kid"] for key in keys]}
+        record(connection, access, "workload_identity.issuer.set", f"cluster:{cluster_id}", now, details)
+        return JSONResponse(wire(found(one(connection, tenant_id, cluster_id))))
+
+
+@router.get(ISSUER)
+def get_issuer(access: Granted, platform: Here, cluster_id: str) -> JSONResponse:
+    """What a cluster's tokens are checked against, and the audience they must be made out to."""
+    with platform.database.read() as connection:
+        return JSONResponse(wire(found(one(connection, str(access.tenant_id), cluster_id))))
+
+
+@router.delete(ISSUER, status_code=204)
+def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
+    """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    with change(platform, access) as (connection, access):
+        found(one(connection, tenant_id, cluster_id))
+        remove(connection, tenant_id, cluster_id)
+        record(connection, access, "workload_identity.issuer.remove", f"cluster:{cluster_id}", now)
+    return nothing()
+
+
+@router.post("/api/v1/auth/workload-token")
+async def exchange_token(request: Request, platform: Here, access: Granted) -> JSONResponse:
+    """A token of a workload's binding for a token of its cluster; a form, as RFC 8693 has it."""
+    subject_token = await subject_token_of(request)
+    return await run_in_threadpool(exchanged, platform, access.caller, subject_token, request.scope)
+
+
+async def subject_token_of(request: Request) -> str:
+    """The cluster's token out of the form.
+
+    Raises:
+        Refusal: 415, 400 INVALID_INPUT.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+        raise Refusal(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/x-www-form-urlencoded")
+    try:
+        fields = parse_qs((await request.body()).decode("ascii"), strict_parsing=True, max_num_fields=10)
+    except ValueError:
+        raise errors.invalid_input("invalid request body: not a form", reason="form") from None
+    if any(len(values) > 1 for values in fields.values()):
+        raise errors.invalid_input("invalid request body: a field given twice", reason="form")
+    for name, known in (("grant_type", (GRANT,)), ("subject_token_type", TOKEN_TYPES)):
+        validation.one_of(name, fields.get(name, [""])[0], known)
+    token = fields.get("subject_token", [""])[0]
+    if not token:
+        raise errors.invalid_input('"subject_token" is required', member="subject_token", reason="missing")
+    return token
+
+
+def exchanged(platform: Platform, anonymous: Caller, subject_token: str, scope: Scope) -> JSONResponse:
+    """The answer to an exchange. In `scope` is left who asks, once that is known, for a refusal to be audited.
+
+    Raises:
+        Refusal: 401 in one and the same words for every token that is not believed, 403 for a binding without a grant.
+    """
+    address = address_of(scope, platform.settings.proxies)
+    platform.attempts.require_patience(address, subject_token)
+    now = platform.clock.now()
+    with platform.database.read() as connection:
+        believed = token_exchange.believed(connection, subject_token, now)
+    if believed is None:
+        platform.attempts.wrong(address)
+        raise errors.authentication_required()
+    with platform.database.write() as connection:
+        # Asked again where nothing of it can change any more: the binding, its scopes or the cluster may have.
+        statements.lock_tenant(connection, believed[0].tenant_id, shared=True)
+        believed = token_exchange.believed(connection, subject_token, now)
+        if believed is None:
+            raise errors.authentication_required()
+        identity, ends = believed
+        caller = Caller(
+            kind="workload", request_id=anonymous.request_id, workload_id=identity.id, tenant_id=identity.tenant_id
+        )
+        scope["frost.caller"], scope["frost.access"] = caller, Access(caller, tenant_id=identity.tenant_id)
+        if not workload_tokens.granted(connection, identity.tenant_id, identity.id, identity.scopes):
+            raise Refusal(403, "WORKLOAD_HAS_NO_GRANT", "this workload identity has neither scopes nor a policy")
+        until = min(now + workload_tokens.LIFETIME, ends)
+        token = workload_tokens.issue(connection, platform.secret, identity.id, at=now, until=until)
+        entries.record(
+            connection,
+            caller,
+            operation="workload_identity.exchange",
+            target=f"workload_identity:{identity.id}",
+            tenant_id=identity.tenant_id,
+            details={"until": wire_time(until)},
+            at=now,
+        )
+    return JSONResponse(
+        {
+            "access_token": token,
+            "issued_token_type": ACCESS_TOKEN,
+            "token_type": "Bearer",
+            "expires_in": int((until - now).total_seconds()),
+        }
+    )
+
+
+def require_cluster(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+    """Refuse an id that is no cluster of the tenant with the flat 404."""
+    if not validation.is_id(cluster_id) or not queries.cluster_exists(connection, tenant_id, cluster_id):
+        raise errors.not_found()
+
+
+def wire(row: Record) -> dict[str, Any]:
+    return {
+        "clusterId": row.cluster_id,
+        "issuer": row.issuer,
+        "audience": token_exchange.audience(row.cluster_id),
+        "keyIds": [key["kid"] for key in row.keys],
+        "changedAt": wire_time(row.changed_at),
+    }

@@ -1,0 +1,192 @@
+"""Workload identity bindings over HTTP: a service account of a cluster as a principal. contract: Workload identity"""
+
+from typing import Annotated
+from uuid import uuid4
+
+from fastapi import Depends
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+from starlette.responses import JSONResponse, Response
+
+from service import errors, validation
+from service.api.changes import change
+from service.api.pagination import Asked, asked, page_of
+from service.api.protected_route import area
+from service.api.responses import found, nothing, record
+from service.authz.authorize import Access, authorize
+from service.context import Platform, platform_of
+from service.db.engine import Record
+from service.errors import Refusal
+from service.iam import attachments, author_check, representations
+from service.iam.author_check import Author
+from service.principals import queries
+from service.principals.grants import documents, policies_of
+
+router = area("workload identities")
+BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
+KIND = "workload_identity"
+
+Granted = Annotated[Access, Depends(authorize)]
+Here = Annotated[Platform, Depends(platform_of)]
+Paging = Annotated[Asked, Depends(asked)]
+
+
+class NewBinding(BaseModel):
+    """The body that binds a service account. Without scopes it is granted by policies, or inert."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    cluster_id: str = Field(alias="clusterId")
+    namespace: str
+    service_account: str = Field(alias="serviceAccount")
+    scopes: list[str] | None = None
+
+
+class BindingScopes(BaseModel):
+    """The body that replaces the scopes; left out, there are none."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    scopes: list[str] | None = None
+
+
+@router.post(BINDINGS, status_code=201)
+def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONResponse:
+    """A new binding, with scopes that its maker holds."""
+    tenant_id, now, binding_id = str(access.tenant_id), platform.clock.now(), str(uuid4())
+    subject = {
+        "cluster_id": body.cluster_id,
+        "namespace": validation.dns_label("namespace", body.namespace),
+        "service_account": validation.dns_subdomain("serviceAccount", body.service_account),
+    }
+    scopes = validation.scopes(body.scopes or [])
+
+    def require_authority(connection: Connection, access: Access) -> None:
+        if not validation.is_id(body.cluster_id) or not queries.cluster_exists(connection, tenant_id, body.cluster_id):
+            raise errors.not_found()
+        require_new(connection, tenant_id, subject)
+        require_scopes(author_check.author_of(connection, platform, access), scopes)
+
+    # Checked twice: the answers of the first time are remembered, so that the check takes no time under the locks.
+    with platform.database.read() as connection:
+        require_authority(connection, access)
+    with change(platform, access) as (connection, access):
+        require_authority(connection, access)
+        values = subject | {"id": binding_id, "tenant_id": tenant_id, "scopes": scopes}
+        queries.add_identity(
+            connection, values | {"created_by": access.caller.user_id, "created_at": now, "updated_at": now}
+        )
+        details = subject | {"scopes": scopes}
+        record(connection, access, "workload_identity.create", f"workload_identity:{binding_id}", now, details)
+        return JSONResponse(shown(connection, the_binding(connection, access, binding_id)), 201)
+
+
+@router.get(BINDINGS)
+def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
+    """The tenant's bindings in the order they were made."""
+    tenant_id = str(access.tenant_id)
+    page = page_of(platform, paging, "bindings", tenant_id)
+    with platform.database.read() as connection:
+        rows, cursor = page.cut(
+            queries.identity_page(connection, tenant_id, page.after, page.limit), "created_at", "id"
+        )
+        granted = queries.granted_policies(connection, tenant_id, [row.id for row in rows])
+    return JSONResponse(
+        {"bindings": [representations.binding(row, row.id in granted) for row in rows], "nextCursor": cursor}
+    )
+
+
+@router.get(BINDINGS + "/{binding_id}")
+def get_binding(access: Granted, platform: Here, binding_id: str) -> JSONResponse:
+    """One binding."""
+    with platform.database.read() as connection:
+        return JSONResponse(shown(connection, the_binding(connection, access, binding_id)))
+
+
+@router.put(BINDINGS + "/{binding_id}")
+def update_binding(access: Granted, platform: Here, binding_id: str, body: BindingScopes) -> JSONResponse:
+    """Replace the scopes. Dropping the last grant is refused."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    scopes = validation.scopes(body.scopes or [])
+
+    def require_authority(connection: Connection, access: Access) -> Record:
+        before = the_binding(connection, access, binding_id)
+        if before.scopes != scopes:
+            author = author_check.author_of(connection, platform, access)
+            author_check.require_over(connection, author, [(KIND, binding_id)])
+            require_scopes(author, scopes)
+            if not scopes:
+                require_policies_within(connection, author, binding_id)
+        return before
+
+    # Checked twice, as in `create_binding`.
+    with platform.database.read() as connection:
+        require_authority(connection, access)
+    with change(platform, access) as (connection, access):
+        before = require_authority(connection, access)
+        if before.scopes != scopes:
+            granted = attachments.granted(connection, tenant_id, [binding_id])
+            queries.change_scopes(connection, tenant_id, binding_id, scopes, now)
+            attachments.require_kept(connection, tenant_id, granted)
+            details = {"from": before.scopes, "to": scopes}
+            record(connection, access, "workload_identity.update", f"workload_identity:{binding_id}", now, details)
+        return JSONResponse(shown(connection, the_binding(connection, access, binding_id)))
+
+
+@router.delete(BINDINGS + "/{binding_id}", status_code=204)
+def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response:
+    """Remove a binding, its memberships and its attachments. Never refused for its grants."""
+    tenant_id, now = str(access.tenant_id), platform.clock.now()
+
+    def require_authority(connection: Connection, access: Access) -> Record:
+        binding = the_binding(connection, access, binding_id)
+        author = author_check.author_of(connection, platform, access)
+        author_check.require_over(connection, author, [(KIND, binding_id)])
+        return binding
+
+    # Checked twice, as in `create_binding`.
+    with platform.database.read() as connection:
+        require_authority(connection, access)
+    with change(platform, access) as (connection, access):
+        binding = require_authority(connection, access)
+        queries.remove_identity(connection, tenant_id, binding_id)
+        details = {"namespace": binding.namespace, "serviceAccount": binding.service_account}
+        record(connection, access, "workload_identity.delete", f"workload_identity:{binding_id}", now, details)
+    return nothing()
+
+
+def the_binding(connection: Connection, access: Access, binding_id: str) -> Record:
+    """The binding of the path in the tenant of the path, or the flat 404."""
+    tenant_id = str(access.tenant_id)
+    return found(queries.identity(connection, tenant_id, binding_id) if validation.is_id(binding_id) else None)
+
+
+def shown(connection: Connection, row: Record) -> dict[str, object]:
+    """A binding on the wire."""
+    granted = queries.granted_policies(connection, row.tenant_id, [row.id])
+    return representations.binding(row, row.id in granted)
+
+
+def require_new(connection: Connection, tenant_id: str, subject: dict[str, str]) -> None:
+    """Refuse a service account that is bound already, naming the binding."""
+    bound = queries.bound(connection, tenant_id, subject)
+    if bound is not None:
+        raise Refusal(
+            409, "BINDING_EXISTS", f"this service account is bound already: {bound}", details={"bindingId": bound}
+        )
+
+
+def require_scopes(author: Author, scopes: list[str]) -> None:
+    """Refuse scopes beyond what the author holds."""
+    for scope in scopes:
+        author_check.require_scope(author, scope)
+
+
+def require_policies_within(connection: Connection, author: Author, binding_id: str) -> None:
+    """Refuse to make policies the only grant for somebody who could not have attached them. hostile A05
+
+    With scopes a policy could only narrow; without them it gives all that it allows.
+    """
+    held = [one.policy_id for one in policies_of(connection, author.tenant_id, KIND, binding_id)]
+    for policy_id, (name, text) in documents(connection, author.tenant_id, held).items():
+        author_check.require_within(author, text, policyId=policy_id, policyName=name)

@@ -1,0 +1,69 @@
+"""Queries of cluster issuers, and of the identity of a service account."""
+
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, select
+
+from service.db.engine import Record, insert_unless_there
+from service.db.tables import cluster_issuers, resources, workload_identities, workload_tokens
+from service.principals.queries import CLUSTER
+
+
+def put(connection: Connection, tenant_id: str, cluster_id: str, values: dict[str, Any]) -> None:
+    """Write what is known of a cluster's issuer, in place of what was."""
+    statement = insert_unless_there(connection, cluster_issuers).values(
+        tenant_id=tenant_id, cluster_id=cluster_id, **values
+    )
+    connection.execute(statement.on_conflict_do_update(index_elements=["tenant_id", "cluster_id"], set_=values))
+
+
+def one(connection: Connection, tenant_id: str, cluster_id: str) -> Record | None:
+    return connection.execute(
+        select(cluster_issuers).where(
+            cluster_issuers.c.tenant_id == tenant_id, cluster_issuers.c.cluster_id == cluster_id
+        )
+    ).one_or_none()
+
+
+def remove(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+    """Forget a cluster's issuer, and what its workloads were given for its tokens."""
+    end_tokens(connection, tenant_id, cluster_id)
+    connection.execute(
+        delete(cluster_issuers).where(
+            cluster_issuers.c.tenant_id == tenant_id, cluster_issuers.c.cluster_id == cluster_id
+        )
+    )
+
+
+def end_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+    """End the tokens of a cluster's identities: nobody can tell any more whom they were given to."""
+    theirs = select(workload_identities.c.id).where(
+        workload_identities.c.tenant_id == tenant_id, workload_identities.c.cluster_id == cluster_id
+    )
+    connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id.in_(theirs)))
+
+
+def of_cluster(connection: Connection, cluster_id: str) -> Record | None:
+    """The issuer of a cluster that is still there, in the tenant it is in."""
+    return connection.execute(
+        select(cluster_issuers)
+        .join(
+            resources,
+            and_(resources.c.id == cluster_issuers.c.cluster_id, resources.c.tenant_id == cluster_issuers.c.tenant_id),
+        )
+        .where(cluster_issuers.c.cluster_id == cluster_id, resources.c.kind == CLUSTER)
+    ).one_or_none()
+
+
+def identity(
+    connection: Connection, tenant_id: str, cluster_id: str, namespace: str, service_account: str
+) -> Record | None:
+    """The identity a service account of a cluster is bound to."""
+    return connection.execute(
+        select(workload_identities).where(
+            workload_identities.c.tenant_id == tenant_id,
+            workload_identities.c.cluster_id == cluster_id,
+            workload_identities.c.namespace == namespace,
+            workload_identities.c.service_account == service_account,
+        )
+    ).one_or_none()

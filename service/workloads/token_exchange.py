@@ -1,0 +1,136 @@
+"""Tokens of clusters: which are believed, and for which identity. hostile A12, C13
+
+A token says which cluster it is for by its audience; that cluster's registered keys and issuer, and nothing it says
+of itself, then decide whether it is one of it.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from service import errors
+from service.authn.bearer_tokens import LONGEST, in_time
+from service.authn.http_fetch import require_safe
+from service.authn.oidc_provider import OutsideIssuer
+from service.db.engine import Record
+from service.errors import Refusal
+from service.validation import is_id
+from service.workloads import queries
+
+AUDIENCE = "frost:cluster:"
+MOST_KEYS = 10
+ALGORITHMS: Sequence[str] = OutsideIssuer.algorithms
+CURVES = ("P-256", "P-384")
+RSA_BITS = range(2048, 8192 + 1)
+LONGEST_KID = 200
+_PUBLIC = ("kty", "crv", "x", "y", "n", "e")
+_PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_SUBJECT = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})", re.ASCII)
+
+
+def audience(cluster_id: str) -> str:
+    """What a token must be made out to so that this cluster's keys are asked."""
+    return AUDIENCE + cluster_id
+
+
+def issuer_url(text: str) -> str:
+    """The issuer of a cluster as its tokens name it.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT for what is no plain https URL.
+    """
+    try:
+        require_safe(text)
+    except ValueError as error:
+        raise errors.invalid_input(f"issuer: {error}", member="issuer", reason="url") from None
+    return text
+
+
+def public_keys(given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keys as they are kept: public parts of signing keys, each with an id of its own, and nothing else.
+
+    Raises:
+        Refusal: 400 INVALID_INPUT; a private key is never stored.
+    """
+    if not 1 <= len(given) <= MOST_KEYS:
+        raise _refused(f"one to {MOST_KEYS} keys")
+    kept = [_public_key(key) for key in given]
+    if len({key["kid"] for key in kept}) < len(kept):
+        raise _refused("two keys have the same kid")
+    return kept
+
+
+def _public_key(given: dict[str, Any]) -> dict[str, Any]:
+    """One key as it is kept: read, and written anew from what it is."""
+    from joserfc.errors import JoseError
+    from joserfc.jwk import ECKey, RSAKey
+
+    if _PRIVATE & given.keys():
+        raise _refused("a private or symmetric key must not leave its owner; give the public part")
+    kid, kind = given.get("kid"), given.get("kty")
+    if not isinstance(kid, str) or not 1 <= len(kid) <= LONGEST_KID or not kid.isprintable():
+        raise _refused(f"each key has a kid of 1 to {LONGEST_KID} printable characters")
+    if kind not in ("EC", "RSA") or given.get("use", "sig") != "sig" or given.get("alg", "ES256") not in ALGORITHMS:
+        raise _refused(f"{kid!r} must be of kty EC or RSA, to sign with {', '.join(ALGORITHMS)}")
+    algorithm: type[ECKey | RSAKey] = ECKey if kind == "EC" else RSAKey
+    try:
+        read = algorithm.import_key({name: given[name] for name in _PUBLIC if name in given})
+        key = algorithm.import_key(read.as_pem(private=False))
+    except (JoseError, ValueError, TypeError) as error:
+        raise _refused(f"{kid!r} is no key ({type(error).__name__})") from None
+    if isinstance(key, ECKey) and key.curve_name not in CURVES:
+        raise _refused(f"{kid!r} is on none of the curves {', '.join(CURVES)}")
+    if isinstance(key, RSAKey) and key.public_key.key_size not in RSA_BITS:
+        raise _refused(f"{kid!r} has {key.public_key.key_size} bits; RSA keys have {RSA_BITS[0]} to {RSA_BITS[-1]}")
+    return {**key.as_dict(private=False), "kid": kid}
+
+
+def _refused(message: str) -> Refusal:
+    return errors.invalid_input(f"keys: {message}", member="keys", reason="keys")
+
+
+def believed(connection: Connection, token: str, now: datetime) -> tuple[Record, datetime] | None:
+    """The identity a cluster's token stands for and when the token ends; None for every other token."""
+    from joserfc import jws, jwt
+    from joserfc.errors import JoseError
+    from joserfc.jwk import KeySet
+
+    if len(token) > LONGEST or not token.isascii():
+        return None
+    try:
+        unchecked = json.loads(jws.extract_compact(token.encode("ascii")).payload)
+        cluster_id = _cluster_of(unchecked)
+        registered = cluster_id and queries.of_cluster(connection, cluster_id)
+        if not registered:
+            return None
+        keys = KeySet.import_key_set({"keys": registered.keys})
+        claims = jwt.decode(token, keys, ALGORITHMS).claims
+    except (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        # joserfc's own refusals, and what Python says to a wrong shape.
+        return None
+    subject = _SUBJECT.fullmatch(claims["sub"]) if isinstance(claims.get("sub"), str) else None
+    if claims.get("iss") != registered.issuer or not in_time(claims, now) or subject is None:
+        return None
+    identity = queries.identity(connection, registered.tenant_id, registered.cluster_id, subject[1], subject[2])
+    return None if identity is None else (identity, _end(claims["exp"]))
+
+
+def _cluster_of(claims: Any) -> str | None:
+    """The one cluster a token is made out to."""
+    given = claims.get("aud")
+    audiences = given if isinstance(given, list) else [given]
+    named = [one.removeprefix(AUDIENCE) for one in audiences if isinstance(one, str) and one.startswith(AUDIENCE)]
+    # A database need not take every text there is.
+    return named[0] if len(named) == 1 and is_id(named[0]) else None
+
+
+def _end(expiry: float) -> datetime:
+    """The instant of an `exp` claim; one beyond what a date can be is as good as the last."""
+    try:
+        return datetime.fromtimestamp(expiry, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.max.replace(tzinfo=UTC)
