@@ -22,17 +22,17 @@ def main() -> int:
     settings = from_arguments(sys.argv[1:], os.environ)
     os.umask(0o077)
     try:
-        service_sockets.own_folder(settings.data_dir)
+        service_sockets.ensure_private_directory(settings.data_dir)
         service_sockets.refuse_link(settings.data_dir / NAME)
         service_sockets.take_lock(settings.data_dir)
         if any((settings.data_dir / name).exists() for name in ("restore.staged", "restore.ready")):
-            from service.operator.restore import settle
+            from service.operator.restore import finish_interrupted_restore
 
-            settle(settings)
+            finish_interrupted_restore(settings)
         sockets = [service_sockets.unix_socket(settings.socket)]
         if settings.listen:
             sockets.append(service_sockets.tcp_socket(*settings.listen))
-    except service_sockets.Refused as error:
+    except service_sockets.StartError as error:
         sys.stderr.write(f"frost platform: {error}\n")
         return error.status
 

@@ -12,9 +12,9 @@ from service.account import deletion, sessions
 from service.account import routes as account
 from service.activity import routes as audit_log
 from service.api import openapi
-from service.api.middleware import HANDLERS, Activity, Edge, HeadAsGet
-from service.api.protected_route import GuardedRoute
-from service.authz.route_policies import HOME_PATHS, RULES
+from service.api.middleware import HANDLERS, HeadMiddleware, IdleTracker, RequestMiddleware
+from service.api.protected_route import ProtectedRoute
+from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES
 from service.authzen import routes as decision_point
 from service.bootstrap import open_platform, open_worker
 from service.default_tags import apply_routes as default_tag_runs
@@ -87,7 +87,7 @@ def create_app(settings: Settings) -> FastAPI:
         ValueError: the data folder or the database cannot be used.
         RuntimeError: a route has no rule.
     """
-    activity = Activity()
+    activity = IdleTracker()
     admission = Admission(settings.limits, settings.proxies)
     app = FastAPI(
         title="frost",
@@ -98,7 +98,7 @@ def create_app(settings: Settings) -> FastAPI:
         redirect_slashes=False,
         telemetry=SILENT,
         exception_handlers=HANDLERS,
-        middleware=[Middleware(Edge, activity=activity, admission=admission), Middleware(HeadAsGet)],
+        middleware=[Middleware(RequestMiddleware, activity=activity, admission=admission), Middleware(HeadMiddleware)],
     )
     for area in AREAS:
         # Their paths are whole already: including a router would analyse every route a second time.
@@ -113,14 +113,14 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def home_routes(routes: Sequence[BaseRoute]) -> list[GuardedRoute]:
+def home_routes(routes: Sequence[BaseRoute]) -> list[ProtectedRoute]:
     """The routes of `HOME_PATHS`: the endpoints of their tenanted paths, under a path without a tenant."""
-    by_path: dict[str, list[GuardedRoute]] = {}
+    by_path: dict[str, list[ProtectedRoute]] = {}
     for route in routes:
-        if isinstance(route, GuardedRoute):
+        if isinstance(route, ProtectedRoute):
             by_path.setdefault(route.path_format, []).append(route)
     return [
-        GuardedRoute(
+        ProtectedRoute(
             home,
             route.endpoint,
             methods=route.methods,
@@ -143,10 +143,10 @@ def check_rules(routes: Sequence[BaseRoute]) -> None:
         RuntimeError: a route is not guarded, has no rule, or changes something under no name for the audit log.
     """
     for route in routes:
-        if not isinstance(route, GuardedRoute):
+        if not isinstance(route, ProtectedRoute):
             raise RuntimeError(f"{getattr(route, 'path', route)} is not a guarded route")  # noqa: TRY004
         for method in route.methods or ():
-            rule = RULES.get((method, route.path_format))
+            rule = ROUTE_POLICIES.get((method, route.path_format))
             if rule is None:
                 raise RuntimeError(f"{method} {route.path_format} has no rule in service/authz/route_policies.py")
             if method not in READS and rule.who != "anyone" and rule.operation is None and not rule.tries:

@@ -6,29 +6,29 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from service.authn.rate_limit import too_many
+from service.authn.rate_limit import rate_limited
 
-AT_ONCE = 2
-MOST_WAITING = 62
+MAX_CONCURRENT = 2
+MAX_WAITING = 62
 LARGE_BODIES_WAITING = 15
 LATER_SECONDS = 1
 
 
 @dataclass(slots=True)
-class _Line:
+class _Queue:
     """The semaphore of one credential, and the number of its running and waiting requests."""
 
     inside: asyncio.Semaphore
     length: int = 0
 
 
-class Turns:
+class ConcurrencyLimiter:
     """The queues of all credentials of this process. A queue is dropped with its last request. Event loop only."""
 
-    def __init__(self, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, at_once: int = MAX_CONCURRENT, most_waiting: int = MAX_WAITING) -> None:
         self._at_once = at_once
         self._most = at_once + most_waiting
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, _Queue] = {}
 
     @asynccontextmanager
     async def turn(self, credential: str) -> AsyncIterator[None]:
@@ -39,9 +39,9 @@ class Turns:
         """
         line = self._lines.get(credential)
         if line is None:
-            line = self._lines[credential] = _Line(asyncio.Semaphore(self._at_once))
+            line = self._lines[credential] = _Queue(asyncio.Semaphore(self._at_once))
         if line.length >= self._most:
-            raise too_many(LATER_SECONDS)
+            raise rate_limited(LATER_SECONDS)
         line.length += 1
         try:
             async with line.inside:
@@ -52,7 +52,7 @@ class Turns:
                 del self._lines[credential]
 
 
-class LargeBodies:
+class LargeBodyLimiter:
     """Parses one large body at a time in this process, one of each credential in turn.
 
     After each, the next waits as long as that one took: parsing holds the interpreter lock, and half of the time stays
@@ -60,7 +60,7 @@ class LargeBodies:
     """
 
     def __init__(self) -> None:
-        self._turns = Turns(at_once=1, most_waiting=LARGE_BODIES_WAITING)
+        self._turns = ConcurrencyLimiter(at_once=1, most_waiting=LARGE_BODIES_WAITING)
         self._parser = asyncio.Semaphore(1)
         self._free_at = 0.0
 

@@ -26,15 +26,15 @@ from datetime import datetime
 
 from starlette.requests import Request
 
-from service.authn.bearer_tokens import Tokens, TrustedIssuer
-from service.authn.login_throttle import Attempts
+from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
+from service.authn.login_throttle import LoginThrottle
 from service.authn.request_limit import RequestLimit
-from service.authz.decisions import Decisions
+from service.authz.decisions import PolicyEngineCache
 from service.clock import Clock
-from service.concurrency_limit import LargeBodies, Turns
+from service.concurrency_limit import ConcurrencyLimiter, LargeBodyLimiter
 from service.db.engine import Database
-from service.readiness_cache import Looks
-from service.request_metrics import Traffic
+from service.readiness_cache import ReadinessCache
+from service.request_metrics import RequestMetrics
 from service.settings import Settings
 
 
@@ -50,15 +50,15 @@ class Platform:
     database: Database
     secret: bytes
     issuer: TrustedIssuer
-    tokens: Tokens
+    tokens: BearerTokens
     request_limit: RequestLimit
-    decisions: Decisions
-    attempts: Attempts
+    decisions: PolicyEngineCache
+    attempts: LoginThrottle
     started_at: datetime
-    traffic: Traffic
-    turns: Turns = field(default_factory=Turns)
-    large_bodies: LargeBodies = field(default_factory=LargeBodies)
-    looks: Looks = field(default_factory=Looks)
+    traffic: RequestMetrics
+    turns: ConcurrencyLimiter = field(default_factory=ConcurrencyLimiter)
+    large_bodies: LargeBodyLimiter = field(default_factory=LargeBodyLimiter)
+    looks: ReadinessCache = field(default_factory=ReadinessCache)
     request_stop: Callable[[], None] = lambda: None
     draining: threading.Event = field(default_factory=threading.Event)
     stopping: threading.Event = field(default_factory=threading.Event)

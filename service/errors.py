@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse
 
 
-class Refusal(HTTPException):
+class ApiError(HTTPException):
     """An answer that is not a success, raised anywhere in a request.
 
     Args:
@@ -58,13 +58,13 @@ class Refusal(HTTPException):
         return PlainTextResponse(self.message, status or self.status_code, self.headers)
 
 
-def invalid_input(message: str, **details: Any) -> Refusal:
-    return Refusal(400, "INVALID_INPUT", message, details=details)
+def invalid_input(message: str, **details: Any) -> ApiError:
+    return ApiError(400, "INVALID_INPUT", message, details=details)
 
 
-def authentication_required(hint: str | None = None) -> Refusal:
+def authentication_required(hint: str | None = None) -> ApiError:
     """401. The words never tell which part of a credential was wrong."""
-    return Refusal(
+    return ApiError(
         401,
         "AUTHENTICATION_REQUIRED",
         "authentication required",
@@ -73,10 +73,10 @@ def authentication_required(hint: str | None = None) -> Refusal:
     )
 
 
-def reauthentication_required(seconds: int) -> Refusal:
+def reauthentication_required(seconds: int) -> ApiError:
     """401 for a good token of a sign-in that all sessions were ended after, `seconds` ago. RFC 9470, 3"""
     challenge = f'Bearer realm="frost", error="insufficient_user_authentication", max_age="{max(seconds, 0)}"'
-    return Refusal(
+    return ApiError(
         401,
         "REAUTHENTICATION_REQUIRED",
         "this sign-in is from before you ended all your sessions",
@@ -85,16 +85,16 @@ def reauthentication_required(seconds: int) -> Refusal:
     )
 
 
-def session_required() -> Refusal:
+def session_required() -> ApiError:
     """403 for a machine credential where a person has to sign in (checklist N03)."""
-    return Refusal(
+    return ApiError(
         403, "SESSION_REQUIRED", "this needs an interactive session", hint="sign in as a person: frost login"
     )
 
 
-def session_or_api_key_required() -> Refusal:
+def session_or_api_key_required() -> ApiError:
     """403 for a workload token where a person or an API key has to act."""
-    return Refusal(
+    return ApiError(
         403,
         "SESSION_REQUIRED",
         "this needs an interactive session or an API key",
@@ -102,19 +102,19 @@ def session_or_api_key_required() -> Refusal:
     )
 
 
-def api_key_required() -> Refusal:
+def api_key_required() -> ApiError:
     """403 for a person or a workload where a service asks with its key."""
-    return Refusal(403, "API_KEY_REQUIRED", "this needs an API key", hint="make one: frost account api-key create")
+    return ApiError(403, "API_KEY_REQUIRED", "this needs an API key", hint="make one: frost account api-key create")
 
 
-def tenant_access_denied() -> Refusal:
+def tenant_access_denied() -> ApiError:
     """403 for a tenant that is another's or nobody's: the same words for both."""
-    return Refusal(403, "TENANT_ACCESS_DENIED", "tenant access denied")
+    return ApiError(403, "TENANT_ACCESS_DENIED", "tenant access denied")
 
 
-def no_home_tenant() -> Refusal:
+def no_home_tenant() -> ApiError:
     """403 for a path without a tenant, called by a person who has no default tenant."""
-    return Refusal(
+    return ApiError(
         403,
         "TENANT_ACCESS_DENIED",
         "this account has no default tenant",
@@ -122,22 +122,22 @@ def no_home_tenant() -> Refusal:
     )
 
 
-def permission_denied(on: str) -> Refusal:
+def permission_denied(on: str) -> ApiError:
     """403 for a missing role or membership; `on` is `organization`, `tenant` or `platform`."""
-    return Refusal(403, "PERMISSION_DENIED", f"you do not have permission to perform this action on this {on}")
+    return ApiError(403, "PERMISSION_DENIED", f"you do not have permission to perform this action on this {on}")
 
 
-def insufficient_scope(scope: str | None) -> Refusal:
+def insufficient_scope(scope: str | None) -> ApiError:
     """403 for an API key without the scope of a route; None when it holds no scope that any service enforces."""
     if scope is None:
-        return Refusal(403, "INSUFFICIENT_SCOPE", "the API key holds no scope that a service enforces")
-    return Refusal(403, "INSUFFICIENT_SCOPE", f"the API key lacks the {scope} scope", details={"scope": scope})
+        return ApiError(403, "INSUFFICIENT_SCOPE", "the API key holds no scope that a service enforces")
+    return ApiError(403, "INSUFFICIENT_SCOPE", f"the API key lacks the {scope} scope", details={"scope": scope})
 
 
-def insufficient_permissions(operation: str, part: str, reason: str) -> Refusal:
+def insufficient_permissions(operation: str, part: str, reason: str) -> ApiError:
     """403 for an API key whose creator's role (`part` role) or policies (`part` policies) do not give an operation."""
     who = "the policies of this API key do not" if part == "policies" else "your role does not"
-    return Refusal(
+    return ApiError(
         403,
         "INSUFFICIENT_PERMISSIONS",
         f"{who} grant permission to perform this action",
@@ -146,41 +146,41 @@ def insufficient_permissions(operation: str, part: str, reason: str) -> Refusal:
     )
 
 
-def not_found(message: str = "resource not found") -> Refusal:
+def not_found(message: str = "resource not found") -> ApiError:
     """FLAT 404: the resource does not exist, or not for this caller."""
-    return Refusal(404, "NOT_FOUND", message, flat=True)
+    return ApiError(404, "NOT_FOUND", message, flat=True)
 
 
-def operation_not_found() -> Refusal:
+def operation_not_found() -> ApiError:
     """The one resource whose 404 is nested (contract: operations)."""
-    return Refusal(404, "NOT_FOUND", "operation not found")
+    return ApiError(404, "NOT_FOUND", "operation not found")
 
 
-def not_routed(path: str) -> Refusal:
+def not_routed(path: str) -> ApiError:
     if path == "/api" or path.startswith("/api/"):
-        return Refusal(404, "PATH_NOT_ROUTED", "no route found for path")
-    return Refusal(404, "NOT_FOUND", "the requested resource was not found")
+        return ApiError(404, "PATH_NOT_ROUTED", "no route found for path")
+    return ApiError(404, "NOT_FOUND", "the requested resource was not found")
 
 
-def method_not_allowed(method: str, allowed: Sequence[str]) -> Refusal:
-    return Refusal(
+def method_not_allowed(method: str, allowed: Sequence[str]) -> ApiError:
+    return ApiError(
         405, "METHOD_NOT_ALLOWED", f"{method} is not a method of this path", headers={"Allow": ", ".join(allowed)}
     )
 
 
-def body_too_large(limit: int) -> Refusal:
-    return Refusal(413, "BODY_TOO_LARGE", f"the request body is larger than {limit} bytes", details={"max": limit})
+def body_too_large(limit: int) -> ApiError:
+    return ApiError(413, "BODY_TOO_LARGE", f"the request body is larger than {limit} bytes", details={"max": limit})
 
 
-def body_too_late(seconds: float, rate: int) -> Refusal:
+def body_too_late(seconds: float, rate: int) -> ApiError:
     """408 for a body that arrives too slowly; the connection is closed."""
     message = f"the request body did not arrive within {seconds:g} seconds and its size at {rate} bytes a second"
-    return Refusal(408, "REQUEST_TIMEOUT", message, headers={"Connection": "close"})
+    return ApiError(408, "REQUEST_TIMEOUT", message, headers={"Connection": "close"})
 
 
-def body_encoded() -> Refusal:
+def body_encoded() -> ApiError:
     """415 for a compressed body. RFC 9110, 15.5.16"""
-    return Refusal(
+    return ApiError(
         415,
         "UNSUPPORTED_MEDIA_TYPE",
         "the request body must not have a Content-Encoding",
@@ -189,16 +189,16 @@ def body_encoded() -> Refusal:
     )
 
 
-def overloaded(message: str) -> Refusal:
+def overloaded(message: str) -> ApiError:
     """503 before anything was done, because of too many connections, requests or bodies."""
-    return Refusal(
+    return ApiError(
         503, "SERVICE_UNAVAILABLE", message, hint="try again; nothing was changed", headers={"Retry-After": "1"}
     )
 
 
-def internal_error(request_id: str) -> Refusal:
+def internal_error(request_id: str) -> ApiError:
     """500. The request id is all a caller learns; the log has the rest."""
-    return Refusal(
+    return ApiError(
         500,
         "INTERNAL_ERROR",
         "the platform failed to answer this request",
@@ -207,9 +207,9 @@ def internal_error(request_id: str) -> Refusal:
     )
 
 
-def no_changes(request_id: str) -> Refusal:
+def read_only(request_id: str) -> ApiError:
     """503 for a change while the database is read-only or its disk is full. hostile I01"""
-    return Refusal(
+    return ApiError(
         503,
         "SERVICE_UNAVAILABLE",
         "the platform takes no changes now; nothing was changed",
@@ -218,9 +218,9 @@ def no_changes(request_id: str) -> Refusal:
     )
 
 
-def unavailable() -> Refusal:
+def unavailable() -> ApiError:
     """503 while the database cannot be asked: it restarts, another server takes over, or it has too much to do."""
-    return Refusal(
+    return ApiError(
         503,
         "SERVICE_UNAVAILABLE",
         "the platform's database does not answer at the moment",
@@ -229,7 +229,7 @@ def unavailable() -> Refusal:
     )
 
 
-def validation_refusal(error: RequestValidationError) -> Refusal:
+def validation_error(error: RequestValidationError) -> ApiError:
     """The refusal a failed validation means: `"displayName" is required`, `unknown member "x"` and so on."""
     first = error.errors()[0]
     place, *path = first["loc"]

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-CallerKind = Literal["session", "api_key", "workload", "staff", "anonymous", "platform"]
+PrincipalKind = Literal["session", "api_key", "workload", "staff", "anonymous", "platform"]
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class Principal:
     """A caller whose credential has been checked.
 
     `user_id` is the person signed in, or the creator of the API key; a workload has none. `tenant_id` is the one tenant
@@ -17,7 +17,7 @@ class Caller:
     seconds since 1970; `token_hash` is the stored digest of a workload's token.
     """
 
-    kind: CallerKind
+    kind: PrincipalKind
     request_id: str
     user_id: str | None = None
     email: str | None = None
@@ -44,4 +44,4 @@ class Caller:
 
 
 # What the platform does by itself, e.g. at start or in durable work.
-PLATFORM = Caller(kind="platform", request_id="platform")
+PLATFORM = Principal(kind="platform", request_id="platform")

@@ -22,7 +22,7 @@ WAIT_SECONDS = 0.05
 STALE_SECONDS = 10.0
 
 
-class Looks:
+class ReadinessCache:
     """The checks of this process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -13,7 +13,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 UNROUTED = "unrouted"
 
 
-class Traffic:
+class RequestMetrics:
     """Counts of this process. Labels come from the route table, never from what a caller writes."""
 
     def __init__(self) -> None:

@@ -13,8 +13,8 @@ import stat
 from hashlib import sha256
 from pathlib import Path
 
-from service.db.engine import Database, insert_unless_there
-from service.db.platform_state import fact
+from service.db.engine import Database, upsert_insert
+from service.db.platform_state import get_value
 from service.db.tables import platform_state
 
 SECRET_BYTES = 32
@@ -32,7 +32,7 @@ def secret_for(database: Database, path: Path) -> bytes:
         ValueError: the file is missing, damaged or open to everybody, or the database was begun with another secret.
     """
     with database.read() as connection:
-        stored, used = fact(connection, FINGERPRINT), fact(connection, "world") is not None
+        stored, used = get_value(connection, FINGERPRINT), get_value(connection, "world") is not None
     # After the fingerprint: it is committed after the file is there.
     secret = _read(path)
     if stored is None and not (secret is None and used):
@@ -53,19 +53,19 @@ def _begin(database: Database, path: Path, secret: bytes | None) -> tuple[bytes 
     """Write the fingerprint of a database that has none, and the file if it is missing: the secret, the fingerprint."""
     made = secret or secrets.token_bytes(SECRET_BYTES)
     with database.write() as connection:
-        claim = insert_unless_there(connection, platform_state).values(name=FINGERPRINT, value=fingerprint(made))
+        claim = upsert_insert(connection, platform_state).values(name=FINGERPRINT, value=fingerprint(made))
         # By what comes back: the PostgreSQL driver does not count the rows of such an insert.
         first = connection.scalar(claim.on_conflict_do_nothing().returning(platform_state.c.name)) is not None
         if first and secret is None:
             # Before the commit: a fingerprint whose secret nobody could write down would close the database for good.
             _write(path, made)
-        stored = str(fact(connection, FINGERPRINT))
+        stored = str(get_value(connection, FINGERPRINT))
     # Whoever was first may be a process that shares the file.
     return (made if first else _read(path)), stored
 
 
 def _write(path: Path, secret: bytes) -> None:
-    from service.operator.archive import fsync_folder
+    from service.files import fsync_folder
 
     scratch = path.with_name(f".{path.name}.tmp")
     try:

@@ -14,13 +14,13 @@ import uvicorn
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from service import logs
-from service.api.middleware import Activity
+from service.api.middleware import IdleTracker
 from service.app import create_app
 from service.context import Platform
 from service.http_server.admission import Admission, FairThreads
 from service.http_server.listener import Listener
-from service.http_server.protocol import PeerProtocol
-from service.jobs.worker import Operations
+from service.http_server.protocol import HttpProtocol
+from service.jobs.worker import Worker
 from service.logs import NAME, LogFile
 from service.operator import health
 from service.settings import Settings
@@ -37,7 +37,7 @@ class Server(uvicorn.Server):
     """A server that starts and stops the platform's durable work with itself, and stops when nobody needs it."""
 
     def __init__(
-        self, config: uvicorn.Config, platform: Platform, worker: Operations, activity: Activity, admission: Admission
+        self, config: uvicorn.Config, platform: Platform, worker: Worker, activity: IdleTracker, admission: Admission
     ) -> None:
         super().__init__(config)
         self.platform = platform
@@ -76,8 +76,8 @@ class Server(uvicorn.Server):
             self.servers.append(Listener(listening, self.create_protocol, self.admission))  # type: ignore[arg-type]
         self.worker.start()
 
-    def create_protocol(self) -> PeerProtocol:
-        protocol = PeerProtocol(self.config, self.server_state, self.lifespan.state)
+    def create_protocol(self) -> HttpProtocol:
+        protocol = HttpProtocol(self.config, self.server_state, self.lifespan.state)
         protocol.admission = self.admission
         return protocol
 
@@ -141,7 +141,7 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http=PeerProtocol,
+        http=HttpProtocol,
         ws="none",
         lifespan="off",
         log_config=None,

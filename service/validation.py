@@ -15,10 +15,10 @@ from client.models.names import CONTROL
 from client.models.names import has_control as has_control
 from service import errors
 from service.catalogue.operations import enforced_scopes
-from service.errors import Refusal
+from service.errors import ApiError
 
-NAME_MAX = 128
-SLUG_MAX = 48
+MAX_NAME_LENGTH = 128
+MAX_SLUG_LENGTH = 48
 # Code points drawn as nothing whose category is a letter, a mark or a symbol: default-ignorable ones and blanks.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4") | frozenset(
     map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
@@ -51,9 +51,9 @@ def stored_name(text: str, member: str = "name") -> str:
     if has_control(name):
         raise _refused(member, "character", "must not hold control or formatting characters")
     if not name:
-        raise _refused(member, "too_short", f"must be 1 to {NAME_MAX} characters")
-    if len(name) > NAME_MAX:
-        raise _refused(member, "too_long", f"must be 1 to {NAME_MAX} characters")
+        raise _refused(member, "too_short", f"must be 1 to {MAX_NAME_LENGTH} characters")
+    if len(name) > MAX_NAME_LENGTH:
+        raise _refused(member, "too_long", f"must be 1 to {MAX_NAME_LENGTH} characters")
     return name
 
 
@@ -63,8 +63,8 @@ def visible(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(kept)).strip()
 
 
-def _refused(member: str, reason: str, message: str) -> Refusal:
-    return errors.invalid_input(f"{member} {message}", member=member, reason=reason, min=1, max=NAME_MAX)
+def _refused(member: str, reason: str, message: str) -> ApiError:
+    return errors.invalid_input(f"{member} {message}", member=member, reason=reason, min=1, max=MAX_NAME_LENGTH)
 
 
 def slug(name: str) -> str:
@@ -75,7 +75,7 @@ def slug(name: str) -> str:
     decomposed = unicodedata.normalize("NFKD", name.lower().translate(_FOLDED))
     plain = "".join(character for character in decomposed if not unicodedata.combining(character))
     words = re.findall(r"[a-z0-9]+", plain.lower())
-    return "-".join(words)[:SLUG_MAX].rstrip("-") or "tenant"
+    return "-".join(words)[:MAX_SLUG_LENGTH].rstrip("-") or "tenant"
 
 
 def free_slug(wanted: str, taken: frozenset[str]) -> str:
@@ -84,11 +84,11 @@ def free_slug(wanted: str, taken: frozenset[str]) -> str:
     while candidate in taken:
         number += 1
         suffix = f"-{number}"
-        candidate = wanted[: SLUG_MAX - len(suffix)].rstrip("-") + suffix
+        candidate = wanted[: MAX_SLUG_LENGTH - len(suffix)].rstrip("-") + suffix
     return candidate
 
 
-DESCRIPTION_MAX = 1_024
+MAX_DESCRIPTION_LENGTH = 1_024
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
 PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
@@ -105,12 +105,12 @@ def description(text: str) -> str:
         Refusal: 400 INVALID_INPUT.
     """
     kept = unicodedata.normalize("NFC", text)
-    if len(kept) > DESCRIPTION_MAX:
+    if len(kept) > MAX_DESCRIPTION_LENGTH:
         raise errors.invalid_input(
-            f"description has at most {DESCRIPTION_MAX} characters",
+            f"description has at most {MAX_DESCRIPTION_LENGTH} characters",
             member="description",
             reason="too_long",
-            max=DESCRIPTION_MAX,
+            max=MAX_DESCRIPTION_LENGTH,
         )
     if has_control(kept, allowed=_ALLOWED):
         raise errors.invalid_input(
@@ -119,7 +119,7 @@ def description(text: str) -> str:
     return kept
 
 
-def one_of(member: str, value: str, known: Sequence[str]) -> str:
+def require_choice(member: str, value: str, known: Sequence[str]) -> str:
     """A value of a fixed vocabulary.
 
     Raises:
@@ -130,7 +130,7 @@ def one_of(member: str, value: str, known: Sequence[str]) -> str:
     return value
 
 
-def together(
+def paired_filter(
     first: tuple[str, str | None], second: tuple[str, str | None], known: Sequence[str]
 ) -> tuple[str, str] | None:
     """A filter of two members that are used together, or not at all. An id that is none is "", which nobody has.
@@ -145,7 +145,7 @@ def together(
         missing = kind_name if kind is None else id_name
         raise errors.invalid_input(f"{kind_name} and {id_name} are used together", member=missing, reason="missing")
     # A database need not take every text there is.
-    return one_of(kind_name, kind, known), identifier if is_id(identifier) else ""
+    return require_choice(kind_name, kind, known), identifier if is_id(identifier) else ""
 
 
 def expected_version(header: str | None) -> int | None:
@@ -169,7 +169,7 @@ def require_version(expected: int | None, current: int, details: Mapping[str, An
         Refusal: 412 STALE_VERSION.
     """
     if expected is not None and expected != current:
-        raise Refusal(
+        raise ApiError(
             412,
             "STALE_VERSION",
             f"this is version {current} now, not {expected}",
@@ -197,7 +197,7 @@ def scopes(given: Sequence[str]) -> list[str]:
     listed = [name for name in enforced_scopes() if not name.endswith("*")]
     for scope in given:
         if "*" in scope:
-            raise Refusal(
+            raise ApiError(
                 400,
                 "WILDCARD_SCOPE_NOT_ALLOWED",
                 "a workload identity takes no wildcard scope",
@@ -206,7 +206,7 @@ def scopes(given: Sequence[str]) -> list[str]:
             )
         if scope not in listed:
             near = get_close_matches(scope, listed, n=3)
-            raise Refusal(
+            raise ApiError(
                 400,
                 "INVALID_SCOPE",
                 "no service asks for this scope",

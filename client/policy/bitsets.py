@@ -9,7 +9,7 @@ A document may be a quarter of a megabyte, and what is cheap for each of its par
 
 from collections.abc import Iterable, Iterator
 
-LIMIT = 4_000_000
+MAX_STEPS = 4_000_000
 """Units of about a quarter of a microsecond: one atom tried, one mask compared, one place of a box looked at."""
 
 
@@ -17,10 +17,10 @@ class OutOfBudget(Exception):
     """Too much work."""
 
 
-class Work:
+class Budget:
     """What was spent so far."""
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, limit: int = MAX_STEPS) -> None:
         self.left = limit
 
     def spend(self, units: int) -> None:
@@ -30,7 +30,7 @@ class Work:
             raise OutOfBudget
 
 
-def places_in(mask: int) -> Iterator[int]:
+def indices(mask: int) -> Iterator[int]:
     """The places of a mask, in order."""
     while mask:
         low = mask & -mask
@@ -85,7 +85,7 @@ class Covers:
     found once and kept, and the answer for the whole box their intersection.
     """
 
-    def __init__(self, boxes: Iterable[Box], coordinates: int, work: Work) -> None:
+    def __init__(self, boxes: Iterable[Box], coordinates: int, work: Budget) -> None:
         self.work = work
         # Widest first: one wide cover ends a search that many narrow ones would only split.
         self.boxes = sorted(set(boxes), key=_size, reverse=True)

@@ -7,7 +7,7 @@ from functools import cached_property
 from client.policy.coverage import CatalogueMasks
 from client.policy.matching import STAR, OperationPattern, glob
 
-MOST_SUGGESTIONS = 3
+MAX_SUGGESTIONS = 3
 
 
 class Catalogue:
@@ -45,7 +45,7 @@ class Catalogue:
                     # A * that was written stays: only the misspelt part is put right.
                     shown = [STAR if mine == STAR else other for mine, other in zip(pattern, parts, strict=True)]
                     found.append(":".join(shown))
-        return list(dict.fromkeys(found))[:MOST_SUGGESTIONS]
+        return list(dict.fromkeys(found))[:MAX_SUGGESTIONS]
 
     def expansion(self, text: str) -> list[str]:
         """The operations a pattern with `*` inside a part would mean, if that were allowed."""
@@ -60,5 +60,5 @@ class Catalogue:
 
 def _close(part: str, values: Sequence[str]) -> list[str]:
     if part == STAR or part in values:
-        return [part] if part in values else list(values)[:MOST_SUGGESTIONS]
+        return [part] if part in values else list(values)[:MAX_SUGGESTIONS]
     return get_close_matches(part, values, n=2, cutoff=0.6)

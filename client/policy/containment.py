@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from client.policy import conditions
-from client.policy.bitsets import LIMIT, Box, Covers, OutOfBudget, Work, meet, places_in, split
+from client.policy.bitsets import MAX_STEPS, Box, Budget, Covers, OutOfBudget, indices, meet, split
 from client.policy.conditions import Test
 from client.policy.engine import Engine, GrantedRule, Source
 from client.policy.matching import (
@@ -53,8 +53,8 @@ from client.policy.request_space import REGION as REGION_PLACE
 
 BUDGET = 50_000
 """Subtraction steps; beyond, the answer is "undecided", which counts as a refusal."""
-MOST_EXAMPLES = 5
-MOST_LEFT = 64
+MAX_EXAMPLES = 5
+MAX_REMAINING = 64
 """Boxes that are left over before the search stops: there are counterexamples enough in them."""
 FIRST_BATCH = 8
 """Omitted rules that the second round brings in; each further round brings in four times as many."""
@@ -108,7 +108,7 @@ def check(
     catalogue: Iterable[str],
     regions: Sequence[str] = (),
     budget: int = BUDGET,
-    work: int = LIMIT,
+    work: int = MAX_STEPS,
 ) -> Check:
     """Return whether every request of `tenant` that the draft allows is one the author may make.
 
@@ -116,7 +116,7 @@ def check(
     """
     if all(rule.denies for rule in draft.rules):
         return Check(Answer.WITHIN)
-    steps, units = Work(budget), Work(work)
+    steps, units = Budget(budget), Budget(work)
     comparison = _Comparison(draft, author, tenant, catalogue, regions, steps, units)
     try:
         comparison.run()
@@ -139,8 +139,8 @@ class _Comparison:
         tenant: str,
         catalogue: Iterable[str],
         regions: Sequence[str],
-        steps: Work,
-        work: Work,
+        steps: Budget,
+        work: Budget,
     ) -> None:
         self.tenant = tenant
         self.regions = tuple(dict.fromkeys(regions))
@@ -175,7 +175,7 @@ class _Comparison:
         beyond = [part for rule in remaining(allows, Settled(self.held)) for part in separated(rule)]
         for group in grouped(beyond):
             self._examine(group, None, held, own_denies)
-            if len(self.examples) == MOST_EXAMPLES:
+            if len(self.examples) == MAX_EXAMPLES:
                 return
         taken = remaining(self.held_denies, Settled(self.denies))
         if not taken:
@@ -184,7 +184,7 @@ class _Comparison:
         for denied in grouped(part for rule in taken for part in separated(rule)):
             for group in grouped(whole):
                 self._examine(group, denied, [], own_denies)
-                if len(self.examples) == MOST_EXAMPLES:
+                if len(self.examples) == MAX_EXAMPLES:
                     return
 
     def _examine(
@@ -233,7 +233,7 @@ class _Comparison:
                 if not found and points < MAX_COVERED_POINTS:
                     points += 1
                     missing |= dict.fromkeys(self._covering(question, omitted))
-            if len(self.examples) == MOST_EXAMPLES:
+            if len(self.examples) == MAX_EXAMPLES:
                 break
         self._missing = list(missing)
         return found
@@ -331,7 +331,7 @@ def _with_neutral(facts: Facts, keys: set[str], cut: Sequence[str]) -> Facts:
 
 
 class _Search:
-    def __init__(self, space: Space, steps: Work) -> None:
+    def __init__(self, space: Space, steps: Budget) -> None:
         self.space = space
         self.steps = steps
 
@@ -350,11 +350,11 @@ class _Search:
                 if within is None:
                     left += self._minus(box, subtracted)
                 else:
-                    for number in places_in(within.meeting(box, within.all)):
+                    for number in indices(within.meeting(box, within.all)):
                         both = meet(box, within.boxes[number])
                         assert both is not None
                         left += self._minus(both, subtracted)
-                if len(left) > MOST_LEFT:
+                if len(left) > MAX_REMAINING:
                     return left
         return left
 
@@ -372,7 +372,7 @@ class _Search:
             near = covers.meeting(rest, among)
             if not near:
                 left.append(rest)
-                if len(left) > MOST_LEFT:
+                if len(left) > MAX_REMAINING:
                     return left
             elif not covers.holding(rest, near):
                 widest = near & -near

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from client.policy import conditions
-from client.policy.bitsets import mask_from, places_in
+from client.policy.bitsets import indices, mask_from
 from client.policy.engine import GrantedRule
 from client.policy.matching import STAR, OperationPattern, Target, asked_target, may_cover, surely_covers
 from client.policy.model import Constraint, Facts, Rule
@@ -54,7 +54,7 @@ class CatalogueMasks:
 
     def names(self, mask: int) -> list[str]:
         """The operations of a mask, in the order of the catalogue."""
-        return [self.operations[place] for place in places_in(mask)]
+        return [self.operations[place] for place in indices(mask)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _hold(constraints: Iterable[Constraint], facts: Facts) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class OperationBounds:
     """Masks of operations.
 
     `named` are those some allow speaks of, `shut` those a deny without any condition takes away, `possible` those some
@@ -163,27 +163,27 @@ class Reach:
     possible: int
     sure: int
 
-    def within(self, other: "Reach") -> "Reach":
+    def within(self, other: "OperationBounds") -> "OperationBounds":
         """Both together: what each of the two gives."""
-        return Reach(
+        return OperationBounds(
             self.named & other.named, self.shut | other.shut, self.possible & other.possible, self.sure & other.sure
         )
 
 
-def everything(masks: CatalogueMasks) -> Reach:
+def everything(masks: CatalogueMasks) -> OperationBounds:
     """Of somebody nothing limits."""
-    return Reach(masks.all, 0, masks.all, masks.all)
+    return OperationBounds(masks.all, 0, masks.all, masks.all)
 
 
-def only(mask: int) -> Reach:
+def only(mask: int) -> OperationBounds:
     """Of a plain set of operations, such as scopes are."""
-    return Reach(mask, 0, mask, mask)
+    return OperationBounds(mask, 0, mask, mask)
 
 
-def reach(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant: str) -> Reach:
+def operation_bounds(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant: str) -> OperationBounds:
     """The reach of rules in a tenant; each allow ends where the reach of its author's rights ends."""
     named = possible = sure = denied = shut = 0
-    caps: dict[int, Reach] = {}
+    caps: dict[int, OperationBounds] = {}
     for granted in rules:
         some, every = spans(masks, granted.rule, tenant)
         if granted.rule.denies:
@@ -193,12 +193,12 @@ def reach(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant: str) -> R
         if granted.cap is not None:
             cap = caps.get(id(granted.cap))
             if cap is None:
-                cap = caps[id(granted.cap)] = reach(masks, granted.cap.rules, tenant)
+                cap = caps[id(granted.cap)] = operation_bounds(masks, granted.cap.rules, tenant)
             some, every = some & cap.possible, every & cap.sure
         named |= some
         possible |= some
         sure |= every
-    return Reach(named, shut, possible & ~shut, sure & ~denied)
+    return OperationBounds(named, shut, possible & ~shut, sure & ~denied)
 
 
 def spans(masks: CatalogueMasks, rule: Rule, tenant: str) -> tuple[int, int]:
@@ -209,11 +209,11 @@ def spans(masks: CatalogueMasks, rule: Rule, tenant: str) -> tuple[int, int]:
             continue
         here = masks.of(OperationPattern(target.service, STAR, STAR))
         some |= here
-        if not rule.constraints and _whole(target):
+        if not rule.constraints and _covers_all(target):
             every |= here
     mask = masks.of_rule(rule)
     return mask & some, mask & every
 
 
-def _whole(target: Target) -> bool:
+def _covers_all(target: Target) -> bool:
     return target.region == STAR and target.type == STAR and target.id.strip(STAR) == ""

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from client.models.strict_json import Path, StrictJsonError, loads, walk
 from client.policy.catalogue import Catalogue
 from client.policy.conditions import read_block, why_no_block
-from client.policy.matching import STAR, PatternRefused, read_operation_pattern, read_target
+from client.policy.matching import STAR, InvalidPattern, read_operation_pattern, read_target
 from client.policy.model import (
     CURRENT_TIME,
     OPERATORS,
@@ -30,14 +30,14 @@ from client.policy.model import (
     Rule,
     read_instant,
 )
-from client.policy.problems import MOST_PROBLEMS, Finding, Problem, of_json, placed, told
+from client.policy.problems import MAX_PROBLEMS, Finding, Problem, of_json, problem_text, with_position
 
-MOST_BYTES = 256 * 1024
-MOST_DEPTH = 16
-MOST_RULES = 500
-MOST_OPERATIONS = 4_096
-MOST_NAME = 128
-MOST_TEXT = 1_024
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 16
+MAX_RULES = 500
+MAX_OPERATIONS = 4_096
+MAX_NAME_LENGTH = 128
+MAX_TEXT_LENGTH = 1_024
 
 MEMBERS = ("schemaVersion", "rules")
 RULE_MEMBERS = ("name", "access", "operations", "targets", "constraints")
@@ -58,7 +58,7 @@ _ELSEWHERE = {
 RegionTargets = Literal["accept", "refuse"]
 
 
-class DocumentRefused(ValueError):
+class InvalidDocument(ValueError):
     """The document cannot be read. `problems` are the first that were met, in the order of the text."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
@@ -78,20 +78,22 @@ def read(text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTarge
     """The document of a text. Raises `DocumentRefused` with every problem, but no more than a reader can use."""
     repeated: list[StrictJsonError] = []
     try:
-        value = loads(text, max_bytes=MOST_BYTES, max_depth=MOST_DEPTH, repeated=repeated)
+        value = loads(text, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, repeated=repeated)
     except StrictJsonError as error:
-        raise DocumentRefused(told([*of_json(repeated), *of_json([error])])) from None
+        raise InvalidDocument(problem_text([*of_json(repeated), *of_json([error])])) from None
     reader = _Reader(catalogue, region_targets)
     rules: tuple[Rule, ...] = ()
-    with suppress(_Enough):
+    with suppress(_TooManyProblems):
         rules = reader.document(value)
     if not reader.found and not reader.warned and not repeated:
         return Reading(Document(rules))
     source = (text if isinstance(text, str) else text.decode()).removeprefix("\ufeff")
-    places = dict(walk(source, MOST_DEPTH, []))
+    places = dict(walk(source, MAX_DEPTH, []))
     if reader.found or repeated:
-        raise DocumentRefused(told([*of_json(repeated), *placed(reader.found, places, source, reader.misnamed)]))
-    return Reading(Document(rules), told(placed(reader.warned, places, source)))
+        raise InvalidDocument(
+            problem_text([*of_json(repeated), *with_position(reader.found, places, source, reader.misnamed)])
+        )
+    return Reading(Document(rules), problem_text(with_position(reader.warned, places, source)))
 
 
 def canonical(document: Document) -> dict[str, Any]:
@@ -119,7 +121,7 @@ def _canonical_rule(rule: Rule) -> dict[str, Any]:
     return shown
 
 
-class _Enough(Exception):
+class _TooManyProblems(Exception):
     """There are as many problems as are told. Looking for more, and for what was meant, would be work for nothing."""
 
 
@@ -137,11 +139,11 @@ class _Reader:
 
     def refuse(self, path: Path, reason: str, suggestions: tuple[str, ...] = ()) -> None:
         self.found.append((path, reason, suggestions))
-        if len(self.found) == MOST_PROBLEMS:
-            raise _Enough
+        if len(self.found) == MAX_PROBLEMS:
+            raise _TooManyProblems
 
     def warn(self, path: Path, reason: str) -> None:
-        if len(self.warned) < MOST_PROBLEMS:
+        if len(self.warned) < MAX_PROBLEMS:
             self.warned.append((path, reason, ()))
 
     def document(self, value: object) -> tuple[Rule, ...]:
@@ -160,8 +162,8 @@ class _Reader:
         if not isinstance(rules, list) or not rules:
             self.refuse(("rules",), "rules is a list of at least one rule")
             return ()
-        if len(rules) > MOST_RULES:
-            self.refuse(("rules", MOST_RULES), f"{len(rules)} rules are too many: at most {MOST_RULES}")
+        if len(rules) > MAX_RULES:
+            self.refuse(("rules", MAX_RULES), f"{len(rules)} rules are too many: at most {MAX_RULES}")
             return ()
         read = [self._rule(("rules", index), rule) for index, rule in enumerate(rules)]
         return tuple(rule for rule in read if rule is not None)
@@ -183,16 +185,18 @@ class _Reader:
         if not isinstance(name, str):
             self.refuse((*path, "name"), "the name of a rule is a text")
             name = ""
-        elif len(name) > MOST_NAME or not name.isprintable():
-            self.refuse((*path, "name"), f"a rule's name has at most {MOST_NAME} characters, none of them invisible")
+        elif len(name) > MAX_NAME_LENGTH or not name.isprintable():
+            self.refuse(
+                (*path, "name"), f"a rule's name has at most {MAX_NAME_LENGTH} characters, none of them invisible"
+            )
         access = value.get("access")
         if access not in ("allow", "deny"):
             where = (*path, "access") if "access" in value else path
             self.refuse(where, 'access is "allow" or "deny"')
         operations = self._texts(path, value, "operations")
         self.patterns += len(operations)
-        if self.patterns > MOST_OPERATIONS:
-            self.refuse((*path, "operations"), f"more than {MOST_OPERATIONS} operation patterns in all")
+        if self.patterns > MAX_OPERATIONS:
+            self.refuse((*path, "operations"), f"more than {MAX_OPERATIONS} operation patterns in all")
             return None
         targets = self._texts(path, value, "targets")
         constraints = self._constraints((*path, "constraints"), value.get("constraints", {}))
@@ -227,7 +231,7 @@ class _Reader:
     def _operation(self, path: Path, text: str) -> Any:
         try:
             pattern = read_operation_pattern(text)
-        except PatternRefused as refused:
+        except InvalidPattern as refused:
             meant = self.catalogue.expansion(text) if STAR in text else []
             self.refuse(path, f"{_shown(text)} is no operation pattern: {refused}", tuple(meant[:5]))
             return None
@@ -239,7 +243,7 @@ class _Reader:
     def _target(self, path: Path, text: str) -> Any:
         try:
             target = read_target(text)
-        except PatternRefused as refused:
+        except InvalidPattern as refused:
             self.refuse(path, f"{_shown(text)} is no target: {refused}")
             return None
         if self.region_targets == "refuse" and target.region != STAR:
@@ -277,8 +281,8 @@ class _Reader:
             return None
         if operator == "ipInRange":
             return self._blocks(path, key, value)
-        if not isinstance(value, str) or len(value) > MOST_TEXT:
-            self.refuse(path, f"{operator} takes exactly one text of at most {MOST_TEXT} characters")
+        if not isinstance(value, str) or len(value) > MAX_TEXT_LENGTH:
+            self.refuse(path, f"{operator} takes exactly one text of at most {MAX_TEXT_LENGTH} characters")
             return None
         if operator in TIME_OPERATORS and read_instant(value) is None:
             self.refuse(path, f"{_shown(value)} is no RFC 3339 instant with a zone, such as 2026-01-31T09:00:00Z")

@@ -13,8 +13,8 @@ from client.policy import conditions
 from client.policy.conditions import Test
 from client.policy.matching import (
     STAR,
+    InvalidPattern,
     OperationPattern,
-    PatternRefused,
     Target,
     fields_may_cover,
     fields_surely_cover,
@@ -26,7 +26,7 @@ from client.policy.matching import (
 from client.policy.model import Constraint, Document, Facts, Rule
 
 NO_MATCH = 0
-MOST_LEAVES = 50_000
+MAX_LEAVES = 50_000
 
 Verdict = int
 """Above 0: allowed by rule number n; below 0: denied by rule number -n; 0: no rule matched. Rules count from 1."""
@@ -52,7 +52,7 @@ class GrantedRule(NamedTuple):
 
 
 @dataclass(slots=True)
-class Head:
+class TargetEntry:
     """Rules whose target fields match, kept where one of them names ids or has a cap; `target` is without its id."""
 
     target: Target
@@ -78,7 +78,7 @@ class Engine:
                 self._by_pattern.setdefault(pattern, []).append(number)
         self._tests: dict[tuple[bool, tuple[Constraint, ...]], Test | None] = {}
         self._truths: dict[Constraint, tuple[Test, Test]] = {}
-        self._table: dict[str, dict[str, Leaf | Head]] = {}
+        self._table: dict[str, dict[str, Leaf | TargetEntry]] = {}
         self._leaves = 0
 
     def decide(self, operation: str, target: str, facts: Facts) -> Verdict:
@@ -96,7 +96,7 @@ class Engine:
             if found is None:
                 return NO_MATCH
             leaf = found
-        if leaf.__class__ is Head:
+        if leaf.__class__ is TargetEntry:
             try:
                 leaf = leaf.leaves[name]
             except KeyError:
@@ -125,12 +125,12 @@ class Engine:
                     found.update(self._by_pattern.get(OperationPattern(service, resource, action), ()))
         return sorted(found)
 
-    def _head(self, operation: str, head: str, name: str) -> Leaf | Head | None:
+    def _head(self, operation: str, head: str, name: str) -> Leaf | TargetEntry | None:
         """Build what stands behind an operation and a target's fields; None for a request that is not well-formed."""
         try:
             # Whether the fields are well-formed must not depend on the id that came with them first.
             asked, target = read_operation(operation), read_target(f"{head}/{STAR}")
-        except PatternRefused:
+        except InvalidPattern:
             # Not kept: a table filled with nonsense would push out what is asked for every second.
             return None
         rules = []
@@ -139,15 +139,15 @@ class Engine:
             if candidate is not None:
                 rules.append(candidate)
         self._make_room()
-        entry: Leaf | Head
+        entry: Leaf | TargetEntry
         if any(candidate.ids is not None or candidate.granted.cap is not None for candidate in rules):
-            entry = Head(target, tuple(rules), {})
+            entry = TargetEntry(target, tuple(rules), {})
         else:
             entry = self._leaf(operation, f"{head}/{name}", rules)
         self._table.setdefault(operation, {})[head] = entry
         return entry
 
-    def _named(self, operation: str, head: str, name: str, entry: Head) -> Leaf:
+    def _named(self, operation: str, head: str, name: str, entry: TargetEntry) -> Leaf:
         target = entry.target._replace(id=name)
         rules = [candidate for candidate in entry.rules if _holds_for(candidate, target)]
         self._make_room()
@@ -156,7 +156,7 @@ class Engine:
 
     def _make_room(self) -> None:
         self._leaves += 1
-        if self._leaves > MOST_LEAVES:
+        if self._leaves > MAX_LEAVES:
             self._table.clear()
             self._leaves = 1
 
@@ -199,10 +199,12 @@ class Engine:
 
 def compile_document(document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None) -> Engine:
     """An engine of one document on its own."""
-    return Engine(grants(document, policy_id, name, cap))
+    return Engine(labelled_rules(document, policy_id, name, cap))
 
 
-def grants(document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None) -> list[GrantedRule]:
+def labelled_rules(
+    document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None
+) -> list[GrantedRule]:
     """A document's rules labelled with where they come from, ready to stand beside those of other documents."""
     return [GrantedRule(rule, Source(policy_id, name, index), cap) for index, rule in enumerate(document.rules)]
 

@@ -30,7 +30,7 @@ from client.policy.model import (
     Facts,
     Question,
 )
-from client.policy.partial import some_target
+from client.policy.partial import exists_allowed_target
 
 
 class Truth(StrEnum):
@@ -127,7 +127,7 @@ def explain(engine: Engine, question: Question) -> Explanation:
         nearest=nearest,
         failed=next(iter(nearest.failing()), "author") if nearest is not None else None,
         rules=traces,
-        some_target=some_target(engine, operation, target, question.facts) if STAR in target else None,
+        some_target=exists_allowed_target(engine, operation, target, question.facts) if STAR in target else None,
         missing=_missing(traces, verdict),
     )
 

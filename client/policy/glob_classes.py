@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 
-from client.policy.bitsets import OutOfBudget, Work, places_in
+from client.policy.bitsets import Budget, OutOfBudget, indices
 from client.policy.matching import STAR
 
-MOST_STATES = 20_000
+MAX_STATES = 20_000
 # In one word of an integer, about: that many positions of a glob cost one unit of work.
 POSITIONS = 1_024
 SPARE = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -19,7 +19,7 @@ SPARE = "abcdefghijklmnopqrstuvwxyz0123456789"
 State = tuple[int, ...]
 
 
-def classes(patterns: Iterable[str], work: Work, shortest: int = 0) -> list[str]:
+def classes(patterns: Iterable[str], work: Budget, shortest: int = 0) -> list[str]:
     """One witness for every class of texts of at least `shortest` characters, literals first.
 
     Raises:
@@ -31,7 +31,7 @@ def classes(patterns: Iterable[str], work: Work, shortest: int = 0) -> list[str]
     return literals + list(_witnesses(globs, dict.fromkeys(literals), shortest, work))
 
 
-def _witnesses(globs: Sequence[str], literals: Iterable[str], shortest: int, work: Work) -> Iterator[str]:
+def _witnesses(globs: Sequence[str], literals: Iterable[str], shortest: int, work: Budget) -> Iterator[str]:
     walker = _Walker(globs, work)
     taken: dict[State, int] = {}
     for literal in literals:
@@ -50,7 +50,7 @@ def _witnesses(globs: Sequence[str], literals: Iterable[str], shortest: int, wor
 class _Walker:
     """Each glob as a set of positions in it (bits of an integer), advanced one character at a time."""
 
-    def __init__(self, globs: Sequence[str], work: Work) -> None:
+    def __init__(self, globs: Sequence[str], work: Budget) -> None:
         self.work = work
         self.globs = [_squeeze(glob) for glob in globs]
         named = set().union(*self.globs)
@@ -92,7 +92,7 @@ class _Walker:
         found: dict[str, None] = {}
         for places, glob, stars in zip(state, self.globs, self.stars, strict=True):
             places &= ~stars & ((1 << len(glob)) - 1)
-            for place in places_in(places):
+            for place in indices(places):
                 found[glob[place]] = None
                 self.work.spend(1 + len(glob) // POSITIONS)
         yield from sorted(found)
@@ -111,7 +111,7 @@ class _Walker:
                 times = seen.get(after, 0)
                 if times < visits:
                     seen[after] = times + 1
-                    if (states := states + 1) > MOST_STATES:
+                    if (states := states + 1) > MAX_STATES:
                         raise OutOfBudget
                     queue.append((text + character, after))
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 STAR = "*"
-MOST_REMEMBERED = 256
+MAX_CACHED = 256
 _NAME = re.compile(r"[a-z0-9_-]+")
 _WHOLE = re.compile(r"([a-z0-9_-]+|\*):([a-z0-9_-]+|\*):([a-z0-9_-]+|\*)")
 
@@ -46,7 +46,7 @@ class Target(NamedTuple):
 ANYTHING = Target(STAR, STAR, STAR, STAR, STAR)
 
 
-class PatternRefused(ValueError):
+class InvalidPattern(ValueError):
     """A text that is no pattern; the message is the reason, without the text itself."""
 
 
@@ -57,12 +57,12 @@ def read_operation_pattern(text: str) -> OperationPattern:
         return OperationPattern._make(whole.groups())
     parts = text.split(":")
     if len(parts) > 3 or (len(parts) < 3 and parts[-1] != STAR):
-        raise PatternRefused("an operation is service:resource:action, or shorter when it ends in *")
+        raise InvalidPattern("an operation is service:resource:action, or shorter when it ends in *")
     for part in parts:
         if part != STAR and not _is_name(part):
             if STAR in part:
-                raise PatternRefused("* stands for a whole part, never for a piece of one")
-            raise PatternRefused("each part is * or a name of a-z, 0-9, - and _")
+                raise InvalidPattern("* stands for a whole part, never for a piece of one")
+            raise InvalidPattern("each part is * or a name of a-z, 0-9, - and _")
     return OperationPattern(*(parts + [STAR] * (3 - len(parts))))
 
 
@@ -70,7 +70,7 @@ def read_operation(text: str) -> OperationPattern:
     """One concrete operation, no `*` in it."""
     parts = text.split(":")
     if len(parts) != 3 or not all(map(_is_name, parts)):
-        raise PatternRefused("a single operation service:resource:action is needed")
+        raise InvalidPattern("a single operation service:resource:action is needed")
     return OperationPattern(*parts)
 
 
@@ -80,25 +80,25 @@ def read_target(text: str) -> Target:
         return ANYTHING
     fields = text.split(":", 4)
     if len(fields) != 5 or fields[0] != "frn":
-        raise PatternRefused("a target is * or frn:<service>:<region>:<tenant>:<type>/<id>")
+        raise InvalidPattern("a target is * or frn:<service>:<region>:<tenant>:<type>/<id>")
     kind, slash, name = fields[4].partition("/")
     if not slash or not kind or not name:
-        raise PatternRefused("a target ends in <type>/<id>")
+        raise InvalidPattern("a target ends in <type>/<id>")
     _, service, region, tenant, _ = fields
     target = Target(service, region, tenant, kind, name)
     for label, part in zip(Target._fields[:4], target[:4], strict=True):
         if not part:
-            raise PatternRefused(f"the {label} of a target is * or a name, never empty")
+            raise InvalidPattern(f"the {label} of a target is * or a name, never empty")
         if STAR in part and part != STAR:
-            raise PatternRefused(f"* in the {label} of a target stands alone; only the id takes a glob")
+            raise InvalidPattern(f"* in the {label} of a target stands alone; only the id takes a glob")
         # The first slash ends the type: one before it would make a name that no request has.
         if "/" in part:
-            raise PatternRefused(f"the {label} of a target holds no slash")
+            raise InvalidPattern(f"the {label} of a target holds no slash")
     # The service of a target is that of the operation: a deny on one that no operation can have would never fire.
     if service != STAR and not _is_name(service):
-        raise PatternRefused("the service of a target is * or a name of a-z, 0-9, - and _")
+        raise InvalidPattern("the service of a target is * or a name of a-z, 0-9, - and _")
     if " " in text or not text.isprintable():
-        raise PatternRefused("a target holds no blanks and no invisible characters")
+        raise InvalidPattern("a target holds no blanks and no invisible characters")
     return target
 
 
@@ -114,7 +114,7 @@ def _is_name(part: str) -> bool:
 def glob(pattern: str) -> Callable[[str], bool]:
     """A test of a whole text against a pattern in which only `*` is special; linear in the text."""
     # What is remembered must stay small, whoever sends patterns of a quarter of a megabyte.
-    return _remembered(pattern) if len(pattern) <= MOST_REMEMBERED else _glob(pattern)
+    return _remembered(pattern) if len(pattern) <= MAX_CACHED else _glob(pattern)
 
 
 def _glob(pattern: str) -> Callable[[str], bool]:

@@ -116,7 +116,7 @@ class Facts:
     resource_tags: Mapping[str, str] | None = None
 
 
-NOTHING_KNOWN = Facts()
+NO_FACTS = Facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,4 +125,4 @@ class Question:
 
     operation: str
     target: str
-    facts: Facts = NOTHING_KNOWN
+    facts: Facts = NO_FACTS

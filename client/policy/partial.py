@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from client.policy.bitsets import OutOfBudget, Work
+from client.policy.bitsets import Budget, OutOfBudget
 from client.policy.engine import Engine, GrantedRule
 from client.policy.glob_classes import classes
 from client.policy.matching import (
@@ -28,14 +28,14 @@ from client.policy.model import Facts
 from client.policy.request_classes import unused
 
 
-class Turning(NamedTuple):
+class UndeterminedRules(NamedTuple):
     """The allows that may hold and the denies that may stand against them; both empty where nothing can turn out."""
 
     allows: tuple[GrantedRule, ...] = ()
     denies: tuple[GrantedRule, ...] = ()
 
 
-def turning(engine: Engine, operation: str, target: str, facts: Facts) -> Turning:
+def undetermined_rules(engine: Engine, operation: str, target: str, facts: Facts) -> UndeterminedRules:
     """What the facts and target parts that are not known decide. Each rule is looked at by itself, as in a map."""
     asked = read_target(target)
     allows, denies = [], []
@@ -53,24 +53,24 @@ def turning(engine: Engine, operation: str, target: str, facts: Facts) -> Turnin
         elif any(surely_covers(pattern, asked) for pattern in rule.targets) and all(
             surely(facts) for surely, _ in tests
         ):
-            return Turning()
+            return UndeterminedRules()
         else:
             denies.append(granted)
-    return Turning(tuple(allows), tuple(denies))
+    return UndeterminedRules(tuple(allows), tuple(denies))
 
 
 def _may(cap: Engine, operation: str, target: str, facts: Facts) -> bool:
-    return cap.decide(operation, target, facts) > 0 or bool(turning(cap, operation, target, facts).allows)
+    return cap.decide(operation, target, facts) > 0 or bool(undetermined_rules(cap, operation, target, facts).allows)
 
 
 LIMIT = 400_000
 """Units of work; beyond, nobody says."""
 
 
-def some_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts) -> bool | None:
+def exists_allowed_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts) -> bool | None:
     """Whether the rules allow the operation on some target the asked one may turn out to be; None: not found out."""
     try:
-        return _some_target(engine, operation, asked, facts, Work(LIMIT))
+        return _some_target(engine, operation, asked, facts, Budget(LIMIT))
     except OutOfBudget:
         return None
 
@@ -86,7 +86,7 @@ class _Bounds(NamedTuple):
     free: Sequence[str]
 
 
-def _some_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts, work: Work) -> bool:
+def _some_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts, work: Budget) -> bool:
     bounds: dict[int, _Bounds] = {}
     allows: dict[tuple[int, Target], None] = {}
     own = _targets(engine, operation, asked, facts, denying=True)
@@ -153,7 +153,7 @@ def _met(parts: Iterable[str]) -> str | None:
 class _Ids:
     """Names to try for an id: the asked one, or one of each class that the patterns tell apart."""
 
-    def __init__(self, asked: str, patterns: Iterable[str], work: Work) -> None:
+    def __init__(self, asked: str, patterns: Iterable[str], work: Budget) -> None:
         self.work = work
         self.names = dict.fromkeys([asked] if asked != STAR else classes(patterns, work, shortest=1))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from client.models.strict_json import Path, StrictJsonError, path_text
 
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 
 Finding = tuple[Path, str, tuple[str, ...]]
 
@@ -29,12 +29,12 @@ def of_json(errors: list[StrictJsonError]) -> list[Problem]:
     return [Problem(error.path, error.line, error.column, error.reason) for error in errors]
 
 
-def told(problems: list[Problem]) -> tuple[Problem, ...]:
+def problem_text(problems: list[Problem]) -> tuple[Problem, ...]:
     """As many as are told, in the order of the text."""
-    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column))[:MOST_PROBLEMS])
+    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column))[:MAX_PROBLEMS])
 
 
-def placed(
+def with_position(
     findings: list[Finding], places: Mapping[Path, int], text: str, misnamed: Collection[Path] = ()
 ) -> list[Problem]:
     """Findings with line and column; a value that is not there stands where what should hold it begins.

@@ -13,7 +13,7 @@ from math import ceil, floor
 from typing import Any
 
 from client.policy import conditions
-from client.policy.bitsets import Work, mask_from
+from client.policy.bitsets import Budget, mask_from
 from client.policy.conditions import read_block
 from client.policy.glob_classes import classes
 from client.policy.matching import STAR, glob, is_region
@@ -63,7 +63,7 @@ class Coordinate:
     """One dimension. `atoms` are in order of preference for a counterexample: known values first."""
 
     atoms: list[Atom]
-    work: Work
+    work: Budget
     _facts: list[Facts] | None = None
     _masks: dict[object, int] = field(default_factory=dict)
     _places: dict[Atom, int] = field(init=False)
@@ -111,19 +111,19 @@ class Coordinate:
         return 1 << self._places[UNKNOWN] if UNKNOWN in self._places else 0
 
 
-def operation_part(literals: Sequence[str], work: Work) -> Coordinate:
+def operation_part(literals: Sequence[str], work: Budget) -> Coordinate:
     """A part of an operation: the catalogue may grow, so there is always another value than those named."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
     return Coordinate([*named, unused(named)], work)
 
 
-def target_part(literals: Sequence[str], work: Work) -> Coordinate:
+def target_part(literals: Sequence[str], work: Budget) -> Coordinate:
     """The type of a target."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
     return Coordinate([*named, unused(named), UNKNOWN], work)
 
 
-def region(literals: Sequence[str], constraints: Sequence[Constraint], work: Work) -> Coordinate:
+def region(literals: Sequence[str], constraints: Sequence[Constraint], work: Budget) -> Coordinate:
     """The region of a target, which is also `frn:region`. Literals come first, in their order. Raises `OutOfBudget`."""
     named = [literal for literal in literals if literal != STAR]
     named += [c.values[0] for c in constraints if c.operator != "like"]
@@ -134,7 +134,7 @@ def region(literals: Sequence[str], constraints: Sequence[Constraint], work: Wor
     return Coordinate([*classes(usable, work, shortest=1), UNKNOWN], work)
 
 
-def target_id(patterns: Sequence[str], work: Work) -> Coordinate:
+def target_id(patterns: Sequence[str], work: Budget) -> Coordinate:
     """The id of a target, by the globs that are used. Raises `OutOfBudget`."""
     return Coordinate([*classes(patterns, work, shortest=1), UNKNOWN], work)
 
@@ -156,7 +156,7 @@ def id_mask(coordinate: Coordinate, pattern: str, *, deny: bool) -> int:
     return coordinate.mask((pattern, deny), lambda atom: deny if atom is UNKNOWN else test(atom))
 
 
-def fact(key: str, constraints: Sequence[Constraint], work: Work) -> Coordinate:
+def fact(key: str, constraints: Sequence[Constraint], work: Budget) -> Coordinate:
     """The coordinate of a constraint key, cut by every constraint on it. Raises `OutOfBudget`."""
     if key == SOURCE_IP:
         return Coordinate([*_addresses(constraints), UNKNOWN], work)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from client.policy.bitsets import Box, Work, merged, places_in, union
+from client.policy.bitsets import Box, Budget, indices, merged, union
 from client.policy.matching import STAR, OperationPattern
 from client.policy.model import REGION as REGION_KEY
 from client.policy.model import REQUEST_TAG, RESOURCE_TAG, TENANT, Constraint, Rule
@@ -26,7 +26,7 @@ SERVICE, RESOURCE, ACTION, REGION, TYPE, ID = range(6)
 class Space:
     """The coordinates that some rules need. The rules have no constraint on `frn:tenant` (see `applicable`)."""
 
-    def __init__(self, rules: Sequence[Rule], tenant: str, work: Work, regions: Sequence[str] = ()) -> None:
+    def __init__(self, rules: Sequence[Rule], tenant: str, work: Budget, regions: Sequence[str] = ()) -> None:
         self.tenant = tenant
         self.work = work
         operations = [pattern for rule in rules for pattern in rule.operations]
@@ -116,7 +116,7 @@ class Space:
 
     def operations_in(self, box: Box, names: "Names") -> Iterator[OperationPattern]:
         """Yield the operations of today's catalogue in the box."""
-        for number in places_in(names.within(box)):
+        for number in indices(names.within(box)):
             yield OperationPattern(*names.names[number])
 
 
@@ -139,7 +139,7 @@ class Names:
         """Return the operations of a box."""
         found = (1 << len(self.names)) - 1
         for place, sets in enumerate(self._atoms):
-            found &= union(sets[number] for number in places_in(box[place]))
+            found &= union(sets[number] for number in indices(box[place]))
         return found
 
 

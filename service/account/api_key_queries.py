@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from service.authn import api_keys as authn_api_keys
 from service.clock import wire_time
-from service.db.engine import Record, insert_unless_there
+from service.db.engine import Record, upsert_insert
 from service.db.tables import (
     api_keys,
     group_members,
@@ -59,7 +59,7 @@ def add(connection: Connection, platform_secret: bytes, values: dict[str, Any]) 
         secret = authn_api_keys.mint()
         made = {"key_prefix": authn_api_keys.prefix(secret), "key_hash": authn_api_keys.digest(platform_secret, secret)}
         # A prefix that is taken, perhaps by a key another request is just writing, is tried no further.
-        taken = insert_unless_there(connection, api_keys).values(**values, **made)
+        taken = upsert_insert(connection, api_keys).values(**values, **made)
         if connection.scalar(taken.on_conflict_do_nothing(index_elements=["key_prefix"]).returning(api_keys.c.id)):
             return secret
 

@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 
 from service import errors, validation
-from service.authz.decisions import Known
+from service.authz.decisions import CatalogueSnapshot
 from service.authz.scopes import holding, listed
 from service.clock import wire_time
-from service.errors import Refusal
+from service.errors import ApiError
 from service.validation import require_distinct
 
 NAME_MIN, NAME_MAX = 2, 100
 LIFETIME = timedelta(days=365)
 LONGEST_YEARS = 2
 RATE_LIMIT, RATE_LIMIT_MAX = 600, 60_000
-MOST_SCOPES = 100
+MAX_SCOPES = 100
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-5][0-9])", re.ASCII
 )
@@ -31,7 +31,7 @@ def name(text: str) -> str:
     kept = validation.visible(text)
     if NAME_MIN <= len(kept) <= NAME_MAX:
         return kept
-    raise Refusal(
+    raise ApiError(
         400,
         "INVALID_API_KEY_NAME",
         f"name must be {NAME_MIN} to {NAME_MAX} characters after invisible characters are removed"
@@ -40,7 +40,7 @@ def name(text: str) -> str:
     )
 
 
-def scopes(given: Sequence[str], known: Known) -> list[str]:
+def scopes(given: Sequence[str], known: CatalogueSnapshot) -> list[str]:
     """Return the scopes of a key in their order: listed scopes, or operations of the catalogue.
 
     Raises:
@@ -50,15 +50,15 @@ def scopes(given: Sequence[str], known: Known) -> list[str]:
     wanted = list(given)
     if not wanted:
         raise errors.invalid_input("at least one scope is required", member="scopes", reason="too_few", min=1)
-    if len(wanted) > MOST_SCOPES:
+    if len(wanted) > MAX_SCOPES:
         raise errors.invalid_input(
-            f"a key has at most {MOST_SCOPES} scopes", member="scopes", reason="too_many", max=MOST_SCOPES
+            f"a key has at most {MAX_SCOPES} scopes", member="scopes", reason="too_many", max=MAX_SCOPES
         )
     require_distinct(wanted)
     known_scopes = listed()
     for scope in wanted:
         if scope.partition(":")[0].strip() == "*":
-            raise Refusal(
+            raise ApiError(
                 400,
                 "WILDCARD_SCOPE_NOT_ALLOWED",
                 "a key cannot have a wildcard over all services",
@@ -67,7 +67,7 @@ def scopes(given: Sequence[str], known: Known) -> list[str]:
             )
         if scope not in known_scopes and scope not in known.levels:
             near = get_close_matches(scope.strip().lower(), sorted(known_scopes), n=3)
-            raise Refusal(
+            raise ApiError(
                 400,
                 "INVALID_SCOPE",
                 f"there is no such scope{': did you mean ' + ' or '.join(near) + '?' if near else ''}",
@@ -77,7 +77,7 @@ def scopes(given: Sequence[str], known: Known) -> list[str]:
     return wanted
 
 
-def require_held(role: str | None, tenant_id: str, wanted: Sequence[str], known: Known) -> None:
+def require_held(role: str | None, tenant_id: str, wanted: Sequence[str], known: CatalogueSnapshot) -> None:
     """Refuse scopes of which their giver holds nothing in the tenant.
 
     Raises:
@@ -86,7 +86,7 @@ def require_held(role: str | None, tenant_id: str, wanted: Sequence[str], known:
     for scope in wanted:
         found = holding(role, scope, tenant_id, known)
         if not found.held:
-            raise Refusal(
+            raise ApiError(
                 403,
                 "SCOPE_EXCEEDS_AUTHOR",
                 f"a key cannot exceed its creator: your role does not hold {scope}",
@@ -113,7 +113,7 @@ def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> dateti
             reason="timestamp",
         )
     if instant <= now:
-        raise Refusal(
+        raise ApiError(
             400,
             "API_KEY_EXPIRY_IN_PAST",
             "a key cannot expire before it is made",
@@ -121,7 +121,7 @@ def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> dateti
         )
     latest = latest_expiry(now)
     if instant > latest:
-        raise Refusal(
+        raise ApiError(
             400,
             "API_KEY_LIFETIME_EXCEEDS_MAX",
             f"a key lives at most {LONGEST_YEARS} years: until {wire_time(latest)}",

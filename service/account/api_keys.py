@@ -15,25 +15,25 @@ from starlette.responses import JSONResponse, Response
 from service import errors, validation
 from service.account import api_key_queries, api_key_validation
 from service.api.changes import change
-from service.api.idempotency import made_under
-from service.api.protected_route import area
-from service.api.responses import CHANGED, nothing, record
-from service.authz.authorize import Access, authorize
-from service.authz.decisions import Known
-from service.authz.entitlement import entitled
+from service.api.idempotency import resolve_idempotency_key
+from service.api.protected_route import protected_router
+from service.api.responses import CHANGED, audit_in_tenant, no_content
+from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.decisions import CatalogueSnapshot
+from service.authz.entitlement import may_enter
 from service.authz.scopes import holding, verbs
 from service.catalogue.operations import scopes
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db.engine import Record
-from service.errors import Refusal
+from service.errors import ApiError
 from service.principals.grants import role_in
 
-router = area("API keys")
+router = protected_router("API keys")
 KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
 CREATE = "api_key.create"
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]
 
@@ -84,7 +84,7 @@ def list_my_keys(access: Granted, platform: Here) -> JSONResponse:
     """The keys the caller made, in every tenant they may enter."""
     now = platform.clock.now()
     with platform.database.read() as connection:
-        rows = api_key_queries.of_person(connection, access.caller.user_id, entitled(access.caller))
+        rows = api_key_queries.of_person(connection, access.caller.user_id, may_enter(access.caller))
     return JSONResponse({"apiKeys": [api_key_queries.wire(row, now) for row in rows]})
 
 
@@ -122,7 +122,9 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
     with change(platform, access) as (connection, access):
         tenant_id = str(access.tenant_id)
         request = (tenant_id, body.model_dump())
-        require_first(made_under(connection, access, idempotency_key, CREATE, request, key_id, now), key_id)
+        require_first(
+            resolve_idempotency_key(connection, access, idempotency_key, CREATE, request, key_id, now), key_id
+        )
         known, expires = platform.decisions.known(connection), api_key_validation.expiry(body.expires_at, now)
         values: dict[str, Any] = {
             "id": key_id,
@@ -137,8 +139,8 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
         }
         secret = api_key_queries.add(connection, platform.secret, values)
         details = {"name": values["name"], "scopes": values["scopes"], "expiresAt": wire_time(expires)}
-        record(connection, access, CREATE, f"api_key:{key_id}", now, details)
-        made = api_key_queries.wire(the_key(connection, access, key_id), now)
+        audit_in_tenant(connection, access, CREATE, f"api_key:{key_id}", now, details)
+        made = api_key_queries.wire(get_key_or_404(connection, access, key_id), now)
     return JSONResponse({"apiKey": made, "key": secret}, 201)
 
 
@@ -146,7 +148,7 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
 def get_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
     """One key of the caller; a key finds itself and no other."""
     with platform.database.read() as connection:
-        row = the_key(connection, access, key_id)
+        row = get_key_or_404(connection, access, key_id)
     return JSONResponse(api_key_queries.wire(row, platform.clock.now()))
 
 
@@ -157,7 +159,7 @@ def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) ->
     if not body.model_fields_set or all(value is None for value in body.model_dump().values()):
         raise errors.invalid_input("nothing to change: give name, description, scopes or rateLimit", reason="nothing")
     with change(platform, access) as (connection, access):
-        before = the_key(connection, access, key_id)
+        before = get_key_or_404(connection, access, key_id)
         wanted: dict[str, Any] = {}
         if body.name is not None:
             wanted["name"] = api_key_validation.name(body.name)
@@ -172,7 +174,7 @@ def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) ->
         if changed:
             api_key_queries.change(connection, str(access.tenant_id), key_id, changed)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changed.items()}
-            record(connection, access, "api_key.update", f"api_key:{key_id}", now, details)
+            audit_in_tenant(connection, access, "api_key.update", f"api_key:{key_id}", now, details)
         return answer(connection, access, platform, key_id, bool(changed))
 
 
@@ -181,10 +183,10 @@ def revoke_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
     """Refuse the key from the next request on, for good. A second time changes nothing."""
     now = platform.clock.now()
     with change(platform, access) as (connection, access):
-        before = the_key(connection, access, key_id)
+        before = get_key_or_404(connection, access, key_id)
         if before.revoked_at is None:
             api_key_queries.change(connection, str(access.tenant_id), key_id, {"revoked_at": now})
-            record(connection, access, "api_key.revoke", f"api_key:{key_id}", now, {"name": before.name})
+            audit_in_tenant(connection, access, "api_key.revoke", f"api_key:{key_id}", now, {"name": before.name})
         return answer(connection, access, platform, key_id, before.revoked_at is None)
 
 
@@ -196,9 +198,9 @@ def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> 
     """
     now, new_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
     with change(platform, access) as (connection, access):
-        old = the_key(connection, access, key_id)
+        old = get_key_or_404(connection, access, key_id)
         if api_key_queries.status(old, now) != "active":
-            raise Refusal(409, "API_KEY_NOT_ACTIVE", "only an active key can be rotated", hint="create a new key")
+            raise ApiError(409, "API_KEY_NOT_ACTIVE", "only an active key can be rotated", hint="create a new key")
         retires = (
             old.expires_at if body.retire_at is None else api_key_validation.expiry(body.retire_at, now, "retireAt")
         )
@@ -217,9 +219,9 @@ def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> 
         grants = api_key_queries.copy_grants(connection, tenant_id, key_id, new_id, access.caller.user_id, now)
         api_key_queries.change(connection, tenant_id, key_id, {"expires_at": retires})
         details = {"from": key_id, "grants": grants, "retireAt": wire_time(retires)}
-        record(connection, access, "api_key.rotate", f"api_key:{new_id}", now, details)
-        made = api_key_queries.wire(the_key(connection, access, new_id), now)
-        replaced = api_key_queries.wire(the_key(connection, access, key_id), now)
+        audit_in_tenant(connection, access, "api_key.rotate", f"api_key:{new_id}", now, details)
+        made = api_key_queries.wire(get_key_or_404(connection, access, new_id), now)
+        replaced = api_key_queries.wire(get_key_or_404(connection, access, key_id), now)
     return JSONResponse({"apiKey": made, "key": secret, "replaced": replaced, "grants": grants}, 201)
 
 
@@ -228,14 +230,14 @@ def delete_key(access: Granted, platform: Here, key_id: str) -> Response:
     """Remove a key in any state, with its memberships and attachments."""
     now = platform.clock.now()
     with change(platform, access) as (connection, access):
-        row = the_key(connection, access, key_id)
+        row = get_key_or_404(connection, access, key_id)
         api_key_queries.remove(connection, str(access.tenant_id), key_id)
         details = {"name": row.name, "keyPrefix": row.key_prefix}
-        record(connection, access, "api_key.delete", f"api_key:{key_id}", now, details)
-    return nothing()
+        audit_in_tenant(connection, access, "api_key.delete", f"api_key:{key_id}", now, details)
+    return no_content()
 
 
-def the_key(connection: Connection, access: Access, key_id: str) -> Record:
+def get_key_or_404(connection: Connection, access: AuthorizationContext, key_id: str) -> Record:
     """The caller's key of the path in the tenant of the path.
 
     Raises:
@@ -248,15 +250,21 @@ def the_key(connection: Connection, access: Access, key_id: str) -> Record:
     return row
 
 
-def answer(connection: Connection, access: Access, platform: Platform, key_id: str, changed: bool) -> JSONResponse:
+def answer(
+    connection: Connection, access: AuthorizationContext, platform: Platform, key_id: str, changed: bool
+) -> JSONResponse:
     """The key as it is now, and whether there was anything to change."""
-    row = the_key(connection, access, key_id)
+    row = get_key_or_404(connection, access, key_id)
     headers = {CHANGED: "true" if changed else "false"}
     return JSONResponse(api_key_queries.wire(row, platform.clock.now()), headers=headers)
 
 
 def held_scopes(
-    connection: Connection, access: Access, given: list[str], known: Known, kept: list[str] | None = None
+    connection: Connection,
+    access: AuthorizationContext,
+    given: list[str],
+    known: CatalogueSnapshot,
+    kept: list[str] | None = None,
 ) -> list[str]:
     """The scopes a key is to have; those it has already are not asked for again."""
     wanted = api_key_validation.scopes(given, known)
@@ -274,7 +282,7 @@ def require_first(claimed_id: str, key_id: str) -> None:
     """
     if claimed_id == key_id:
         return
-    raise Refusal(
+    raise ApiError(
         409,
         "SECRET_ALREADY_SHOWN",
         "this key was made by an earlier request, and its secret cannot be shown again",

@@ -17,16 +17,16 @@ from starlette.responses import JSONResponse
 
 from service.account import queries
 from service.api.changes import change
-from service.api.protected_route import area
-from service.api.responses import found
+from service.api.protected_route import protected_router
+from service.api.responses import or_404
 from service.audit import entries
 from service.authn import sessions
-from service.authz.authorize import Access, authorize
+from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.db.tables import api_keys, memberships, organizations, users
-from service.errors import Refusal
+from service.errors import ApiError
 
 REVERSIBLE = timedelta(days=30)
 OWNER = "owner"
@@ -37,7 +37,7 @@ def restorable_until(deleted_at: datetime) -> datetime:
     return deleted_at + REVERSIBLE
 
 
-def owned_alone(connection: Connection, user_id: str) -> Sequence[Record]:
+def sole_owner_organizations(connection: Connection, user_id: str) -> Sequence[Record]:
     """The organizations with other members whose only owner is this person: `id`, `name`."""
     others = (
         select(
@@ -82,9 +82,9 @@ def restore(connection: Connection, user_id: str) -> None:
     connection.execute(update(users).where(users.c.id == user_id).values(deleted_at=None))
 
 
-router = area("account")
+router = protected_router("account")
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
 
 
@@ -109,10 +109,10 @@ def delete_account(
     with change(platform, access, lock_organization=True) as (connection, access):
         person = queries.person(connection, user_id)
         if email is not None and email.strip().lower() != person.email:
-            raise Refusal(400, "CONFIRMATION_MISMATCH", "this is not the address of the account")
-        alone = owned_alone(connection, user_id)
+            raise ApiError(400, "CONFIRMATION_MISMATCH", "this is not the address of the account")
+        alone = sole_owner_organizations(connection, user_id)
         if alone:
-            raise Refusal(
+            raise ApiError(
                 409,
                 "LAST_OWNER",
                 "the last owner of an organization with other members cannot leave it",
@@ -132,12 +132,12 @@ def restore_account(access: Granted, platform: Here, body: Restoration) -> JSONR
     """Bring a deleted account back within 30 days. Sessions stay ended, keys stay revoked."""
     now = platform.clock.now()
     with platform.database.write() as connection:
-        person = found(deleted_person(connection, body.email) if body.email.isprintable() else None)
+        person = or_404(deleted_person(connection, body.email) if body.email.isprintable() else None)
         if person.deleted_at is None:
-            raise Refusal(409, "ACCOUNT_NOT_DELETED", "this account is not deleted")
+            raise ApiError(409, "ACCOUNT_NOT_DELETED", "this account is not deleted")
         until = restorable_until(person.deleted_at)
         if now > until:
-            raise Refusal(
+            raise ApiError(
                 409,
                 "RESTORE_WINDOW_PASSED",
                 f"the deletion could be reversed until {wire_time(until)}",

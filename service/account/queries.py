@@ -3,10 +3,10 @@
 from sqlalchemy import Connection, literal, select
 
 from service import errors
-from service.authz.entitlement import entitled
+from service.authz.entitlement import may_enter
 from service.db.engine import Record
 from service.db.tables import memberships, organizations, tenants, users, workload_identities
-from service.principal import Caller
+from service.principal import Principal
 
 
 def person(connection: Connection, user_id: str | None) -> Record:
@@ -30,7 +30,7 @@ def workload(connection: Connection, workload_id: str | None) -> Record:
     return row
 
 
-def organizations_of(connection: Connection, caller: Caller) -> list[Record]:
+def organizations_of(connection: Connection, caller: Principal) -> list[Record]:
     """The caller's organizations with their role, by name. A key sees the one of its tenant, while its creator may.
 
     A workload sees that of its tenant, in no role of a person.
@@ -60,5 +60,5 @@ def organizations_of(connection: Connection, caller: Caller) -> list[Record]:
         .where(memberships.c.user_id == caller.user_id)
     )
     if caller.tenant_id:
-        query = query.join(tenants, tenants.c.organization_id == organizations.c.id).where(entitled(caller))
+        query = query.join(tenants, tenants.c.organization_id == organizations.c.id).where(may_enter(caller))
     return sorted(connection.execute(query), key=lambda row: (row.name.casefold(), row.id))

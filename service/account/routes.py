@@ -7,27 +7,29 @@ from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service.account import queries
-from service.api.protected_route import area
-from service.authz.authorize import Access, authorize
+from service.api.protected_route import protected_router
+from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db.engine import Record
-from service.errors import Refusal
-from service.principal import Caller
+from service.errors import ApiError
+from service.principal import Principal
 from service.settings import VERSION
 
-router = area("account")
+router = protected_router("account")
 
 
 @router.get("/api/v1/auth/cli-config")
-def get_cli_config(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+def get_cli_config(
+    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
+) -> JSONResponse:
     """Where a front end signs its person in, as which public client, and which resource it asks a token for.
 
     `resource` (RFC 8707) is there when the audience is a URL: providers that give their tokens for one resource at a
     time give the right one only when they are asked for it.
     """
     if platform.settings.issuer == "local" and access.caller.peer_uid is None:
-        raise Refusal(
+        raise ApiError(
             503,
             "NOT_AVAILABLE",
             "sign-in is not available over the network",
@@ -45,7 +47,9 @@ def get_cli_config(platform: Platform = Depends(platform_of), access: Access = D
 
 
 @router.get("/api/v1/me")
-def get_me(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+def get_me(
+    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
+) -> JSONResponse:
     """The caller's person, credential, default tenant (empty when there is none) and organizations."""
     caller = access.caller
     with platform.database.read() as connection:
@@ -69,7 +73,7 @@ def get_me(platform: Platform = Depends(platform_of), access: Access = Depends(a
     )
 
 
-def whose(connection: Connection, caller: Caller) -> dict[str, str]:
+def whose(connection: Connection, caller: Principal) -> dict[str, str]:
     """The person, or the workload identity, that a caller is; an identity has no address."""
     if caller.kind == "workload":
         identity = queries.workload(connection, caller.workload_id)
@@ -85,7 +89,9 @@ def _who(row: Record, email: str, name: str, tenant_id: str) -> dict[str, str]:
 
 
 @router.get("/api/v1/organizations")
-def list_organizations(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+def list_organizations(
+    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
+) -> JSONResponse:
     """The organizations the caller belongs to, by name, with the caller's role in each."""
     with platform.database.read() as connection:
         seats = queries.organizations_of(connection, access.caller)

@@ -4,19 +4,21 @@ from fastapi import Depends
 from starlette.responses import JSONResponse, Response
 
 from service.api.changes import change
-from service.api.protected_route import area
+from service.api.protected_route import protected_router
 from service.audit import entries
 from service.authn import sessions
-from service.authz.authorize import Access, authorize
+from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.errors import session_required
 
-router = area("sessions")
+router = protected_router("sessions")
 
 
 @router.get("/api/v1/sessions")
-def list_sessions(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+def list_sessions(
+    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
+) -> JSONResponse:
     """The active sessions of the caller's person on every device, last seen first."""
     with platform.database.read() as connection:
         rows = sessions.active(connection, str(access.caller.user_id), platform.clock.now())
@@ -39,7 +41,9 @@ def list_sessions(platform: Platform = Depends(platform_of), access: Access = De
 
 
 @router.post("/api/v1/sessions/revoke-all")
-def revoke_all_sessions(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> JSONResponse:
+def revoke_all_sessions(
+    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
+) -> JSONResponse:
     """End every session on every device, this one too, whoever their issuer is. API keys go on working."""
     user_id, now = str(access.caller.user_id), platform.clock.now()
     with change(platform, access) as (connection, access):
@@ -56,7 +60,9 @@ def revoke_all_sessions(platform: Platform = Depends(platform_of), access: Acces
 
 
 @router.post("/api/v1/sessions/current/end", status_code=204)
-def end_current_session(platform: Platform = Depends(platform_of), access: Access = Depends(authorize)) -> Response:
+def end_current_session(
+    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
+) -> Response:
     """Sign out: the session, its access tokens and its refresh tokens are dead from the next request on."""
     session_id = access.caller.session_id
     if session_id is None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Column, ColumnElement, Connection, or_, select
 
 from service.db.engine import Record
-from service.db.statements import Key, behind
+from service.db.statements import KeysetKey, after_key
 from service.db.tables import (
     api_keys,
     audit_log,
@@ -119,7 +119,7 @@ class Wanted(NamedTuple):
 
 
 def of_tenant(
-    connection: Connection, tenant_id: str, organization_id: str, wanted: Wanted, after: Key | None, limit: int
+    connection: Connection, tenant_id: str, organization_id: str, wanted: Wanted, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
     """The entries of a tenant, newest first; one more than asked."""
     conditions = (audit_log.c.tenant_id == tenant_id, *_conditions(wanted, organization_id, tenant_id))
@@ -127,7 +127,7 @@ def of_tenant(
 
 
 def of_organization(
-    connection: Connection, organization_id: str, wanted: Wanted, after: Key | None, limit: int
+    connection: Connection, organization_id: str, wanted: Wanted, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
     """The entries of an organization that belong to none of its tenants, newest first; one more than asked."""
     conditions = (
@@ -139,11 +139,11 @@ def of_organization(
 
 
 def _page(
-    connection: Connection, conditions: Iterable[ColumnElement[bool]], after: Key | None, limit: int
+    connection: Connection, conditions: Iterable[ColumnElement[bool]], after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
     query = _ENTRY.where(*conditions)
     if after is not None:
-        query = query.where(behind(_ORDER, after, newest_first=True))
+        query = query.where(after_key(_ORDER, after, newest_first=True))
     return connection.execute(query.order_by(*(column.desc() for column in _ORDER)).limit(limit + 1)).all()
 
 

@@ -16,21 +16,21 @@ from service import errors
 from service.account.api_key_validation import read_instant
 from service.activity import queries
 from service.activity.queries import Target, Wanted, target_of
-from service.api.pagination import Asked, Page, asked, page_of
-from service.api.protected_route import area
-from service.authz.authorize import Access, authorize
+from service.api.pagination import Page, PageParams, page_of, page_params
+from service.api.protected_route import protected_router
+from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db.engine import Record
 
-router = area("activity")
+router = protected_router("activity")
 OUTCOMES = ("done", "refused", "failed")
 _OPERATION = re.compile(r"[a-z][a-z_]*(\.[a-z_]+)*", re.ASCII)
 _LONGEST = 320
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[Asked, Depends(asked)]
+Paging = Annotated[PageParams, Depends(page_params)]
 
 
 async def wanted(
@@ -91,12 +91,12 @@ def list_organization_activity(access: Granted, platform: Here, paging: Paging, 
         return _answer(connection, access, page, rows)
 
 
-def _page(platform: Platform, paging: Asked, of: str, identifier: str, which: Wanted) -> Page:
+def _page(platform: Platform, paging: PageParams, of: str, identifier: str, which: Wanted) -> Page:
     chosen = ("" if value is None else str(value) for value in which)
     return page_of(platform, paging, f"activity of {of}", identifier, *chosen)
 
 
-def _answer(connection: Connection, access: Access, page: Page, rows: Sequence[Record]) -> JSONResponse:
+def _answer(connection: Connection, access: AuthorizationContext, page: Page, rows: Sequence[Record]) -> JSONResponse:
     shown, cursor = page.cut(rows, "at", "id")
     targets = {row.id: target_of(row.target) for row in shown}
     things = {target for target in targets.values() if target is not None}

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, select
 
 from service.api.enforcement import enforce
 from service.authn import api_keys, sessions, workload_tokens
-from service.authz.authorize import Access, decide
+from service.authz.authorize import AuthorizationContext, authorize
 from service.context import Platform
 from service.db.tables import membership_tenants, memberships, organizations, tenants, users
 from service.errors import authentication_required
@@ -29,8 +29,8 @@ _CONFIRM = {"session": sessions.confirm, "api_key": api_keys.confirm, "workload"
 
 @contextmanager
 def change(
-    platform: Platform, access: Access, *, lock_organization: bool = False
-) -> Iterator[tuple[Connection, Access]]:
+    platform: Platform, access: AuthorizationContext, *, lock_organization: bool = False
+) -> Iterator[tuple[Connection, AuthorizationContext]]:
     """Begin the change of a route: its transaction, and the access of its caller as it is now.
 
     Args:
@@ -46,7 +46,7 @@ def change(
         yield connection, _confirm(platform, connection, access)
 
 
-def _lock(connection: Connection, access: Access, lock_organization: bool) -> None:
+def _lock(connection: Connection, access: AuthorizationContext, lock_organization: bool) -> None:
     """Lock what the decision depends on, except the credential, which is locked as it is read."""
     caller = access.caller
     of_person = memberships.c.user_id == caller.user_id
@@ -69,7 +69,7 @@ def _lock(connection: Connection, access: Access, lock_organization: bool) -> No
             connection.execute(limits.with_for_update(read=True))
 
 
-def _confirm(platform: Platform, connection: Connection, access: Access) -> Access:
+def _confirm(platform: Platform, connection: Connection, access: AuthorizationContext) -> AuthorizationContext:
     """Decide about a request again: its credential, then the rule of its route."""
     now, rule, confirm = platform.clock.now(), access.rule, _CONFIRM.get(access.caller.kind)
     if rule is None or confirm is None:
@@ -79,7 +79,7 @@ def _confirm(platform: Platform, connection: Connection, access: Access) -> Acce
         raise authentication_required()
     if not rule.looks_up:
         return replace(access, caller=caller)
-    fresh = decide(rule, caller, connection, access.path)
+    fresh = authorize(rule, caller, connection, access.path)
     facts = replace(access.facts, current_time=now.timestamp())
     fresh = replace(fresh, rule=rule, path=access.path, facts=facts)
     enforce(platform, connection, rule, fresh)

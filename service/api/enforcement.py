@@ -10,25 +10,25 @@ from dataclasses import replace
 from sqlalchemy import Connection
 from starlette.requests import Request
 
-from client.policy.coverage import reach
+from client.policy.coverage import operation_bounds
 from client.policy.matching import read_operation
 from client.policy.model import Facts, PrincipalType, read_address
 from service import errors
-from service.authz.authorize import Access
-from service.authz.decisions import Compiled, Decision
-from service.authz.route_policies import Rule
+from service.authz.authorize import AuthorizationContext
+from service.authz.decisions import CompiledGrants, Decision
+from service.authz.route_policies import RoutePolicy
 from service.authz.scopes import possible
 from service.context import Platform
 from service.db.engine import Record
 from service.http_server.client_address import address_of
-from service.principal import Caller
+from service.principal import Principal
 from service.principals import grants as stored
-from service.principals.grants import Standing
+from service.principals.grants import PrincipalGrants
 
 KINDS: Mapping[str, PrincipalType] = {"session": "user", "api_key": "api_key", "workload": "workload_identity"}
 
 
-def enforce(platform: Platform, connection: Connection, rule: Rule, access: Access) -> None:
+def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, access: AuthorizationContext) -> None:
     """Refuse a caller whose role or policies do not allow the operation of a route.
 
     Where people are asked too, the target is not known yet: refused is here who could do it to nothing in the tenant,
@@ -46,13 +46,15 @@ def enforce(platform: Platform, connection: Connection, rule: Rule, access: Acce
                 raise errors.insufficient_permissions(access.action, "role", "no_match")
     elif access.caller.kind != "session":
         tenant_id = str(access.caller.tenant_id)
-        ready = compiled(platform, connection, access.caller, tenant_id)
-        said = of_machine(ready, rule, access.action, access.facts)
+        ready = load_grants(platform, connection, access.caller, tenant_id)
+        said = decide_for_machine_principal(ready, rule, access.action, access.facts)
         if said is not None and not said.allowed:
             raise errors.insufficient_permissions(access.action, said.part, said.reason)
 
 
-def of_machine(ready: Compiled, rule: Rule, action: str, facts: Facts) -> Decision | None:
+def decide_for_machine_principal(
+    ready: CompiledGrants, rule: RoutePolicy, action: str, facts: Facts
+) -> Decision | None:
     """What a machine's standing says to an operation on its own tenant or organization; None: nothing against it."""
     target = target_of(action, ready.standing)
     if rule.scope is not None:
@@ -62,16 +64,20 @@ def of_machine(ready: Compiled, rule: Rule, action: str, facts: Facts) -> Decisi
     return None if said is None or said.reason in ("allowed", "no_match") else said
 
 
-def require(platform: Platform, connection: Connection, access: Access, target: str, facts: Facts) -> None:
+def require(
+    platform: Platform, connection: Connection, access: AuthorizationContext, target: str, facts: Facts
+) -> None:
     """Refuse the operation of a route on one target.
 
     Raises:
         Refusal: 403 INSUFFICIENT_PERMISSIONS naming the operation.
     """
-    _require(compiled(platform, connection, access.caller, str(access.tenant_id)), replace(access, facts=facts), target)
+    _require(
+        load_grants(platform, connection, access.caller, str(access.tenant_id)), replace(access, facts=facts), target
+    )
 
 
-def require_somewhere(ready: Compiled, access: Access) -> None:
+def require_somewhere(ready: CompiledGrants, access: AuthorizationContext) -> None:
     """Refuse the operation of a route to whom policies give it on nothing at all; otherwise each target decides.
 
     Raises:
@@ -81,39 +87,39 @@ def require_somewhere(ready: Compiled, access: Access) -> None:
     if ready.unreadable:
         raise errors.insufficient_permissions(action, "policies", "unreadable_policy")
     if ready.policies is not None:
-        given = reach(masks, ready.policies.rules, ready.standing.tenant_id).possible
+        given = operation_bounds(masks, ready.policies.rules, ready.standing.tenant_id).possible
         if not given & masks.of(read_operation(action)):
             raise errors.insufficient_permissions(action, "policies", "no_match")
 
 
-def _require(compiled: Compiled, access: Access, target: str) -> None:
+def _require(compiled: CompiledGrants, access: AuthorizationContext, target: str) -> None:
     action = str(access.action)
     decision = compiled.decide(action, target, access.facts)
     if not decision.allowed:
         raise errors.insufficient_permissions(action, decision.part, decision.reason)
 
 
-def compiled(platform: Platform, connection: Connection, caller: Caller, tenant_id: str) -> Compiled:
+def load_grants(platform: Platform, connection: Connection, caller: Principal, tenant_id: str) -> CompiledGrants:
     """What decides about a caller in a tenant: role, scopes and policies as they are on this connection."""
     kind, principal = KINDS[caller.kind], str(caller.key_id or caller.workload_id or caller.user_id)
-    standing = Standing(
+    standing = PrincipalGrants(
         kind=kind,
         id=principal,
         tenant_id=tenant_id,
-        organization_id=stored.organization_of(connection, tenant_id),
+        organization_id=stored.organization_id_of(connection, tenant_id),
         role=None if kind == "workload_identity" else stored.role_in(connection, tenant_id, caller.user_id),
         scopes=_scopes(caller),
-        policies=() if kind == "user" else stored.policies_of(connection, tenant_id, kind, principal),
+        policies=() if kind == "user" else stored.policies_for_principal(connection, tenant_id, kind, principal),
     )
     return platform.decisions.compiled(connection, standing)
 
 
-def _scopes(caller: Caller) -> tuple[str, ...] | None:
+def _scopes(caller: Principal) -> tuple[str, ...] | None:
     """Scopes are asked of a key always, of a workload when it has any, of people never."""
     return caller.scopes if caller.kind == "api_key" else caller.scopes or None
 
 
-def target_of(action: str, standing: Standing) -> str:
+def target_of(action: str, standing: PrincipalGrants) -> str:
     """The name of what a route acts on: the caller's own tenant, its organization, or one that does not exist yet."""
     service, kind, verb = action.split(":")
     # What a tenant has one of, such as its default tags, goes by the tenant's own id.
@@ -121,14 +127,14 @@ def target_of(action: str, standing: Standing) -> str:
     return f"frn:{service}:*:{standing.tenant_id}:{kind}/{'*' if verb == 'create' else name}"
 
 
-def target_in(access: Access, row: Record | None, region: str = "*") -> str:
+def target_in(access: AuthorizationContext, row: Record | None, region: str = "*") -> str:
     """The name of a resource of the tenant as the operation of the route is asked of it; None: one not made yet."""
     service, kind, _ = str(access.action).split(":")
     place = region if row is None else row.region
     return f"frn:{service}:{place}:{access.tenant_id}:{kind}/{'*' if row is None else row.id}"
 
 
-def facts_of(platform: Platform, request: Request, access: Access) -> Facts:
+def request_context(platform: Platform, request: Request, access: AuthorizationContext) -> Facts:
     """What is known of a request. Tenants have no region and carry no tags; over the socket there is no address."""
     caller = access.caller
     address = address_of(request.scope, platform.settings.proxies)

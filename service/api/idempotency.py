@@ -12,14 +12,14 @@ from typing import Annotated, Any
 from fastapi import Header
 from sqlalchemy import Connection
 
-from service.authz.authorize import Access
+from service.authz.authorize import AuthorizationContext
 from service.db.idempotency_keys import claim
-from service.errors import Refusal
+from service.errors import ApiError
 
 
-def made_under(
+def resolve_idempotency_key(
     connection: Connection,
-    access: Access,
+    access: AuthorizationContext,
     key: str | None,
     operation: str,
     request: Sequence[Any],
@@ -40,7 +40,7 @@ def made_under(
     actor_id = access.caller.key_id or access.caller.actor_id
     row = {"actor_id": actor_id, "operation": operation, "key": key, "request_hash": digest, "resource_id": new}
     claimed = claim(connection, row, at)
-    require_same_request(claimed.request_hash, digest, id=claimed.resource_id)
+    check_same_request(claimed.request_hash, digest, id=claimed.resource_id)
     return str(claimed.resource_id)
 
 
@@ -49,7 +49,7 @@ def request_hash(*request: Any) -> str:
     return sha256(json.dumps(request).encode()).hexdigest()
 
 
-def require_same_request(stored: str, now: str, **made: str) -> None:
+def check_same_request(stored: str, now: str, **made: str) -> None:
     """Refuse another request under a used idempotency key.
 
     Args:
@@ -59,7 +59,7 @@ def require_same_request(stored: str, now: str, **made: str) -> None:
         Refusal: 409 IDEMPOTENCY_KEY_REUSED.
     """
     if stored != now:
-        raise Refusal(
+        raise ApiError(
             409,
             "IDEMPOTENCY_KEY_REUSED",
             "this Idempotency-Key was used for another request",

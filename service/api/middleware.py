@@ -29,9 +29,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors
 from service.authn import api_keys
-from service.authz.route_policies import RULES
-from service.db.engine import passes, takes_no_changes
-from service.errors import Refusal
+from service.authz.route_policies import ROUTE_POLICIES
+from service.db.engine import is_read_only_or_full, is_transient
+from service.errors import ApiError
 from service.http_server.admission import Admission, IncomingBody, on_behalf_of
 from service.http_server.client_address import peer_uid
 from service.http_server.protocol import HEALTH, READY
@@ -46,7 +46,7 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9-]{8,64}")
 _UNCLEAN_BYTES = re.compile(rb"[\x00-\x1f\x7f/\\]")
 
 
-class Activity:
+class IdleTracker:
     """How busy the server is, for the idle stop: requests under way, and when the last one ended."""
 
     def __init__(self) -> None:
@@ -62,10 +62,10 @@ def nothing() -> None:
     """Give back no place: none was taken yet."""
 
 
-class Edge:
+class RequestMiddleware:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, activity: Activity, admission: Admission) -> None:
+    def __init__(self, app: ASGIApp, activity: IdleTracker, admission: Admission) -> None:
         self.app = app
         self.activity = activity
         self.admission = admission
@@ -105,13 +105,13 @@ class Edge:
                 leave = self.enter(scope)
             with on_behalf_of(self.client_of(scope), changes=may_change(scope)):
                 await self.app(scope, limited(receive, scope), labelled)
-        except Refusal as refused:
+        except ApiError as refused:
             # Only what is refused here: the application answers its own refusals.
             await self.refuse(refused, scope, receive, labelled)
         except ClientDisconnect:
             pass  # It left in the middle of its own body: nobody is there to answer, and nothing of ours has failed.
         except Exception as error:
-            away = passes(error)
+            away = is_transient(error)
             if away:
                 # Its own words name the server, and come with every request until it is back.
                 logger.warning(
@@ -121,13 +121,13 @@ class Edge:
                 logger.exception("request failed", extra={"request_id": request_id})
             if status:
                 raise  # The answer has begun: closing the connection is all that is left.
-            full = isinstance(error, DBAPIError) and takes_no_changes(error)
-            refusal = errors.no_changes(request_id) if full else errors.internal_error(request_id)
+            full = isinstance(error, DBAPIError) and is_read_only_or_full(error)
+            refusal = errors.read_only(request_id) if full else errors.internal_error(request_id)
             if full:
                 scope["app"].state.platform.traffic.note_no_changes()
             if away:
                 refusal = errors.unavailable()
-            answer = refusal.plain() if decides(scope) else refusal.response()
+            answer = refusal.plain() if is_authzen_path(scope) else refusal.response()
             await answer(scope, receive, labelled)
         finally:
             leave()
@@ -145,7 +145,7 @@ class Edge:
         """
         try:
             return self.admission.requests.enter(self.admission.address_of(scope))
-        except Refusal:
+        except ApiError:
             self.admission.note_refusal("requests")
             scope["frost.shed"] = True
             raise
@@ -154,11 +154,11 @@ class Edge:
         """Return who shares the threads fairly with others: an address, or a process at the unix socket."""
         return self.admission.address_of(scope) or tuple(scope.get("client") or ())
 
-    async def refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+    async def refuse(self, refusal: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
         incoming: IncomingBody | None = scope.get("frost.body")
         if incoming is not None and refusal is incoming.refusal:
             self.admission.note_refusal("late_bodies" if refusal.status_code == 408 else "bodies")
-        if decides(scope):
+        if is_authzen_path(scope):
             # The Authorization API knows no 415: another coding is a bad request.
             answer: Response = refusal.plain(400 if refusal.status_code == 415 else None)
         else:
@@ -174,20 +174,20 @@ def request_id_of(scope: Scope) -> str:
     return str(uuid4())
 
 
-def decides(scope: Scope) -> bool:
+def is_authzen_path(scope: Scope) -> bool:
     """Whether a request is for the decision point, which speaks as AuthZEN has it."""
     return str(scope["path"]).startswith("/access/")
 
 
 def may_change(scope: Scope) -> bool:
     """Return whether a request may change something; the decision point answers questions only."""
-    return scope["method"] not in ("GET", "HEAD", "OPTIONS") and not decides(scope)
+    return scope["method"] not in ("GET", "HEAD", "OPTIONS") and not is_authzen_path(scope)
 
 
 def returned_id(scope: Scope) -> str | None:
     """What comes back to a caller of the decision point: its own id whatever it looks like, as AuthZEN has it."""
     given = [value for name, value in scope["headers"] if name == b"x-request-id" and value]
-    return given[0].decode("latin-1") if len(given) == 1 and decides(scope) else None
+    return given[0].decode("latin-1") if len(given) == 1 and is_authzen_path(scope) else None
 
 
 def clean(raw_path: bytes) -> bool:
@@ -313,7 +313,7 @@ def log_level(scope: Scope, status: int) -> int:
 
 
 async def answer_refusal(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Refusal)
+    assert isinstance(error, ApiError)
     return error.response()
 
 
@@ -326,7 +326,7 @@ async def answer_http_exception(request: Request, error: Exception) -> JSONRespo
     if methods:
         return errors.method_not_allowed(request.method, methods).response()
     if error.status_code < 500:
-        return Refusal(error.status_code, "INVALID_REQUEST", "the request could not be read").response()
+        return ApiError(error.status_code, "INVALID_REQUEST", "the request could not be read").response()
     raise error
 
 
@@ -338,7 +338,7 @@ def allowed_methods(request: Request) -> list[str]:
         for route in request.app.routes
         if route.path_regex.match(request.scope["path"])
         for method in route.methods
-        if over_socket or not RULES[method, route.path_format].local
+        if over_socket or not ROUTE_POLICIES[method, route.path_format].local
     }
     # service/api/middleware.py answers it wherever there is a GET.
     return sorted(methods | {"HEAD"} if "GET" in methods else methods)
@@ -347,17 +347,17 @@ def allowed_methods(request: Request) -> list[str]:
 async def answer_validation_error(request: Request, error: Exception) -> JSONResponse:
     """400 INVALID_INPUT naming the first member at fault."""
     assert isinstance(error, RequestValidationError)
-    return errors.validation_refusal(error).response()
+    return errors.validation_error(error).response()
 
 
 HANDLERS: dict[Any, Any] = {
-    Refusal: answer_refusal,
+    ApiError: answer_refusal,
     HTTPException: answer_http_exception,
     RequestValidationError: answer_validation_error,
 }
 
 
-class HeadAsGet:
+class HeadMiddleware:
     """ASGI middleware that asks the application for GET and ends the answer after its head."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -14,11 +14,11 @@ from fastapi.openapi.utils import get_openapi
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from service.api.protected_route import area
-from service.authz.route_policies import HOME_PATHS, RULES, Rule
+from service.api.protected_route import protected_router
+from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES, RoutePolicy
 from service.settings import VERSION
 
-router = area("description")
+router = protected_router("description")
 
 ENVELOPE = "#/components/schemas/Error"
 GONE = "#/components/schemas/Gone"
@@ -119,7 +119,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
             operation["operationId"] = _camel(operation["summary"])
-            rule = RULES[method.upper(), path]
+            rule = ROUTE_POLICIES[method.upper(), path]
             _complete(operation, path, rule)
             _describe_answers(operation)
             if rule.home:
@@ -150,7 +150,7 @@ def _describe_answers(operation: dict[str, Any]) -> None:
         responses[success]["content"] = {media_type: {"schema": {"type": "string"}}}
 
 
-def _complete(operation: dict[str, Any], path: str, rule: Rule) -> None:
+def _complete(operation: dict[str, Any], path: str, rule: RoutePolicy) -> None:
     operation["security"] = _security(rule)
     _add_path_parameters(operation, path)
     responses = operation["responses"]
@@ -169,7 +169,7 @@ def _complete(operation: dict[str, Any], path: str, rule: Rule) -> None:
         )
 
 
-def _refusals(operation: dict[str, Any], path: str, rule: Rule) -> set[str]:
+def _refusals(operation: dict[str, Any], path: str, rule: RoutePolicy) -> set[str]:
     """Return the statuses an operation can refuse with."""
     parameters = operation.get("parameters", ())
     found = {*OWN_REFUSALS.get(operation["operationId"], ())}
@@ -195,7 +195,7 @@ def _camel(summary: str) -> str:
     return str(first).lower() + "".join(word.capitalize() for word in others)
 
 
-def _security(rule: Rule) -> list[dict[str, list[str]]]:
+def _security(rule: RoutePolicy) -> list[dict[str, list[str]]]:
     if rule.who in ("caller", "person_or_key"):
         return [{"session": []}, {"apiKey": []}]
     return [{name: []} for name in {"person": ("session",), "key": ("apiKey",)}.get(rule.who, ())]

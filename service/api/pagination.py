@@ -20,30 +20,32 @@ from fastapi import Query
 from service import errors
 from service.context import Platform
 from service.db.engine import Record
-from service.db.statements import Key
+from service.db.statements import KeysetKey
 from service.db.tables import EPOCH, MICROSECOND
-from service.errors import Refusal
+from service.errors import ApiError
 
 DEFAULT_LIMIT = 50
-MOST = 200
+MAX_LIMIT = 200
 _NUMBER = re.compile(r"[0-9]{1,3}", re.ASCII)
 _SIGNATURE_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageParams:
     """What a request says of paging, unchecked."""
 
     limit: str | None
     cursor: str | None
 
 
-async def asked(
-    limit: Annotated[str | None, Query(description=f"items on a page, 1 to {MOST}; default {DEFAULT_LIMIT}")] = None,
+async def page_params(
+    limit: Annotated[
+        str | None, Query(description=f"items on a page, 1 to {MAX_LIMIT}; default {DEFAULT_LIMIT}")
+    ] = None,
     cursor: Annotated[str | None, Query(description="`nextCursor` of the page before")] = None,
-) -> Asked:
+) -> PageParams:
     """The dependency of every paged route."""
-    return Asked(limit, cursor)
+    return PageParams(limit, cursor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Page:
     """A page to be read: at most `limit` rows behind the key `after`."""
 
     limit: int
-    after: Key | None
+    after: KeysetKey | None
     signing: bytes
 
     def cut(self, rows: Sequence[Record], *key: str) -> tuple[Sequence[Record], str]:
@@ -66,7 +68,7 @@ class Page:
         return _cursor(self.signing, key)
 
 
-def page_of(platform: Platform, asked: Asked, *place: str) -> Page:
+def page_of(platform: Platform, asked: PageParams, *place: str) -> Page:
     """The page that is asked for in a place: route, tenant and everything that chooses the rows.
 
     Raises:
@@ -75,14 +77,14 @@ def page_of(platform: Platform, asked: Asked, *place: str) -> Page:
     limit = DEFAULT_LIMIT
     if asked.limit is not None:
         limit = int(asked.limit) if _NUMBER.fullmatch(asked.limit) else 0
-        if not 1 <= limit <= MOST:
-            raise errors.invalid_input(f"limit must be 1 to {MOST}", member="limit", min=1, max=MOST)
+        if not 1 <= limit <= MAX_LIMIT:
+            raise errors.invalid_input(f"limit must be 1 to {MAX_LIMIT}", member="limit", min=1, max=MAX_LIMIT)
     signing = hmac.digest(platform.secret, b"cursor\0" + "\0".join(place).encode(), sha256)
     after = None if not asked.cursor else _key(signing, asked.cursor)
     return Page(limit, after, signing)
 
 
-def _cursor(signing: bytes, key: Key) -> str:
+def _cursor(signing: bytes, key: KeysetKey) -> str:
     values = [[(value - EPOCH) // MICROSECOND] if isinstance(value, datetime) else value for value in key]
     text = json.dumps(values, separators=(",", ":")).encode()
     return _text(_signature(signing, text) + text)
@@ -92,8 +94,8 @@ def _text(data: bytes) -> str:
     return urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def _key(signing: bytes, cursor: str) -> Key:
-    refused = Refusal(400, "INVALID_CURSOR", "cursor not valid here", hint="start again without a cursor")
+def _key(signing: bytes, cursor: str) -> KeysetKey:
+    refused = ApiError(400, "INVALID_CURSOR", "cursor not valid here", hint="start again without a cursor")
     if len(cursor) > 1_000 or not cursor.isascii():
         raise refused
     try:

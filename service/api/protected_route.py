@@ -21,17 +21,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service import errors
-from service.api.enforcement import enforce, facts_of
+from service.api.enforcement import enforce, request_context
 from service.api.request_body import read_body
 from service.audit import entries
 from service.authn import api_keys, workload_tokens
-from service.authn.credentials import HEADERS, presented
-from service.authz.authorize import Access, belongs_to, canonical_id, decide
-from service.authz.route_policies import RULES, Rule
+from service.authn.credentials import HEADERS, extract_credential
+from service.authz.authorize import AuthorizationContext, authorize, belongs_to, canonical_id
+from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.context import Platform
-from service.errors import Refusal, validation_refusal
+from service.errors import ApiError, validation_error
 from service.http_server.client_address import address_of, peer_uid
-from service.principal import Caller
+from service.principal import Principal
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +40,14 @@ logger = logging.getLogger(__name__)
 sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]
 
 
-class GuardedRoute(APIRoute):
+class ProtectedRoute(APIRoute):
     """A route that applies its line of `RULES`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
-            rule = RULES[request.method, self.path_format]
+            rule = ROUTE_POLICIES[request.method, self.path_format]
             platform: Platform = request.app.state.platform
             try:
                 access = request.scope["frost.access"] = await self.admit(rule, platform, request)
@@ -56,33 +56,33 @@ class GuardedRoute(APIRoute):
                     await read_body(request, self.body_field)
                 elif rule.heavy:
                     await request.body()
-                async with platform.turns.turn(turn_name(access.caller)) if rule.heavy else nullcontext():
+                async with platform.turns.turn(concurrency_key(access.caller)) if rule.heavy else nullcontext():
                     return await answer(request)
-            except (Refusal, RequestValidationError) as error:
+            except (ApiError, RequestValidationError) as error:
                 if rule.operation and (caller := request.scope.get("frost.caller")):
                     await run_in_threadpool(record_refusal, platform, rule.operation, caller, request, error)
                 raise
 
         return guarded
 
-    async def admit(self, rule: Rule, platform: Platform, request: Request) -> Access:
+    async def admit(self, rule: RoutePolicy, platform: Platform, request: Request) -> AuthorizationContext:
         if rule.local and peer_uid(request.scope) is None:
             raise errors.not_routed(request.scope["path"])
         if rule.who == "anyone":
-            return Access(anonymous(request))
-        return await run_in_threadpool(admit, rule, platform, request)
+            return AuthorizationContext(anonymous_principal(request))
+        return await run_in_threadpool(authenticate_and_authorize, rule, platform, request)
 
 
-def area(tag: str) -> APIRouter:
+def protected_router(tag: str) -> APIRouter:
     """The router of one area of the platform. Paths are given whole (`/api/v1/…`)."""
-    return APIRouter(route_class=GuardedRoute, tags=[tag])
+    return APIRouter(route_class=ProtectedRoute, tags=[tag])
 
 
-def anonymous(request: Request) -> Caller:
-    return Caller(kind="anonymous", request_id=request.scope["frost.request_id"], peer_uid=peer_uid(request.scope))
+def anonymous_principal(request: Request) -> Principal:
+    return Principal(kind="anonymous", request_id=request.scope["frost.request_id"], peer_uid=peer_uid(request.scope))
 
 
-def admit(rule: Rule, platform: Platform, request: Request) -> Access:
+def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: Request) -> AuthorizationContext:
     """Turn the credential into a caller and apply the rule.
 
     Raises:
@@ -91,27 +91,27 @@ def admit(rule: Rule, platform: Platform, request: Request) -> Access:
     uid = peer_uid(request.scope)
     request_id: str = request.scope["frost.request_id"]
     if rule.who == "staff":
-        caller = request.scope["frost.caller"] = Caller(kind="staff", request_id=request_id, peer_uid=uid)
+        caller = request.scope["frost.caller"] = Principal(kind="staff", request_id=request_id, peer_uid=uid)
         if uid != os.getuid():
             raise errors.permission_denied("platform")
-        return Access(caller)
-    caller = identify(platform, request, request_id, uid)
+        return AuthorizationContext(caller)
+    caller = authenticate(platform, request, request_id, uid)
     request.scope["frost.caller"] = caller
     if rule.home and caller.tenant_id:
         # As if the path named it, so that a refusal is logged in that tenant.
         request.path_params["tenant_id"] = caller.tenant_id
     if rule.looks_up:
         with platform.database.read() as connection:
-            access = decide(rule, caller, connection, request.path_params)
-            access = replace(access, facts=facts_of(platform, request, access))
+            access = authorize(rule, caller, connection, request.path_params)
+            access = replace(access, facts=request_context(platform, request, access))
             enforce(platform, connection, rule, access)
     else:
-        access = decide(rule, caller, None, request.path_params)
-    require_agreement(request, access)
+        access = authorize(rule, caller, None, request.path_params)
+    check_tenant_header(request, access)
     return replace(access, rule=rule, path=request.path_params)
 
 
-def require_agreement(request: Request, access: Access) -> None:
+def check_tenant_header(request: Request, access: AuthorizationContext) -> None:
     """Refuse a request whose `X-Tenant-Id` names another tenant than its path or its credential does. hostile B07
 
     Raises:
@@ -123,7 +123,7 @@ def require_agreement(request: Request, access: Access) -> None:
             raise errors.tenant_access_denied()
 
 
-def identify(platform: Platform, request: Request, request_id: str, uid: int | None) -> Caller:
+def authenticate(platform: Platform, request: Request, request_id: str, uid: int | None) -> Principal:
     """The caller behind the one credential of a request.
 
     Raises:
@@ -132,10 +132,10 @@ def identify(platform: Platform, request: Request, request_id: str, uid: int | N
     address = address_of(request.scope, platform.settings.proxies)
     attempts, credential = platform.attempts, None
     try:
-        credential = presented(request.scope["headers"])
+        credential = extract_credential(request.scope["headers"])
         attempts.require_patience(address, credential.secret)
         if credential.kind == "api_key":
-            caller = api_keys.caller_of(
+            caller = api_keys.authenticate(
                 platform.database,
                 platform.secret,
                 credential.secret,
@@ -144,7 +144,7 @@ def identify(platform: Platform, request: Request, request_id: str, uid: int | N
                 peer_uid=uid,
             )
         elif credential.kind == "workload":
-            caller = workload_tokens.caller_of(
+            caller = workload_tokens.authenticate(
                 platform.database,
                 platform.secret,
                 platform.request_limit,
@@ -156,7 +156,7 @@ def identify(platform: Platform, request: Request, request_id: str, uid: int | N
         else:
             place = address or "this machine"
             caller = platform.tokens.bearer(credential.secret, request_id=request_id, peer_uid=uid, place=place)
-    except Refusal as refusal:
+    except ApiError as refusal:
         if refusal.status_code == 401 and any(name in HEADERS for name, _ in request.scope["headers"]):
             begins = api_keys.prefix(credential.secret) if credential and credential.kind == "api_key" else None
             looked_up = credential is not None and credential.kind != "bearer"
@@ -166,36 +166,36 @@ def identify(platform: Platform, request: Request, request_id: str, uid: int | N
     return caller
 
 
-def turn_name(caller: Caller) -> str:
+def concurrency_key(caller: Principal) -> str:
     """Return the name under which a caller takes turns: the credential, so that one never waits for another."""
     return caller.credential_id or caller.actor_id
 
 
-def named(request: Request, what: str) -> str | None:
+def path_id_or_none(request: Request, what: str) -> str | None:
     """The id in a path as it is stored: a refusal is found beside the changes of its tenant. None without one."""
     try:
         return canonical_id(request.path_params[f"{what}_id"], what)
-    except (KeyError, Refusal):
+    except (KeyError, ApiError):
         return None
 
 
 def record_refusal(
-    platform: Platform, operation: str, caller: Caller, request: Request, error: Refusal | RequestValidationError
+    platform: Platform, operation: str, caller: Principal, request: Request, error: ApiError | RequestValidationError
 ) -> None:
     """Write the audit entry of a refused change, in its own transaction.
 
     Only the activity of a tenant or organization that the caller belongs to shows it; every other entry names the
     caller alone, so that strangers cannot fill the activity of others.
     """
-    refusal = validation_refusal(error) if isinstance(error, RequestValidationError) else error
-    access: Access | None = request.scope.get("frost.access")
+    refusal = validation_error(error) if isinstance(error, RequestValidationError) else error
+    access: AuthorizationContext | None = request.scope.get("frost.access")
     try:
         with platform.database.write() as connection:
             organization_id, tenant_id = belongs_to(
                 connection,
                 caller,
-                access.organization_id if access else named(request, "organization"),
-                access.tenant_id if access else named(request, "tenant"),
+                access.organization_id if access else path_id_or_none(request, "organization"),
+                access.tenant_id if access else path_id_or_none(request, "tenant"),
             )
             entries.record(
                 connection,

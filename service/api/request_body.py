@@ -10,9 +10,9 @@ from starlette.requests import Request
 from client.models import strict_json
 from service import errors
 from service.context import Platform
-from service.errors import Refusal
+from service.errors import ApiError
 from service.http_server.client_address import address_of, network_of
-from service.principal import Caller
+from service.principal import Principal
 
 LARGE_BODY_BYTES = 64 * 1024
 """Longer bodies are parsed one at a time."""
@@ -67,7 +67,7 @@ async def parse_body(request: Request, parse: Callable[[bytes], T]) -> T:
     if len(body) <= LARGE_BODY_BYTES:
         return await run_in_threadpool(parse, body)
     platform: Platform = request.app.state.platform
-    caller: Caller | None = request.scope.get("frost.caller")
+    caller: Principal | None = request.scope.get("frost.caller")
     address = address_of(request.scope, platform.settings.proxies)
     sender = (caller and caller.credential_id) or (network_of(address) if address else "local")
     async with platform.large_bodies.turn(sender):
@@ -78,7 +78,7 @@ def require_json(request: Request) -> None:
     """Refuse a body of another content type with 415."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        raise Refusal(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/json")
+        raise ApiError(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/json")
 
 
 def require_few_values(value: Any, body: bytes | str) -> None:

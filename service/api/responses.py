@@ -9,19 +9,19 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors
 from service.audit import entries
-from service.authz.authorize import Access
+from service.authz.authorize import AuthorizationContext
 
 T = TypeVar("T")
 CHANGED = "X-Frost-Changed"
 
 
-def versioned(document: dict[str, Any], status: int = 200, *, changed: bool | None = None) -> JSONResponse:
+def with_etag(document: dict[str, Any], status: int = 200, *, changed: bool | None = None) -> JSONResponse:
     """A record with its entity tag; `changed` says of a write whether there was anything to change."""
     headers = {"ETag": f'"{document["version"]}"'}
     return JSONResponse(document, status, headers | ({} if changed is None else _changed(changed)))
 
 
-def nothing(*, changed: bool = True) -> Response:
+def no_content(*, changed: bool = True) -> Response:
     """204, and whether there was anything to change."""
     return Response(status_code=204, headers=_changed(changed))
 
@@ -30,7 +30,7 @@ def _changed(changed: bool) -> dict[str, str]:
     return {CHANGED: "true" if changed else "false"}
 
 
-def found(row: T | None) -> T:
+def or_404(row: T | None) -> T:
     """A row that must be there.
 
     Raises:
@@ -41,9 +41,9 @@ def found(row: T | None) -> T:
     return row
 
 
-def record(
+def audit_in_tenant(
     connection: Connection,
-    access: Access,
+    access: AuthorizationContext,
     operation: str,
     target: str,
     at: datetime,

@@ -23,14 +23,14 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, event, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from service.db.engine import Database, Record, insert_unless_there
+from service.db.engine import Database, Record, upsert_insert
 from service.db.tables import EPOCH, MICROSECOND, audit_head, audit_log
 
 logger = logging.getLogger(__name__)
 
 PENDING = "frost audit entries"
 """Where a transaction keeps its entries until it is committed, in the `info` of its connection."""
-NOTHING = "0" * 64
+GENESIS_HASH = "0" * 64
 """The hash before the first entry."""
 HEAD = 1
 ROLLING_UPGRADE = timedelta(days=1)
@@ -39,7 +39,7 @@ LOWEST = -(2**63)
 # Longer than a page of the database: it needs room that is not there yet.
 ROOM = "." * 10_000
 # What an entry says; its number is the database's, and the chain says where it belongs.
-SAID = (
+ENTRY_FIELDS = (
     "at",
     "request_id",
     "actor_kind",
@@ -54,7 +54,7 @@ SAID = (
 )
 
 
-class BrokenHead(Exception):
+class ChainBroken(Exception):
     """The end of the chain is missing or is not the platform's. Nothing is written behind it: that would hide it."""
 
 
@@ -65,11 +65,11 @@ def key_of(secret: bytes) -> bytes:
 
 def digest(key: bytes, previous: str, entry: Any) -> str:
     """The hash of an entry (a mapping with the members `SAID`) that follows the hash `previous`."""
-    said = {name: _canonical(entry[name]) for name in SAID}
+    said = {name: _canonical(entry[name]) for name in ENTRY_FIELDS}
     return _keyed(key, {"previous": previous, **said})
 
 
-def seal(key: bytes, head: Any) -> str:
+def head_mac(key: bytes, head: Any) -> str:
     """The digest that tells a head of the platform's (a mapping of the row) from anybody's."""
     names = ("entries", "hash", "began_at", "unchained_until")
     return _keyed(key, {"head": {name: _canonical(head[name]) for name in names}})
@@ -97,7 +97,7 @@ def _canonical(value: Any) -> Any:
     return value
 
 
-def keep(database: Database, secret: bytes, failed: Callable[[], None] = lambda: None) -> None:
+def install_audit_hooks(database: Database, secret: bytes, failed: Callable[[], None] = lambda: None) -> None:
     """Have the entries that `audit.record` is given written at the end of their transactions.
 
     Args:
@@ -127,24 +127,24 @@ def append(connection: Connection, key: bytes, entries: Sequence[dict[str, Any]]
     Raises:
         BrokenHead: there is no end to write them behind.
     """
-    head = sound_head(connection.execute(select(audit_head).with_for_update()).one_or_none(), key)
+    head = require_head(connection.execute(select(audit_head).with_for_update()).one_or_none(), key)
     last, chained = str(head["hash"]), []
     for entry in entries:
         following = digest(key, last, entry)
         chained.append({**entry, "previous_hash": last, "hash": following})
         last = following
     connection.execute(insert(audit_log), chained)
-    _move(connection, key, head, entries=head["entries"] + len(chained), hash=last)
+    _update_head(connection, key, head, entries=head["entries"] + len(chained), hash=last)
 
 
-def takes_entries(database: Database, secret: bytes) -> bool:
+def can_append(database: Database, secret: bytes) -> bool:
     """Return whether an entry could be added now: one is, in a transaction that is rolled back.
 
     Raises:
         Busy: other changes hold the end of the log.
         BrokenHead: there is no end to add it behind.
     """
-    entry: dict[str, Any] = dict.fromkeys(SAID, "readiness") | {"at": EPOCH, "tenant_id": None, "details": {}}
+    entry: dict[str, Any] = dict.fromkeys(ENTRY_FIELDS, "readiness") | {"at": EPOCH, "tenant_id": None, "details": {}}
     if database.kind == "sqlite":
         # Pages that are taken back are never written there; PostgreSQL would have to clean up after each.
         entry["details"] = {"room": ROOM}
@@ -158,26 +158,26 @@ def takes_entries(database: Database, secret: bytes) -> bool:
     return True
 
 
-def sound_head(row: Record | None, key: bytes) -> dict[str, Any]:
+def require_head(row: Record | None, key: bytes) -> dict[str, Any]:
     """The head as a mapping.
 
     Raises:
         BrokenHead: it is missing, or somebody else wrote it.
     """
     if row is None:
-        raise BrokenHead("the end of the audit log's chain is missing")
+        raise ChainBroken("the end of the audit log's chain is missing")
     head = dict(row._mapping)
-    if not hmac.compare_digest(seal(key, head), head["seal"]):
-        raise BrokenHead("the end of the audit log's chain was not written by this platform")
+    if not hmac.compare_digest(head_mac(key, head), head["seal"]):
+        raise ChainBroken("the end of the audit log's chain was not written by this platform")
     return head
 
 
-def _move(connection: Connection, key: bytes, head: dict[str, Any], **changed: Any) -> None:
+def _update_head(connection: Connection, key: bytes, head: dict[str, Any], **changed: Any) -> None:
     moved = {**head, **changed}
-    connection.execute(update(audit_head).values(**changed, seal=seal(key, moved)))
+    connection.execute(update(audit_head).values(**changed, seal=head_mac(key, moved)))
 
 
-def begin(database: Database, secret: bytes, at: datetime, *, rolling: bool) -> None:
+def initialize_chain(database: Database, secret: bytes, at: datetime, *, rolling: bool) -> None:
     """Chain what is in a log that has no chain yet. Of several replicas that start at once, one does.
 
     Args:
@@ -191,17 +191,17 @@ def begin(database: Database, secret: bytes, at: datetime, *, rolling: bool) -> 
     first = {
         "id": HEAD,
         "entries": 0,
-        "hash": NOTHING,
+        "hash": GENESIS_HASH,
         "began_at": at,
         "unchained_until": at + ROLLING_UPGRADE if rolling else None,
     }
     with database.write_much() as connection:
         if connection.scalar(select(audit_log.c.id).where(audit_log.c.hash.is_not(None)).limit(1)):
             return  # There was a chain, and its end was taken away: a new one would make the log look whole.
-        claim = insert_unless_there(connection, audit_head).values(**first, seal=seal(key, first))
+        claim = upsert_insert(connection, audit_head).values(**first, seal=head_mac(key, first))
         if connection.scalar(claim.on_conflict_do_nothing().returning(audit_head.c.id)) is None:
             return
-        count, last = 0, NOTHING
+        count, last = 0, GENESIS_HASH
         for portion in entries_of(connection):
             rows = []
             for row in portion:
@@ -211,7 +211,7 @@ def begin(database: Database, secret: bytes, at: datetime, *, rolling: bool) -> 
             place = update(audit_log).where(audit_log.c.id == bindparam("row"))
             connection.execute(place.values(previous_hash=bindparam("previous"), hash=bindparam("own")), rows)
             count += len(rows)
-        _move(connection, key, first, entries=count, hash=last)
+        _update_head(connection, key, first, entries=count, hash=last)
     if count:
         logger.info("the audit log is a chain from now on, of %s entries", count)
 
@@ -240,7 +240,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verification:
     """What was found: `entries` in the chain, and `unchained` ones of replicas that knew none during an upgrade.
 
     `head` is the digest of the last entry and `began_at` when the chain began: kept elsewhere, they tell whether the
@@ -254,24 +254,24 @@ class Verdict:
     fault: Fault | None
 
 
-def verify(connection: Connection, key: bytes) -> Verdict:
+def verify(connection: Connection, key: bytes) -> Verification:
     """Read the whole log, a portion at a time, in one consistent view (`Database.read`)."""
     row = connection.execute(select(audit_head)).one_or_none()
     try:
-        head, broken = sound_head(row, key), None
-    except BrokenHead as error:
-        head, broken = {"entries": 0, "hash": NOTHING, "began_at": None, "unchained_until": None}, str(error)
-    entries, unchained, last, newest = 0, 0, NOTHING, None
+        head, broken = require_head(row, key), None
+    except ChainBroken as error:
+        head, broken = {"entries": 0, "hash": GENESIS_HASH, "began_at": None, "unchained_until": None}, str(error)
+    entries, unchained, last, newest = 0, 0, GENESIS_HASH, None
     fault: Fault | None = None
     for portion in entries_of(connection):
         for entry in portion:
             if entry.hash is None and _of_an_upgrade(entry, newest, head["unchained_until"]):
                 unchained += 1
                 continue
-            why = _what_is_wrong(entry, last, key)
+            why = _fault_of(entry, last, key)
             if why:
                 fault = Fault(entry.id, entry.at, why)
-                return Verdict(entries, unchained, last, head["began_at"], fault)
+                return Verification(entries, unchained, last, head["began_at"], fault)
             entries, last, newest = entries + 1, entry.hash, entry
     if broken:
         fault = Fault(None, None, broken)
@@ -279,7 +279,7 @@ def verify(connection: Connection, key: bytes) -> Verdict:
         missing = head["entries"] - entries
         why = f"{missing} after it are missing" if missing > 0 else "the end of the chain is another one"
         fault = Fault(newest.id if newest else None, newest.at if newest else None, why)
-    return Verdict(entries, unchained, last, head["began_at"], fault)
+    return Verification(entries, unchained, last, head["began_at"], fault)
 
 
 def _of_an_upgrade(entry: Record, before: Record | None, until: datetime | None) -> bool:
@@ -288,7 +288,7 @@ def _of_an_upgrade(entry: Record, before: Record | None, until: datetime | None)
     return until is not None and entry.at <= until and (before is None or before.at <= until)
 
 
-def _what_is_wrong(entry: Record, last: str, key: bytes) -> str | None:
+def _fault_of(entry: Record, last: str, key: bytes) -> str | None:
     if entry.hash is None or entry.previous_hash is None:
         return UNCHAINED
     own = digest(key, entry.previous_hash, entry._mapping)

@@ -12,12 +12,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from service.audit.chain import PENDING
-from service.principal import Caller
+from service.principal import Principal
 
 
 def record(
     connection: Connection,
-    caller: Caller,
+    caller: Principal,
     *,
     operation: str,
     target: str,

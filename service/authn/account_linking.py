@@ -23,10 +23,10 @@ from sqlalchemy import Connection, select
 from service.audit import entries
 from service.authn import sessions
 from service.authn.sessions import Session
-from service.db.engine import insert_unless_there
+from service.db.engine import upsert_insert
 from service.db.tables import identities, users
 from service.errors import reauthentication_required
-from service.principal import Caller
+from service.principal import Principal
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ LONGEST_SUBJECT = 255
 LONGEST_NAME = 200
 
 
-def name_of(claims: Mapping[str, Any]) -> str | None:
+def sign_in_key(claims: Mapping[str, Any]) -> str | None:
     """The name of the sign-in behind a token; None when it names none."""
     auth_time, subject, sid = claims.get("auth_time"), claims["sub"], claims.get("sid")
     if not isinstance(auth_time, int) or isinstance(auth_time, bool) or not 0 < auth_time < 1 << 40:
@@ -58,14 +58,14 @@ def account_of(connection: Connection, *, issuer: str, subject: str) -> str | No
     return found
 
 
-def first_sight(
+def start_session_for_new_sign_in(
     connection: Connection,
     *,
     issuer: str,
     name: str,
     claims: Mapping[str, Any],
     signed_in: float,
-    caller: Caller,
+    caller: Principal,
     place: str,
     at: datetime,
 ) -> Session | None:
@@ -80,7 +80,7 @@ def first_sight(
     Raises:
         Refusal: 401 REAUTHENTICATION_REQUIRED for a sign-in from before the person ended all their sessions.
     """
-    user_id = _pinned(connection, issuer, claims, caller, at)
+    user_id = _linked_account(connection, issuer, claims, caller, at)
     if user_id is None:
         return None
     person = connection.execute(
@@ -102,7 +102,9 @@ def first_sight(
     return session if session and session.user_id == user_id else None
 
 
-def _pinned(connection: Connection, issuer: str, claims: Mapping[str, Any], caller: Caller, at: datetime) -> str | None:
+def _linked_account(
+    connection: Connection, issuer: str, claims: Mapping[str, Any], caller: Principal, at: datetime
+) -> str | None:
     """The account of a token's subject, pinned now where the subject is new and its verified address is known."""
     subject = claims["sub"]
     if (account := account_of(connection, issuer=issuer, subject=subject)) is not None:
@@ -116,7 +118,7 @@ def _pinned(connection: Connection, issuer: str, claims: Mapping[str, Any], call
         logger.info("subject %r of %s is refused: nobody here has its address", subject, issuer)
         return None
     row = {"issuer": issuer, "subject": subject, "user_id": person, "linked_at": at}
-    once = insert_unless_there(connection, identities).values(row).on_conflict_do_nothing()
+    once = upsert_insert(connection, identities).values(row).on_conflict_do_nothing()
     if connection.scalar(once.returning(identities.c.user_id)):
         known = replace(caller, kind="session", user_id=person, email=email)
         details = {"issuer": issuer, "subject": subject}

@@ -18,9 +18,9 @@ from sqlalchemy import Connection, bindparam, select, update
 from service import errors
 from service.authn import rate_limit
 from service.authn.sessions import SEEN_STEP
-from service.db.engine import Database, Record, forgone
+from service.db.engine import Database, Record, ignore_if_read_only
 from service.db.tables import api_keys, users
-from service.principal import Caller
+from service.principal import Principal
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 MARK = "fmk_"
@@ -70,9 +70,9 @@ def masked(path: str) -> str:
     return _SECRETS.sub(r"\1\2…", path)
 
 
-def caller_of(
+def authenticate(
     database: Database, secret_key: bytes, secret: str, *, at: datetime, request_id: str, peer_uid: int | None
-) -> Caller:
+) -> Principal:
     """Return the caller of a well-formed secret, and count the request.
 
     Raises:
@@ -87,8 +87,8 @@ def caller_of(
             raise errors.authentication_required()
         wait = _counted(database, connection, row, at)
     if wait is not None:
-        raise rate_limit.too_many(wait)
-    return Caller(
+        raise rate_limit.rate_limited(wait)
+    return Principal(
         kind="api_key",
         request_id=request_id,
         user_id=row.user_id,
@@ -101,7 +101,7 @@ def caller_of(
     )
 
 
-def confirm(connection: Connection, caller: Caller, at: datetime) -> Caller | None:
+def confirm(connection: Connection, caller: Principal, at: datetime) -> Principal | None:
     """Check on the connection of a change that a caller's key is still good; the caller with the key's scopes now.
 
     The row stays as it is until the change is committed.
@@ -113,8 +113,11 @@ def confirm(connection: Connection, caller: Caller, at: datetime) -> Caller | No
 def _counted(database: Database, found_on: Connection, row: Record, now: datetime) -> int | None:
     """Count a request of a good key, and note its use once a minute; how many seconds too early it came."""
     wait: int | None = None
-    with forgone("a request of an API key could not be counted"), database.write_after(found_on) as connection:
-        wait = rate_limit.take(connection, row.id, row.rate_limit)
+    with (
+        ignore_if_read_only("a request of an API key could not be counted"),
+        database.write_after(found_on) as connection,
+    ):
+        wait = rate_limit.consume(connection, row.id, row.rate_limit)
         if wait is None and (row.last_used_at is None or now - row.last_used_at >= SEEN_STEP):
             connection.execute(update(api_keys).where(api_keys.c.id == row.id).values(last_used_at=now))
     return wait

@@ -23,7 +23,7 @@ from service.authn.sessions import Session
 from service.clock import Clock
 from service.db.engine import Database
 from service.errors import authentication_required
-from service.principal import Caller
+from service.principal import Principal
 
 if TYPE_CHECKING:
     from joserfc.jwk import Key
@@ -68,7 +68,7 @@ class TrustedIssuer(Protocol):
     def key(self, kid: str) -> "Key | None": ...
 
 
-class Tokens:
+class BearerTokens:
     """Checks bearer tokens of the one issuer that is configured."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Tokens:
         self._lock = threading.Lock()
         self._lead = ClockLead()
 
-    def bearer(self, token: str, *, request_id: str, peer_uid: int | None, place: str = "") -> Caller:
+    def bearer(self, token: str, *, request_id: str, peer_uid: int | None, place: str = "") -> Principal:
         """The caller a bearer token stands for; `place` is where the request came from, kept with a new session.
 
         Raises:
@@ -103,11 +103,11 @@ class Tokens:
                     connection, session.id, partial(sessions.seen, session=session, at=now) if is_due else None
                 )
         if is_new:
-            nobody = Caller(kind="anonymous", request_id=request_id, peer_uid=peer_uid)
+            nobody = Principal(kind="anonymous", request_id=request_id, peer_uid=peer_uid)
             session = self._start(verified.claims, name, nobody, place, now)
         if session is None or not session.alive_at(now):
             raise authentication_required()
-        return Caller(
+        return Principal(
             kind="session",
             request_id=request_id,
             user_id=session.user_id,
@@ -149,7 +149,7 @@ class Tokens:
         if not (verified.standard or "auth_time" in self._issuer.assumed):
             logger.info("a token is refused: it is no at+jwt, so its auth_time may be its own; see --assume auth_time")
             return None
-        name = account_linking.name_of(verified.claims)
+        name = account_linking.sign_in_key(verified.claims)
         return name if name is not None and self._issued_by(verified.claims, now) else None
 
     def _find(self, connection: Connection, claims: Mapping[str, Any], name: str) -> tuple[Session | None, bool]:
@@ -163,12 +163,14 @@ class Tokens:
                 return None, True
         return (session if session and session.user_id == account else None), False
 
-    def _start(self, claims: Mapping[str, Any], name: str, nobody: Caller, place: str, now: datetime) -> Session | None:
+    def _start(
+        self, claims: Mapping[str, Any], name: str, nobody: Principal, place: str, now: datetime
+    ) -> Session | None:
         """Start the session of an outside issuer's sign-in that was not seen before."""
         if "email_verified" in self._issuer.assumed:
             claims = {"email_verified": True, **claims}
         with self._database.write() as connection:
-            return account_linking.first_sight(
+            return account_linking.start_session_for_new_sign_in(
                 connection,
                 issuer=self._issuer.issuer,
                 name=name,

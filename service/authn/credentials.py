@@ -20,7 +20,7 @@ class Credential:
     secret: str
 
 
-def presented(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
+def extract_credential(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
     """The credential of a request.
 
     Raises:

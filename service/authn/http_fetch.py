@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 STEP_SECONDS = 5.0
 WHOLE_SECONDS = 10.0
-LARGEST = 256 * 1024
+MAX_BYTES = 256 * 1024
 
 
 def fetch(url: str, *, named: str) -> dict[str, Any]:
@@ -40,20 +40,20 @@ def fetch(url: str, *, named: str) -> dict[str, Any]:
     port = parts.port or (443 if secure else 80)
     deadline = Deadline(WHOLE_SECONDS)
     found = addresses(host, port, named=host == named, deadline=deadline)
-    connection = _Pinned(host, port, found, deadline, secure=secure)
+    connection = _PinnedConnection(host, port, found, deadline, secure=secure)
     over = threading.Timer(deadline.left(), connection.cut)
     over.daemon = True
     over.start()
     try:
         connection.request("GET", parts.path or "/", headers={"Accept": "application/json"})
         response = connection.getresponse()
-        body = response.read(LARGEST + 1)
+        body = response.read(MAX_BYTES + 1)
     except HTTPException as error:
         raise ValueError(f"{url} does not speak HTTP, or not in time") from error
     finally:
         over.cancel()
         connection.close()
-    if response.status != 200 or len(body) > LARGEST:
+    if response.status != 200 or len(body) > MAX_BYTES:
         raise ValueError(f"{url} answers {response.status} with {len(body)} bytes")
     document = json.loads(body)
     if not isinstance(document, dict):
@@ -130,7 +130,7 @@ def _allowed(address: IPv4Address | IPv6Address, named: bool) -> bool:
     return named or address.is_global
 
 
-class _Pinned(HTTPConnection):
+class _PinnedConnection(HTTPConnection):
     """A connection to an address that was judged, under the name of its host."""
 
     def __init__(self, host: str, port: int, at: list[str], deadline: Deadline, *, secure: bool) -> None:
@@ -174,13 +174,13 @@ def require_safe(url: str) -> None:
     parts = urlsplit(url)
     if not parts.hostname or parts.username is not None or parts.query or parts.fragment:
         raise ValueError(f"{url!r} must be a URL of scheme, host and path")
-    if parts.scheme == "http" and _loopback(parts.hostname):
+    if parts.scheme == "http" and _is_loopback(parts.hostname):
         return
     if parts.scheme != "https":
         raise ValueError(f"{url!r} must be https")
 
 
-def _loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -20,19 +20,19 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from service.authn import rate_limit
-from service.authn.rate_limit import seconds, too_many
-from service.db.engine import Database, forgone
+from service.authn.rate_limit import rate_limited, whole_seconds
+from service.db.engine import Database, ignore_if_read_only
 from service.http_server.client_address import network_of
 
 # At once; seconds until one comes back. All of them in a minute, which is how the database counts.
 ADDRESS_GUESSES, ADDRESS_PACE = 300, 0.2
 PREFIX_GUESSES, PREFIX_PACE = 30, 2.0
-MOST_KEPT = 10_000
+MAX_BUCKETS = 10_000
 # Guesses between two looks for what is over.
 SWEPT_EVERY = 1_000
 
 
-class Brake:
+class TokenBucket:
     """A number of guesses for each name, coming back at an even pace."""
 
     def __init__(self, guesses: int, pace: float, clock: Callable[[], float]) -> None:
@@ -54,18 +54,18 @@ class Brake:
         now = self._clock()
         self._full_at[name] = max(self._full_at.get(name, 0.0), now) + self._pace
         self._full_at.move_to_end(name)
-        if len(self._full_at) > MOST_KEPT:
+        if len(self._full_at) > MAX_BUCKETS:
             self._full_at.popitem(last=False)
 
 
-class Attempts:
+class LoginThrottle:
     """The guesses this process has seen, and in a database that is shared, those of all."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, shared: Database | None = None) -> None:
         self._shared = shared if shared is not None and shared.kind == "postgresql" else None
         self._lock = threading.Lock()
-        self._addresses = Brake(ADDRESS_GUESSES, ADDRESS_PACE, clock)
-        self._prefixes = Brake(PREFIX_GUESSES, PREFIX_PACE, clock)
+        self._addresses = TokenBucket(ADDRESS_GUESSES, ADDRESS_PACE, clock)
+        self._prefixes = TokenBucket(PREFIX_GUESSES, PREFIX_PACE, clock)
         self._good: OrderedDict[bytes, None] = OrderedDict()
         self._swept = itertools.count()
 
@@ -94,7 +94,7 @@ class Attempts:
             (self._prefixes, prefix, PREFIX_GUESSES),
         )
         wait = 0.0
-        heard: list[tuple[Brake, str, int]] = []
+        heard: list[tuple[TokenBucket, str, int]] = []
         with self._lock:
             for brake, name, guesses in counted:
                 if name:
@@ -108,12 +108,12 @@ class Attempts:
         if wait:
             raise _too_many(wait)
 
-    def _count_for_all(self, shared: Database, heard: list[tuple[Brake, str, int]]) -> float:
+    def _count_for_all(self, shared: Database, heard: list[tuple[TokenBucket, str, int]]) -> float:
         """Count in the database; seconds until the next guess, when all replicas together have heard too many."""
         wait = 0.0
-        with forgone("a guess could not be counted for all replicas"), shared.write() as connection:
+        with ignore_if_read_only("a guess could not be counted for all replicas"), shared.write() as connection:
             for brake, name, guesses in heard:
-                this = rate_limit.take(connection, rate_limit.guess(name), guesses)
+                this = rate_limit.consume(connection, rate_limit.throttle_key(name), guesses)
                 if this is not None:
                     with self._lock:
                         brake.hold(name, this)
@@ -131,12 +131,12 @@ class Attempts:
             mark = _mark(secret)
             self._good[mark] = None
             self._good.move_to_end(mark)
-            if len(self._good) > MOST_KEPT:
+            if len(self._good) > MAX_BUCKETS:
                 self._good.popitem(last=False)
 
 
 def _too_many(wait: float) -> Exception:
-    return too_many(seconds(int(wait * 1_000_000)))
+    return rate_limited(whole_seconds(int(wait * 1_000_000)))
 
 
 def _mark(secret: str) -> bytes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from service.authn.http_fetch import require_safe
-from service.errors import Refusal
+from service.errors import ApiError
 from service.settings import AUDIENCE, CLIENT_ID
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ STALE_SECONDS = 3600
 PAUSE_SECONDS = 30
 NEVER = float("-inf")
 # Requests with a key that is not known, while the provider is asked: each holds a thread, and strangers make such keys.
-MOST_WAITING = 16
+MAX_WAITING = 16
 
 
-class OutsideIssuer:
+class ExternalIssuer:
     """A trusted issuer at a URL.
 
     Args:
@@ -62,7 +62,7 @@ class OutsideIssuer:
         self.audience = audience
         self.assumed = assumed
         self._lock = threading.Lock()
-        self._line = threading.Semaphore(MOST_WAITING)
+        self._line = threading.Semaphore(MAX_WAITING)
         self._keys: Mapping[str, Key] = {}
         self._read = self._tried = self._missed = NEVER
 
@@ -136,5 +136,5 @@ class OutsideIssuer:
         return found
 
 
-def _unavailable() -> Refusal:
-    return Refusal(503, "SERVICE_UNAVAILABLE", "the identity provider's keys cannot be read at the moment")
+def _unavailable() -> ApiError:
+    return ApiError(503, "SERVICE_UNAVAILABLE", "the identity provider's keys cannot be read at the moment")

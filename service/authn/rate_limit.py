@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from sqlalchemy import Connection, text
 
-from service.errors import Refusal
+from service.errors import ApiError
 
 MINUTE = 60_000_000  # microseconds
 
@@ -47,7 +47,7 @@ _FORGET = text(
 )
 
 
-def take(
+def consume(
     connection: Connection, key_id: str, per_minute: int, requests: int = 1, *, now: int | None = None
 ) -> int | None:
     """Count one request of a key: None when it fits, else how many seconds later it would.
@@ -63,10 +63,10 @@ def take(
     if connection.execute(statement, values | clock).scalar() is not None:
         return None
     ahead = connection.execute(left, {"key": key_id} | clock).scalar() or 0
-    return seconds(int(ahead) - (MINUTE - step))
+    return whole_seconds(int(ahead) - (MINUTE - step))
 
 
-def guess(name: str) -> str:
+def throttle_key(name: str) -> str:
     """What guesses of a name (an address, how a key begins) are counted under: 36 characters, no key's id."""
     return f"{_GUESS}{sha256(name.encode()).hexdigest()[: 36 - len(_GUESS)]}"
 
@@ -76,12 +76,12 @@ def forget(connection: Connection) -> None:
     connection.execute(_FORGET)
 
 
-def seconds(microseconds: int) -> int:
+def whole_seconds(microseconds: int) -> int:
     """Whole seconds, rounded up, at least one."""
     return max(1, -(-microseconds // 1_000_000))
 
 
-class TooMany(Refusal):
+class RateLimited(ApiError):
     """429 as the gateway speaks it: here `error` is a string. contract: Rate limit"""
 
     def __init__(self, wait: int) -> None:
@@ -90,6 +90,6 @@ class TooMany(Refusal):
         self.body = {"error": "rate limit exceeded", "message": message, "retry_after": wait}
 
 
-def too_many(wait: int) -> Refusal:
+def rate_limited(wait: int) -> ApiError:
     """The refusal of a request that comes `wait` seconds too early."""
-    return TooMany(wait)
+    return RateLimited(wait)

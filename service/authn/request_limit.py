@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from service.authn.login_throttle import Brake
-from service.authn.rate_limit import forget, seconds, take, too_many
-from service.db.engine import Database, forgone
+from service.authn.login_throttle import TokenBucket
+from service.authn.rate_limit import consume, forget, rate_limited, whole_seconds
+from service.db.engine import Database, ignore_if_read_only
 from service.settings import DEFAULT_REQUESTS_PER_MINUTE
 
 # Requests between two removals of rows that limit nothing any more.
@@ -33,7 +33,7 @@ class RequestLimit:
         self._database = database
         self._per_minute = per_minute
         self._lock = threading.Lock()
-        self._memory = Brake(per_minute, 60 / per_minute, clock) if database.kind == "sqlite" else None
+        self._memory = TokenBucket(per_minute, 60 / per_minute, clock) if database.kind == "sqlite" else None
         self._counted = itertools.count(1)
 
     def require(self, connection: Connection, name: str, note_use: Callable[[Connection], None] | None = None) -> None:
@@ -49,21 +49,24 @@ class RequestLimit:
         """
         wait = self._count_in_memory(name) if self._memory else None
         if wait is None and (note_use or not self._memory):
-            with forgone("a request could not be counted"), self._database.write_after(connection) as writing:
+            with (
+                ignore_if_read_only("a request could not be counted"),
+                self._database.write_after(connection) as writing,
+            ):
                 if not self._memory:
-                    wait = take(writing, name, self._per_minute)
+                    wait = consume(writing, name, self._per_minute)
                 if wait is None and note_use:
                     note_use(writing)
                 if not self._memory and next(self._counted) % SWEEP_INTERVAL_REQUESTS == 0:
                     forget(writing)
         if wait is not None:
-            raise too_many(wait)
+            raise rate_limited(wait)
 
     def _count_in_memory(self, name: str) -> int | None:
         assert self._memory
         with self._lock:
             wait = self._memory.wait(name)
             if wait:
-                return seconds(int(wait * 1_000_000))
+                return whole_seconds(int(wait * 1_000_000))
             self._memory.note(name)
             return None

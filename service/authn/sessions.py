@@ -14,9 +14,9 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from service.audit import entries
-from service.db.engine import Record, insert_unless_there
+from service.db.engine import Record, upsert_insert
 from service.db.tables import authorization_codes, device_codes, sessions, users
-from service.principal import Caller
+from service.principal import Principal
 
 LIFETIME = timedelta(days=30)
 # `last_seen_at` is for people to read; a write for each request would cost more than it tells.
@@ -60,7 +60,7 @@ def start_once(
     """Write the session of an outside issuer's sign-in; its id, None when another request just did."""
     row = _row(issuer, user_id, "", place, at, str(uuid.uuid4()), subject)
     # Told by the row that comes back: psycopg gives no row count for an insert.
-    once = insert_unless_there(connection, sessions).values(row).on_conflict_do_nothing()
+    once = upsert_insert(connection, sessions).values(row).on_conflict_do_nothing()
     started: str | None = connection.scalar(once.returning(sessions.c.id))
     return started
 
@@ -104,7 +104,7 @@ def get(connection: Connection, session_id: str) -> Session | None:
     return Session(*row) if row else None
 
 
-def confirm(connection: Connection, caller: Caller, at: datetime) -> Caller | None:
+def confirm(connection: Connection, caller: Principal, at: datetime) -> Principal | None:
     """Check on the connection of a change that the session of a caller, and their token, are still good.
 
     The row stays as it is until the change is committed.
@@ -180,7 +180,7 @@ def active(connection: Connection, user_id: str, at: datetime) -> Sequence[Recor
     ).all()
 
 
-def sign_out(connection: Connection, caller: Caller, session_id: str, *, at: datetime) -> None:
+def sign_out(connection: Connection, caller: Principal, session_id: str, *, at: datetime) -> None:
     """End a session because its person asked, with its audit entry."""
     if end(connection, session_id, reason="signed_out", at=at):
         entries.record(connection, caller, operation="session.end", target=f"session:{session_id}", at=at)

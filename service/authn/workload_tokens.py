@@ -15,8 +15,8 @@ from service.authn import api_keys
 from service.authn.request_limit import RequestLimit
 from service.db.engine import Database
 from service.db.tables import workload_identities, workload_tokens
-from service.principal import Caller
-from service.principals.grants import policies_of
+from service.principal import Principal
+from service.principals.grants import policies_for_principal
 
 KIND = "workload_identity"
 MARK = "fmw_"
@@ -43,7 +43,7 @@ def issue(connection: Connection, secret_key: bytes, identity_id: str, *, at: da
     return token
 
 
-def caller_of(
+def authenticate(
     database: Database,
     secret_key: bytes,
     request_limit: RequestLimit,
@@ -52,7 +52,7 @@ def caller_of(
     at: datetime,
     request_id: str,
     peer_uid: int | None,
-) -> Caller:
+) -> Principal:
     """Return the caller of a well-formed token, and count the request.
 
     Raises:
@@ -64,10 +64,10 @@ def caller_of(
         row = connection.execute(
             _TOKEN.where(workload_tokens.c.token_hash == token_hash, workload_tokens.c.expires_at > at)
         ).one_or_none()
-        if row is None or not granted(connection, row.tenant_id, row.id, row.scopes):
+        if row is None or not has_grant(connection, row.tenant_id, row.id, row.scopes):
             raise errors.authentication_required()
         request_limit.require(connection, row.id)
-    return Caller(
+    return Principal(
         kind="workload",
         request_id=request_id,
         workload_id=row.id,
@@ -79,21 +79,21 @@ def caller_of(
     )
 
 
-def confirm(connection: Connection, caller: Caller, at: datetime) -> Caller | None:
+def confirm(connection: Connection, caller: Principal, at: datetime) -> Principal | None:
     """Check on the connection of a change that a caller's token is still good; the caller with the scopes of now.
 
     The rows stay as they are until the change is committed.
     """
     live = _TOKEN.where(workload_tokens.c.token_hash == caller.token_hash, workload_tokens.c.expires_at > at)
     row = connection.execute(live.with_for_update(read=True)).one_or_none()
-    if row is None or not granted(connection, row.tenant_id, row.id, row.scopes):
+    if row is None or not has_grant(connection, row.tenant_id, row.id, row.scopes):
         return None
     return replace(caller, scopes=tuple(row.scopes))
 
 
-def granted(connection: Connection, tenant_id: str, identity_id: str, scopes: list[str]) -> bool:
+def has_grant(connection: Connection, tenant_id: str, identity_id: str, scopes: list[str]) -> bool:
     """Whether an identity has any grant: scopes, or a policy of its own or of a group."""
-    return bool(scopes) or bool(policies_of(connection, tenant_id, KIND, identity_id))
+    return bool(scopes) or bool(policies_for_principal(connection, tenant_id, KIND, identity_id))
 
 
 _TOKEN = select(

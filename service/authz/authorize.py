@@ -12,20 +12,20 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, select
 from starlette.requests import Request
 
-from client.policy.model import NOTHING_KNOWN, Facts
+from client.policy.model import NO_FACTS, Facts
 from service import errors
-from service.authz.entitlement import entitled
-from service.authz.route_policies import Rule
+from service.authz.entitlement import may_enter
+from service.authz.route_policies import RoutePolicy
 from service.catalogue.operations import enforced_scopes, levels, scope_of
 from service.catalogue.resource_types import kinds
 from service.db.tables import memberships, tenants, users
-from service.errors import Refusal
-from service.principal import Caller
-from service.principals.grants import reaching
+from service.errors import ApiError
+from service.principal import Principal
+from service.principals.grants import membership_covers_tenant
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AuthorizationContext:
     """What `authorize` found out for a route: the caller, and the seat in the tenant or organization of the path.
 
     Ids are canonical (lower-case, hyphenated), whatever the path said. `role` is the caller's in that organization,
@@ -33,23 +33,25 @@ class Access:
     request beside its target. `rule` and `path` are what was decided, so that a change can decide it again.
     """
 
-    caller: Caller
+    caller: Principal
     organization_id: str | None = None
     tenant_id: str | None = None
     role: str | None = None
     action: str | None = None
-    facts: Facts = NOTHING_KNOWN
-    rule: Rule | None = None
+    facts: Facts = NO_FACTS
+    rule: RoutePolicy | None = None
     path: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def authorize(request: Request) -> Access:
+async def get_context(request: Request) -> AuthorizationContext:
     """The dependency that hands a route what its guard has decided before the body was read."""
-    access: Access = request.scope["frost.access"]
+    access: AuthorizationContext = request.scope["frost.access"]
     return access
 
 
-def decide(rule: Rule, caller: Caller, connection: Connection | None, path: Mapping[str, Any]) -> Access:
+def authorize(
+    rule: RoutePolicy, caller: Principal, connection: Connection | None, path: Mapping[str, Any]
+) -> AuthorizationContext:
     """Apply a rule to a caller whose credential is good; without a connection, one that looks nothing up.
 
     Raises:
@@ -61,16 +63,16 @@ def decide(rule: Rule, caller: Caller, connection: Connection | None, path: Mapp
         raise errors.session_or_api_key_required()
     if rule.who == "key" and caller.kind != "api_key":
         raise errors.api_key_required()
-    action, scope = asked_for(rule, path)
+    action, scope = requested_target(rule, path)
     if caller.kind == "api_key" or (caller.kind == "workload" and caller.scopes):
         require_scope(caller, scope)
     # The guard leaves the connection out only where the rule looks nothing up; anything else must not pass.
     assert connection is not None or not rule.looks_up
-    access = Access(caller) if connection is None else _seat(rule, caller, connection, path)
+    access = AuthorizationContext(caller) if connection is None else _resolve_membership(rule, caller, connection, path)
     return access if action is None else replace(access, action=action)
 
 
-def asked_for(rule: Rule, path: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def requested_target(rule: RoutePolicy, path: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """The operation of the catalogue and the scope a rule asks for; of a kind of resource, those of the kind.
 
     Raises:
@@ -84,7 +86,7 @@ def asked_for(rule: Rule, path: Mapping[str, Any]) -> tuple[str | None, str | No
     action = kind.operation(rule.on_kind)
     level = levels().get(action)
     if level is None:
-        raise Refusal(
+        raise ApiError(
             400,
             "OPERATION_NOT_SUPPORTED",
             f"{rule.on_kind} is nothing that can be done with a resource of this kind",
@@ -93,23 +95,25 @@ def asked_for(rule: Rule, path: Mapping[str, Any]) -> tuple[str | None, str | No
     return action, scope_of(action, level)
 
 
-def _seat(rule: Rule, caller: Caller, connection: Connection, path: Mapping[str, Any]) -> Access:
+def _resolve_membership(
+    rule: RoutePolicy, caller: Principal, connection: Connection, path: Mapping[str, Any]
+) -> AuthorizationContext:
     if rule.scope_of == "tenant":
         named = _named_tenant(rule, caller, connection, path)
         return _in_tenant(rule, caller, connection, canonical_id(named, "tenant"))
     if rule.scope_of == "organization":
         return _in_organization(rule, caller, connection, canonical_id(path["organization_id"], "organization"))
-    return Access(caller)
+    return AuthorizationContext(caller)
 
 
-def home_tenant(connection: Connection, caller: Caller) -> str | None:
+def home_tenant(connection: Connection, caller: Principal) -> str | None:
     """Return the credential's own tenant: that of a key or workload, or a person's default tenant, None without one."""
     if caller.tenant_id:
         return caller.tenant_id
     return connection.scalar(select(users.c.default_tenant_id).where(users.c.id == caller.user_id))
 
 
-def _named_tenant(rule: Rule, caller: Caller, connection: Connection, path: Mapping[str, Any]) -> str:
+def _named_tenant(rule: RoutePolicy, caller: Principal, connection: Connection, path: Mapping[str, Any]) -> str:
     """Return the tenant that a route acts on, as the path or the credential names it."""
     if not rule.home:
         return str(path["tenant_id"])
@@ -119,14 +123,14 @@ def _named_tenant(rule: Rule, caller: Caller, connection: Connection, path: Mapp
     return tenant_id
 
 
-def _role_refused(rule: Rule) -> Refusal:
+def _role_refused(rule: RoutePolicy) -> ApiError:
     if rule.forbidden is not None:
-        return Refusal(403, "FORBIDDEN", rule.forbidden)
+        return ApiError(403, "FORBIDDEN", rule.forbidden)
     return errors.permission_denied(rule.scope_of or "tenant")
 
 
 def belongs_to(
-    connection: Connection, caller: Caller, organization_id: str | None, tenant_id: str | None
+    connection: Connection, caller: Principal, organization_id: str | None, tenant_id: str | None
 ) -> tuple[str | None, str | None]:
     """Narrow the organization and the tenant that a request names to those that its caller belongs to now.
 
@@ -139,7 +143,7 @@ def belongs_to(
         return (own, tenant_id) if is_own else (None, None)
     if tenant_id:
         seat = connection.execute(
-            select(tenants.c.organization_id, reaching().label("enters"))
+            select(tenants.c.organization_id, membership_covers_tenant().label("enters"))
             .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
             .where(tenants.c.id == tenant_id, memberships.c.user_id == caller.user_id)
         ).one_or_none()
@@ -151,7 +155,9 @@ def belongs_to(
     return connection.scalar(membership), None
 
 
-def _workload_in(rule: Rule, caller: Caller, connection: Connection, place: ColumnElement[bool]) -> str | None:
+def _workload_in(
+    rule: RoutePolicy, caller: Principal, connection: Connection, place: ColumnElement[bool]
+) -> str | None:
     """The organization of a workload's one tenant, if that is the place; no workload has a role there."""
     query = select(tenants.c.organization_id).where(tenants.c.id == caller.tenant_id, place)
     organization_id = connection.scalar(query)
@@ -160,49 +166,51 @@ def _workload_in(rule: Rule, caller: Caller, connection: Connection, place: Colu
     return organization_id
 
 
-def _in_tenant(rule: Rule, caller: Caller, connection: Connection, tenant_id: str) -> Access:
+def _in_tenant(rule: RoutePolicy, caller: Principal, connection: Connection, tenant_id: str) -> AuthorizationContext:
     if caller.kind == "workload":
         organization_id = _workload_in(rule, caller, connection, tenants.c.id == tenant_id)
         if organization_id is None:
             raise errors.tenant_access_denied()
-        return Access(caller, organization_id, tenant_id)
-    seat = connection.execute(_SEAT, {"tenant": tenant_id, "user": caller.user_id}).one_or_none()
+        return AuthorizationContext(caller, organization_id, tenant_id)
+    seat = connection.execute(_MEMBERSHIP, {"tenant": tenant_id, "user": caller.user_id}).one_or_none()
     # A key enters its one tenant, whatever others its creator may.
     if seat is None or (caller.tenant_id and caller.tenant_id != tenant_id):
         raise errors.tenant_access_denied()
     if rule.roles is not None and seat.role not in rule.roles:
         raise _role_refused(rule)
-    return Access(caller, seat.organization_id, tenant_id, seat.role)
+    return AuthorizationContext(caller, seat.organization_id, tenant_id, seat.role)
 
 
 # Asked at nearly every request, so made once: making a statement costs as much as running it.
-_SEAT = (
+_MEMBERSHIP = (
     select(tenants.c.organization_id, memberships.c.role)
     .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
-    .where(tenants.c.id == bindparam("tenant"), memberships.c.user_id == bindparam("user"), reaching())
+    .where(tenants.c.id == bindparam("tenant"), memberships.c.user_id == bindparam("user"), membership_covers_tenant())
 )
 
 
-def _in_organization(rule: Rule, caller: Caller, connection: Connection, organization_id: str) -> Access:
+def _in_organization(
+    rule: RoutePolicy, caller: Principal, connection: Connection, organization_id: str
+) -> AuthorizationContext:
     if caller.kind == "workload":
         if _workload_in(rule, caller, connection, tenants.c.organization_id == organization_id) is None:
             raise errors.permission_denied("organization")
-        return Access(caller, organization_id)
+        return AuthorizationContext(caller, organization_id)
     membership = select(memberships.c.role).where(
         memberships.c.organization_id == organization_id, memberships.c.user_id == caller.user_id
     )
     if caller.tenant_id:
         # A key reaches the organization only through its one tenant, and only while its creator may enter that.
         membership = membership.join(tenants, tenants.c.organization_id == memberships.c.organization_id).where(
-            entitled(caller)
+            may_enter(caller)
         )
     role = connection.scalar(membership)
     if role is None or (rule.roles is not None and role not in rule.roles):
         raise errors.permission_denied("organization")
-    return Access(caller, organization_id, None, role)
+    return AuthorizationContext(caller, organization_id, None, role)
 
 
-def require_scope(caller: Caller, needed: str | None) -> None:
+def require_scope(caller: Principal, needed: str | None) -> None:
     """Refuse a key that lacks the scope; `svc:*` covers every verb of `svc`, `write` does not cover `read`.
 
     Scopes that no service asks for give nothing: a key with only such is denied everywhere (checklist K12).

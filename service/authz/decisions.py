@@ -16,22 +16,22 @@ from typing import Literal
 from sqlalchemy import Connection, func, select
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import DocumentRefused, read
-from client.policy.engine import Engine, GrantedRule, Source, grants
+from client.policy.document import InvalidDocument, read
+from client.policy.engine import Engine, GrantedRule, Source, labelled_rules
 from client.policy.model import Document, Facts
 from service.catalogue import operations as shipped
 from service.catalogue.operations import roles, scope_of
 from service.db.tables import catalogue_operations
 from service.principals import grants as stored
-from service.principals.grants import Held, Standing
+from service.principals.grants import AppliedPolicy, PrincipalGrants
 
-MOST_KEPT = 1_000
+MAX_ENGINES = 1_000
 # In all that are kept: each rule takes some 1.3 KB there, and one search may ask for five hundred engines.
-MOST_RULES = 50_000
+MAX_RULES = 50_000
 Part = Literal["scopes", "role", "policies"]
 
 _LAST = select(func.max(catalogue_operations.c.position))
-NOBODY = Engine(())
+DENY_ALL = Engine(())
 """Of somebody without any right here: an author who left, a policy nobody stands for."""
 
 
@@ -59,7 +59,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class CatalogueSnapshot:
     """The catalogue as it is. One object for each state of it, told apart by identity."""
 
     catalogue: Catalogue
@@ -72,11 +72,11 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledGrants:
     """A standing made ready to decide. Immutable: a change of anything it rests on makes another."""
 
-    standing: Standing
-    known: Known
+    standing: PrincipalGrants
+    known: CatalogueSnapshot
     # None: this part is not asked.
     role: Engine | None
     policies: Engine | None
@@ -122,7 +122,7 @@ class Policies:
     unreadable: tuple[str, ...] = ()
 
 
-class Decisions:
+class PolicyEngineCache:
     """The engines of this process. They are immutable and kept under the stamp they were compiled from.
 
     A stamp (tenant, policies by version, authors by their role now) is read with every request, so a change made by
@@ -131,33 +131,35 @@ class Decisions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: tuple[int, Known] | None = None
-        self._kept: OrderedDict[tuple[str, tuple[Held, ...], Known], Policies] = OrderedDict()
+        self._known: tuple[int, CatalogueSnapshot] | None = None
+        self._kept: OrderedDict[tuple[str, tuple[AppliedPolicy, ...], CatalogueSnapshot], Policies] = OrderedDict()
         self._rules = 0
 
-    def known(self, connection: Connection) -> Known:
+    def known(self, connection: Connection) -> CatalogueSnapshot:
         """The catalogue of this database; it only ever grows, so its last position tells whether it is the same."""
         last = connection.scalar(_LAST) or 0
         kept = self._known
         if kept is not None and kept[0] == last:
             return kept[1]
         rows = connection.execute(select(catalogue_operations).order_by(catalogue_operations.c.position)).all()
-        known = Known(Catalogue(row.name for row in rows), {row.name: row.access_level for row in rows})
+        known = CatalogueSnapshot(Catalogue(row.name for row in rows), {row.name: row.access_level for row in rows})
         self._known = (last, known)
         return known
 
-    def compiled(self, connection: Connection, standing: Standing) -> Compiled:
+    def compiled(self, connection: Connection, standing: PrincipalGrants) -> CompiledGrants:
         """A standing that was read on this connection, ready to decide."""
         known = self.known(connection)
         role = None if standing.kind == "workload_identity" else role_engine(standing.role)
         if standing.policies:
             policies = self._policies(connection, standing.tenant_id, standing.policies, known)
-            return Compiled(standing, known, role, policies.engine, policies.unreadable)
+            return CompiledGrants(standing, known, role, policies.engine, policies.unreadable)
         # Without scopes and without policies an identity has no grant at all.
         ungranted = standing.kind == "workload_identity" and standing.scopes is None
-        return Compiled(standing, known, role, NOBODY if ungranted else None)
+        return CompiledGrants(standing, known, role, DENY_ALL if ungranted else None)
 
-    def _policies(self, connection: Connection, tenant_id: str, held: tuple[Held, ...], known: Known) -> Policies:
+    def _policies(
+        self, connection: Connection, tenant_id: str, held: tuple[AppliedPolicy, ...], known: CatalogueSnapshot
+    ) -> Policies:
         stamp = (tenant_id, held, known)
         with self._lock:
             kept = self._kept.get(stamp)
@@ -169,15 +171,17 @@ class Decisions:
             if stamp not in self._kept:
                 self._kept[stamp] = made
                 self._rules += len(made.engine.rules)
-            while len(self._kept) > MOST_KEPT or (self._rules > MOST_RULES and len(self._kept) > 1):
+            while len(self._kept) > MAX_ENGINES or (self._rules > MAX_RULES and len(self._kept) > 1):
                 _, forgotten = self._kept.popitem(last=False)
                 self._rules -= len(forgotten.engine.rules)
         return made
 
 
-def compile_policies(connection: Connection, tenant_id: str, policies: Sequence[Held], known: Known) -> Policies:
+def compile_policies(
+    connection: Connection, tenant_id: str, policies: Sequence[AppliedPolicy], known: CatalogueSnapshot
+) -> Policies:
     """Read the documents of policies and compile them as one, each rule within what its author holds now."""
-    texts = stored.documents(connection, tenant_id, [held.policy_id for held in policies])
+    texts = stored.policy_documents(connection, tenant_id, [held.policy_id for held in policies])
     rules: list[GrantedRule] = []
     unreadable = []
     for held in policies:
@@ -186,10 +190,10 @@ def compile_policies(connection: Connection, tenant_id: str, policies: Sequence[
         name, text = texts[held.policy_id]
         try:
             document = read(text, known.catalogue).document
-        except DocumentRefused:
+        except InvalidDocument:
             unreadable.append(held.policy_id)
             continue
-        rules += grants(document, held.policy_id, name, role_engine(held.author_role))
+        rules += labelled_rules(document, held.policy_id, name, role_engine(held.author_role))
     return Policies(Engine(rules), tuple(unreadable))
 
 
@@ -204,11 +208,11 @@ def role_document(role: str) -> Document:
 @cache
 def role_engine(role: str | None) -> Engine:
     """A role's rules, compiled once; of no role, or of one this version does not know, nothing."""
-    return Engine(role_rules(role)) if role in roles() else NOBODY
+    return Engine(role_rules(role)) if role in roles() else DENY_ALL
 
 
 def role_rules(role: str | None) -> list[GrantedRule]:
     """A role's rules as grants, named `role:<name>`."""
     if role is None or role not in roles():
         return []
-    return grants(role_document(role), f"role:{role}", roles()[role].title)
+    return labelled_rules(role_document(role), f"role:{role}", roles()[role].title)

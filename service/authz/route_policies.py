@@ -10,7 +10,7 @@ AUTHORS = frozenset(role.name for role in roles().values() if role.authors_polic
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RoutePolicy:
     """Who may call one route.
 
     `who`: anyone; a caller with any valid credential; a person (an interactive session); person_or_key (a session or an
@@ -55,24 +55,24 @@ DEFAULT_TAGS = "/api/v1/tenants/{tenant_id}/default-tags"
 RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
 INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
 # Policies, groups and keys are managed in an interactive session, never with an API key or a workload token.
-LOOK = Rule("person", scope_of="tenant")
-TRY = Rule("person", scope_of="tenant", tries=True, heavy=True)
+TENANT_READ = RoutePolicy("person", scope_of="tenant")
+TENANT_DRY_RUN = RoutePolicy("person", scope_of="tenant", tries=True, heavy=True)
 
 
-def _changes(operation: str) -> Rule:
-    return Rule("person", roles=AUTHORS, scope_of="tenant", operation=operation, heavy=True)
+def _changes(operation: str) -> RoutePolicy:
+    return RoutePolicy("person", roles=AUTHORS, scope_of="tenant", operation=operation, heavy=True)
 
 
-def _owns(operation: str) -> Rule:
-    return Rule("person", scope_of="tenant", operation=operation)
+def _own_key(operation: str) -> RoutePolicy:
+    return RoutePolicy("person", scope_of="tenant", operation=operation)
 
 
-def _binding(verb: str, operation: str | None = None) -> Rule:
+def _binding(verb: str, operation: str | None = None) -> RoutePolicy:
     """Persons and API keys manage bindings. A key needs one scope for all of it: a client reads what it wrote.
 
     A change compares the rights of a binding with those of its author, which is CPU-heavy.
     """
-    return Rule(
+    return RoutePolicy(
         "person_or_key",
         scope="organizations:write",
         roles=None if operation is None else AUTHORS,
@@ -83,17 +83,17 @@ def _binding(verb: str, operation: str | None = None) -> Rule:
     )
 
 
-def _resource(verb: str, *, changes: bool = True) -> Rule:
+def _resource(verb: str, *, changes: bool = True) -> RoutePolicy:
     operation = f"resource.{verb}" if changes else None
-    return Rule("caller", scope_of="tenant", operation=operation, on_kind=verb, of_people=True)
+    return RoutePolicy("caller", scope_of="tenant", operation=operation, on_kind=verb, of_people=True)
 
 
 def _default_tags(
     verb: str, operation: str | None = None, *, tries: bool = False, forbidden: str | None = None
-) -> Rule:
+) -> RoutePolicy:
     """Members read default tags, owners and admins change them."""
     reads = verb == "read"
-    return Rule(
+    return RoutePolicy(
         "caller",
         scope=f"organizations:{'read' if reads else 'write'}",
         roles=None if reads else MANAGERS,
@@ -106,34 +106,34 @@ def _default_tags(
     )
 
 
-def _quotas(what: str) -> Rule:
+def _quotas(what: str) -> RoutePolicy:
     """Reading them needs no scope, but a machine's policies can deny it. contract: Authentication 6"""
-    return Rule("caller", scope_of="tenant", action=f"quotas:{what}:list")
+    return RoutePolicy("caller", scope_of="tenant", action=f"quotas:{what}:list")
 
 
-def _interactive(name: str, scope: str) -> Rule:
+def _interactive(name: str, scope: str) -> RoutePolicy:
     action = f"sessions:{name}:open"
-    return Rule("caller", scope, scope_of="tenant", operation="interactive.open", action=action, of_people=True)
+    return RoutePolicy("caller", scope, scope_of="tenant", operation="interactive.open", action=action, of_people=True)
 
 
 # Services that enforce what is decided here ask with a key of the tenant; what they ask changes nothing.
-DECIDES = Rule("key", scope="decisions:evaluate", action="iam:policies:simulate", tries=True)
-SEARCHES = replace(DECIDES, heavy=True)
+AUTHZEN = RoutePolicy("key", scope="decisions:evaluate", action="iam:policies:simulate", tries=True)
+SEARCHES = replace(AUTHZEN, heavy=True)
 
-RULES: dict[tuple[str, str], Rule] = {
-    ("GET", "/healthz"): Rule("anyone"),
-    ("GET", "/readyz"): Rule("anyone"),
-    ("GET", "/metrics"): Rule("staff", local=True),
-    ("GET", "/api/openapi.json"): Rule("anyone"),
-    ("GET", "/api/v1/auth/cli-config"): Rule("anyone"),
-    ("GET", "/api/v1/me"): Rule("caller"),
-    ("GET", "/api/v1/organizations"): Rule(
+ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
+    ("GET", "/healthz"): RoutePolicy("anyone"),
+    ("GET", "/readyz"): RoutePolicy("anyone"),
+    ("GET", "/metrics"): RoutePolicy("staff", local=True),
+    ("GET", "/api/openapi.json"): RoutePolicy("anyone"),
+    ("GET", "/api/v1/auth/cli-config"): RoutePolicy("anyone"),
+    ("GET", "/api/v1/me"): RoutePolicy("caller"),
+    ("GET", "/api/v1/organizations"): RoutePolicy(
         "caller", scope="organizations:read", action="organizations:organizations:list"
     ),
-    ("GET", "/api/v1/organizations/{organization_id}/tenants"): Rule(
+    ("GET", "/api/v1/organizations/{organization_id}/tenants"): RoutePolicy(
         "caller", scope="organizations:read", scope_of="organization", action="organizations:tenants:list"
     ),
-    ("POST", "/api/v1/organizations/{organization_id}/tenants"): Rule(
+    ("POST", "/api/v1/organizations/{organization_id}/tenants"): RoutePolicy(
         "caller",
         scope="organizations:write",
         roles=MANAGERS,
@@ -141,11 +141,11 @@ RULES: dict[tuple[str, str], Rule] = {
         operation="tenant.create",
         action="organizations:tenants:create",
     ),
-    ("GET", "/api/v1/tenants"): Rule("caller", scope="organizations:read", action="organizations:tenants:list"),
-    ("GET", "/api/v1/tenants/{tenant_id}"): Rule(
+    ("GET", "/api/v1/tenants"): RoutePolicy("caller", scope="organizations:read", action="organizations:tenants:list"),
+    ("GET", "/api/v1/tenants/{tenant_id}"): RoutePolicy(
         "caller", scope="organizations:read", scope_of="tenant", action="organizations:tenants:read"
     ),
-    ("PATCH", "/api/v1/tenants/{tenant_id}"): Rule(
+    ("PATCH", "/api/v1/tenants/{tenant_id}"): RoutePolicy(
         "caller",
         scope="organizations:write",
         roles=MANAGERS,
@@ -164,64 +164,64 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", f"{DEFAULT_TAGS}/preview"): _default_tags("apply", tries=True),
     ("GET", f"{DEFAULT_TAGS}/runs"): _default_tags("read"),
     ("POST", f"{DEFAULT_TAGS}/runs/{{run_id}}/undo"): _default_tags("apply", "default_tags.undo"),
-    ("GET", "/api/v1/tenants/{tenant_id}/operations"): Rule("caller", scope_of="tenant"),
-    ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): Rule("caller", scope_of="tenant"),
-    ("GET", "/api/v1/tenants/{tenant_id}/events"): Rule("caller", scope_of="tenant"),
+    ("GET", "/api/v1/tenants/{tenant_id}/operations"): RoutePolicy("caller", scope_of="tenant"),
+    ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): RoutePolicy("caller", scope_of="tenant"),
+    ("GET", "/api/v1/tenants/{tenant_id}/events"): RoutePolicy("caller", scope_of="tenant"),
     # Who answers for a tenant sees what was done there; a machine does not, whatever its scopes are.
-    ("GET", "/api/v1/tenants/{tenant_id}/activity"): Rule("person", roles=MANAGERS, scope_of="tenant"),
-    ("GET", "/api/v1/organizations/{organization_id}/activity"): Rule(
+    ("GET", "/api/v1/tenants/{tenant_id}/activity"): RoutePolicy("person", roles=MANAGERS, scope_of="tenant"),
+    ("GET", "/api/v1/organizations/{organization_id}/activity"): RoutePolicy(
         "person", roles=MANAGERS, scope_of="organization"
     ),
-    ("GET", "/api/v1/scopes"): Rule("caller"),
-    ("GET", "/api/v1/iam/catalogue"): Rule("caller"),
-    ("GET", "/api/v1/me/api-keys"): Rule("person"),
-    ("GET", "/api/v1/tenants/{tenant_id}/scopes"): LOOK,
-    ("GET", KEYS): LOOK,
-    ("POST", KEYS): _owns("api_key.create"),
+    ("GET", "/api/v1/scopes"): RoutePolicy("caller"),
+    ("GET", "/api/v1/iam/catalogue"): RoutePolicy("caller"),
+    ("GET", "/api/v1/me/api-keys"): RoutePolicy("person"),
+    ("GET", "/api/v1/tenants/{tenant_id}/scopes"): TENANT_READ,
+    ("GET", KEYS): TENANT_READ,
+    ("POST", KEYS): _own_key("api_key.create"),
     # A key may read itself, which its route sees to; keys are made and ended by people only (hostile A10).
-    ("GET", f"{KEYS}/{{key_id}}"): Rule("caller", scope_of="tenant"),
-    ("PATCH", f"{KEYS}/{{key_id}}"): _owns("api_key.update"),
-    ("POST", f"{KEYS}/{{key_id}}/revoke"): _owns("api_key.revoke"),
-    ("POST", f"{KEYS}/{{key_id}}/rotate"): _owns("api_key.rotate"),
-    ("DELETE", f"{KEYS}/{{key_id}}"): _owns("api_key.delete"),
+    ("GET", f"{KEYS}/{{key_id}}"): RoutePolicy("caller", scope_of="tenant"),
+    ("PATCH", f"{KEYS}/{{key_id}}"): _own_key("api_key.update"),
+    ("POST", f"{KEYS}/{{key_id}}/revoke"): _own_key("api_key.revoke"),
+    ("POST", f"{KEYS}/{{key_id}}/rotate"): _own_key("api_key.rotate"),
+    ("DELETE", f"{KEYS}/{{key_id}}"): _own_key("api_key.delete"),
     ("POST", f"{IAM}/groups"): _changes("group.create"),
-    ("GET", f"{IAM}/groups"): LOOK,
-    ("GET", f"{IAM}/groups/{{group_id}}"): LOOK,
+    ("GET", f"{IAM}/groups"): TENANT_READ,
+    ("GET", f"{IAM}/groups/{{group_id}}"): TENANT_READ,
     ("PATCH", f"{IAM}/groups/{{group_id}}"): _changes("group.update"),
     ("DELETE", f"{IAM}/groups/{{group_id}}"): _changes("group.delete"),
     ("POST", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.add"),
-    ("GET", f"{IAM}/groups/{{group_id}}/members"): LOOK,
+    ("GET", f"{IAM}/groups/{{group_id}}/members"): TENANT_READ,
     ("DELETE", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.remove"),
     ("POST", f"{IAM}/policies"): _changes("policy.create"),
-    ("GET", f"{IAM}/policies"): LOOK,
-    ("GET", f"{IAM}/policies/{{policy_id}}"): LOOK,
+    ("GET", f"{IAM}/policies"): TENANT_READ,
+    ("GET", f"{IAM}/policies/{{policy_id}}"): TENANT_READ,
     ("PATCH", f"{IAM}/policies/{{policy_id}}"): _changes("policy.update"),
     ("DELETE", f"{IAM}/policies/{{policy_id}}"): _changes("policy.delete"),
-    ("GET", f"{IAM}/policies/{{policy_id}}/versions"): LOOK,
-    ("GET", f"{IAM}/policies/{{policy_id}}/versions/{{version}}"): LOOK,
+    ("GET", f"{IAM}/policies/{{policy_id}}/versions"): TENANT_READ,
+    ("GET", f"{IAM}/policies/{{policy_id}}/versions/{{version}}"): TENANT_READ,
     ("POST", f"{IAM}/policies/{{policy_id}}/rollback"): _changes("policy.rollback"),
     ("POST", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.attach"),
-    ("GET", f"{IAM}/policies/{{policy_id}}/attachments"): LOOK,
+    ("GET", f"{IAM}/policies/{{policy_id}}/attachments"): TENANT_READ,
     ("DELETE", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.detach"),
-    ("POST", f"{IAM}/simulate"): TRY,
-    ("POST", f"{IAM}/coverage"): TRY,
-    ("POST", f"{IAM}/check"): TRY,
-    ("GET", f"{IAM}/access"): LOOK,
-    ("POST", f"{IAM}/who"): TRY,
-    ("POST", f"{IAM}/preview"): TRY,
+    ("POST", f"{IAM}/simulate"): TENANT_DRY_RUN,
+    ("POST", f"{IAM}/coverage"): TENANT_DRY_RUN,
+    ("POST", f"{IAM}/check"): TENANT_DRY_RUN,
+    ("GET", f"{IAM}/access"): TENANT_READ,
+    ("POST", f"{IAM}/who"): TENANT_DRY_RUN,
+    ("POST", f"{IAM}/preview"): TENANT_DRY_RUN,
     ("POST", BINDINGS): _binding("create", "workload_identity.create"),
     ("GET", BINDINGS): _binding("list"),
     ("GET", f"{BINDINGS}/{{binding_id}}"): _binding("read"),
     ("PUT", f"{BINDINGS}/{{binding_id}}"): _binding("update", "workload_identity.update"),
     ("DELETE", f"{BINDINGS}/{{binding_id}}"): _binding("delete", "workload_identity.delete"),
-    ("PUT", f"{CLUSTERS}/issuer"): Rule(
+    ("PUT", f"{CLUSTERS}/issuer"): RoutePolicy(
         "person", roles=MANAGERS, scope_of="tenant", operation="workload_identity.issuer.set"
     ),
-    ("GET", f"{CLUSTERS}/issuer"): LOOK,
-    ("DELETE", f"{CLUSTERS}/issuer"): Rule(
+    ("GET", f"{CLUSTERS}/issuer"): TENANT_READ,
+    ("DELETE", f"{CLUSTERS}/issuer"): RoutePolicy(
         "person", roles=MANAGERS, scope_of="tenant", operation="workload_identity.issuer.remove"
     ),
-    ("POST", "/api/v1/auth/workload-token"): Rule("anyone", operation="workload_identity.exchange"),
+    ("POST", "/api/v1/auth/workload-token"): RoutePolicy("anyone", operation="workload_identity.exchange"),
     ("GET", RESOURCES): _resource("list", changes=False),
     ("POST", RESOURCES): _resource("create"),
     ("GET", f"{RESOURCES}/{{resource_id}}"): _resource("read", changes=False),
@@ -230,9 +230,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", f"{RESOURCES}/{{resource_id}}/start"): _resource("start"),
     ("POST", f"{RESOURCES}/{{resource_id}}/stop"): _resource("stop"),
     ("POST", f"{RESOURCES}/{{resource_id}}/restart"): _resource("restart"),
-    ("GET", "/.well-known/authzen-configuration"): Rule("anyone"),
-    ("POST", "/access/v1/evaluation"): DECIDES,
-    ("POST", "/access/v1/evaluations"): DECIDES,
+    ("GET", "/.well-known/authzen-configuration"): RoutePolicy("anyone"),
+    ("POST", "/access/v1/evaluation"): AUTHZEN,
+    ("POST", "/access/v1/evaluations"): AUTHZEN,
     ("POST", "/access/v1/search/subject"): SEARCHES,
     ("POST", "/access/v1/search/resource"): SEARCHES,
     ("POST", "/access/v1/search/action"): SEARCHES,
@@ -245,9 +245,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/v1/tenants/{tenant_id}/quotas-report"): _quotas("limits"),
     ("GET", "/api/v1/tenants/{tenant_id}/quotas"): _quotas("limits"),
     ("GET", "/api/v1/tenants/{tenant_id}/quotas/usage"): _quotas("limits"),
-    ("GET", "/api/v1/organizations/{organization_id}/quotas-report"): Rule("person", scope_of="organization"),
+    ("GET", "/api/v1/organizations/{organization_id}/quotas-report"): RoutePolicy("person", scope_of="organization"),
     ("GET", "/api/v1/tenants/{tenant_id}/quota-requests"): _quotas("requests"),
-    ("POST", "/api/v1/tenants/{tenant_id}/quota-requests"): Rule(
+    ("POST", "/api/v1/tenants/{tenant_id}/quota-requests"): RoutePolicy(
         "caller",
         scope="quotas:write",
         roles=MANAGERS,
@@ -255,33 +255,33 @@ RULES: dict[tuple[str, str], Rule] = {
         operation="quota_request.create",
         action="quotas:requests:create",
     ),
-    ("GET", "/api/v1/organizations/{organization_id}/quota-requests"): Rule("person", scope_of="organization"),
-    ("POST", "/api/v1/organizations/{organization_id}/quota-requests"): Rule(
+    ("GET", "/api/v1/organizations/{organization_id}/quota-requests"): RoutePolicy("person", scope_of="organization"),
+    ("POST", "/api/v1/organizations/{organization_id}/quota-requests"): RoutePolicy(
         "person", roles=MANAGERS, scope_of="organization", operation="quota_request.create_organization"
     ),
-    ("GET", "/api/v1/platform/quota-requests"): Rule("staff", local=True),
-    ("POST", "/api/v1/platform/quota-requests/{request_id}/review"): Rule(
+    ("GET", "/api/v1/platform/quota-requests"): RoutePolicy("staff", local=True),
+    ("POST", "/api/v1/platform/quota-requests/{request_id}/review"): RoutePolicy(
         "staff", operation="quota_request.review", local=True
     ),
-    ("DELETE", "/api/v1/me"): Rule("person", operation="account.delete"),
-    ("GET", "/api/v1/sessions"): Rule("person"),
-    ("POST", "/api/v1/sessions/revoke-all"): Rule("person", operation="session.revoke_all"),
-    ("POST", "/api/v1/platform/accounts/restore"): Rule("staff", operation="account.restore", local=True),
-    ("GET", "/api/v1/platform/status"): Rule("staff", local=True),
-    ("GET", "/api/v1/platform/operations"): Rule("staff", local=True),
-    ("POST", "/api/v1/platform/operations/{operation_id}/cancel"): Rule(
+    ("DELETE", "/api/v1/me"): RoutePolicy("person", operation="account.delete"),
+    ("GET", "/api/v1/sessions"): RoutePolicy("person"),
+    ("POST", "/api/v1/sessions/revoke-all"): RoutePolicy("person", operation="session.revoke_all"),
+    ("POST", "/api/v1/platform/accounts/restore"): RoutePolicy("staff", operation="account.restore", local=True),
+    ("GET", "/api/v1/platform/status"): RoutePolicy("staff", local=True),
+    ("GET", "/api/v1/platform/operations"): RoutePolicy("staff", local=True),
+    ("POST", "/api/v1/platform/operations/{operation_id}/cancel"): RoutePolicy(
         "staff", operation="operation.cancel", local=True
     ),
-    ("GET", "/api/v1/platform/audit/verify"): Rule("staff", local=True),
-    ("POST", "/api/v1/platform/stop"): Rule("staff", operation="platform.stop", local=True),
-    ("POST", "/api/v1/sessions/current/end"): Rule("person", operation="session.end"),
-    ("GET", "/issuer/.well-known/openid-configuration"): Rule("anyone", local=True),
-    ("GET", "/issuer/jwks"): Rule("anyone", local=True),
-    ("POST", "/issuer/device_authorization"): Rule("anyone", local=True),
-    ("POST", "/issuer/device/approve"): Rule("staff", local=True, operation="device.approve"),
-    ("GET", "/issuer/authorize"): Rule("staff", local=True),
-    ("POST", "/issuer/token"): Rule("anyone", local=True),
-    ("POST", "/issuer/revoke"): Rule("anyone", local=True),
+    ("GET", "/api/v1/platform/audit/verify"): RoutePolicy("staff", local=True),
+    ("POST", "/api/v1/platform/stop"): RoutePolicy("staff", operation="platform.stop", local=True),
+    ("POST", "/api/v1/sessions/current/end"): RoutePolicy("person", operation="session.end"),
+    ("GET", "/issuer/.well-known/openid-configuration"): RoutePolicy("anyone", local=True),
+    ("GET", "/issuer/jwks"): RoutePolicy("anyone", local=True),
+    ("POST", "/issuer/device_authorization"): RoutePolicy("anyone", local=True),
+    ("POST", "/issuer/device/approve"): RoutePolicy("staff", local=True, operation="device.approve"),
+    ("GET", "/issuer/authorize"): RoutePolicy("staff", local=True),
+    ("POST", "/issuer/token"): RoutePolicy("anyone", local=True),
+    ("POST", "/issuer/revoke"): RoutePolicy("anyone", local=True),
 }
 
 # Paths without a tenant, for clients that were released before the tenant was part of the path: the same routes, on the
@@ -298,9 +298,9 @@ HOME_PATHS: dict[str, str] = {
         f"{BINDINGS}/{{binding_id}}",
     )
 }
-RULES |= {
+ROUTE_POLICIES |= {
     (method, home): replace(rule, home=True)
     for home, path in HOME_PATHS.items()
-    for (method, of), rule in RULES.items()
+    for (method, of), rule in ROUTE_POLICIES.items()
     if of == path
 }

@@ -7,12 +7,12 @@ here, when a scope is given, is coarser: nobody gives a scope of which they hold
 from dataclasses import dataclass
 from functools import lru_cache
 
-from client.policy.coverage import reach
-from service.authz.decisions import Known, role_rules
+from client.policy.coverage import operation_bounds
+from service.authz.decisions import CatalogueSnapshot, role_rules
 from service.catalogue.operations import scope_of, scopes
 
 REMEMBERED = 2_048
-MOST_NAMED = 5
+MAX_OPERATIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Holding:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def holding(role: str | None, scope: str, tenant_id: str, known: Known) -> Holding:
+def holding(role: str | None, scope: str, tenant_id: str, known: CatalogueSnapshot) -> Holding:
     """Return how much of a scope a role holds in a tenant, under any conditions.
 
     An operation of another service that the scope covers too (`organizations:write` covers bindings) is not enough.
@@ -35,7 +35,7 @@ def holding(role: str | None, scope: str, tenant_id: str, known: Known) -> Holdi
     # The first one is printed: an operation of the scope's own service explains the refusal.
     lacks.sort(key=lambda name: not _is_own(scope, name))
     held = bool(parts) and all(any(name in given for name in _own(scope, part)) for part in parts)
-    return Holding(held, tuple(lacks[:MOST_NAMED]))
+    return Holding(held, tuple(lacks[:MAX_OPERATIONS]))
 
 
 def _own(scope: str, operations: list[str]) -> list[str]:
@@ -48,13 +48,13 @@ def _is_own(scope: str, operation: str) -> bool:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def possible(role: str | None, tenant_id: str, known: Known) -> frozenset[str]:
+def possible(role: str | None, tenant_id: str, known: CatalogueSnapshot) -> frozenset[str]:
     """The operations a role gives on something in a tenant, under whatever conditions."""
     masks = known.catalogue.masks
-    return frozenset(masks.names(reach(masks, role_rules(role), tenant_id).possible))
+    return frozenset(masks.names(operation_bounds(masks, role_rules(role), tenant_id).possible))
 
 
-def verbs(scope: str, known: Known) -> list[list[str]]:
+def verbs(scope: str, known: CatalogueSnapshot) -> list[list[str]]:
     """The operations of a scope, apart by the scope that a service asks for.
 
     `compute:*` stands for two: `compute:read` and `compute:write`. A scope that no service asks for stands for the

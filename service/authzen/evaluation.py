@@ -8,21 +8,29 @@ from sqlalchemy import Connection
 
 from client.policy.matching import STAR
 from client.policy.model import Facts
-from service.api.enforcement import of_machine
-from service.authz.decisions import Compiled, covers
+from service.api.enforcement import decide_for_machine_principal
+from service.authn import rate_limit
+from service.authz.decisions import CompiledGrants, covers
 from service.authzen import questions, subjects
 from service.authzen.questions import CREATE, PLACES, Question
-from service.authzen.schemas import Action, Evaluation, Resource, Semantic, Subject
+from service.authzen.schemas import (
+    Action,
+    Evaluation,
+    Resource,
+    Semantic,
+    Subject,
+)
 from service.catalogue.operations import enforced_scopes
 from service.catalogue.resource_types import kinds
 from service.context import Platform
-from service.db.engine import Record
-from service.principals.grants import Standing, organization_of
+from service.db.engine import Record, ignore_if_read_only
+from service.principal import Principal
+from service.principals.grants import PrincipalGrants, organization_id_of
 
 LONGEST_NAME = 2_048
 
 
-class Sitting:
+class EvaluationContext:
     """The decisions of one request: what was read for one is there for the others, on one state of the database."""
 
     def __init__(self, platform: Platform, connection: Connection, tenant_id: str) -> None:
@@ -31,20 +39,20 @@ class Sitting:
         self.tenant_id = tenant_id
         self.now = platform.clock.now()
         self.known = platform.decisions.known(connection)
-        self._subjects: dict[tuple[str, str], Compiled] = {}
+        self._subjects: dict[tuple[str, str], CompiledGrants] = {}
         self._resources: dict[tuple[str, str], Record | None] = {}
 
-    def subject(self, asked: Subject) -> Compiled | None:
+    def subject(self, asked: Subject) -> CompiledGrants | None:
         """Who asks, ready to decide; None for a type that nobody has."""
         if not subjects.is_kind(asked.type):
             return None
-        name = (asked.type, looked_for(asked.id))
+        name = (asked.type, safe_lookup_value(asked.id))
         if name not in self._subjects:
-            standing = subjects.standing_of(self.connection, self.tenant_id, *name, self.now)
+            standing = subjects.grants_of(self.connection, self.tenant_id, *name, self.now)
             self._subjects[name] = self.compiled(standing)
         return self._subjects[name]
 
-    def compiled(self, standing: Standing) -> Compiled:
+    def compiled(self, standing: PrincipalGrants) -> CompiledGrants:
         return self.platform.decisions.compiled(self.connection, standing)
 
     def look_up(self, asked: Iterable[Resource]) -> None:
@@ -52,7 +60,7 @@ class Sitting:
         wanted: dict[str, set[str]] = {}
         for resource in asked:
             if kind := kinds().get(resource.type):
-                name = looked_for(questions.resource_id(resource.id, kind, self.tenant_id))
+                name = safe_lookup_value(questions.resource_id(resource.id, kind, self.tenant_id))
                 if (kind.name, name) not in self._resources:
                     wanted.setdefault(kind.name, set()).add(name)
         for kind_name, names in wanted.items():
@@ -67,7 +75,7 @@ class Sitting:
         """What is asked; None where there is no such action or resource."""
         operation = questions.operation_of(name, resource.type, self.known)
         if resource.type in PLACES:
-            place = self.tenant_id if resource.type == "tenant" else organization_of(self.connection, self.tenant_id)
+            place = self.tenant_id if resource.type == "tenant" else organization_id_of(self.connection, self.tenant_id)
             if operation is None or resource.id != place:
                 return None
             return questions.on_place(operation, self.tenant_id, request)
@@ -78,28 +86,32 @@ class Sitting:
         if operation == kind.operation(CREATE):
             made = resource.id == STAR
             return questions.on_new_resource(operation, resource.properties, self.tenant_id, request) if made else None
-        row = self._resources[kind.name, looked_for(questions.resource_id(resource.id, kind, self.tenant_id))]
+        row = self._resources[kind.name, safe_lookup_value(questions.resource_id(resource.id, kind, self.tenant_id))]
         return None if row is None else questions.on_resource(operation, row, self.tenant_id, request)
 
     def decide(self, asked: Evaluation) -> bool:
         """Whether a subject may do what is asked."""
         ready = self.subject(asked.subject)
         question = self.question(asked.action.name, asked.resource, self.request(asked.context, asked.action))
-        return ready is not None and question is not None and permitted(ready, question)
+        return ready is not None and question is not None and is_allowed(ready, question)
 
 
-def permitted(ready: Compiled, question: Question) -> bool:
+def is_allowed(ready: CompiledGrants, question: Question) -> bool:
     """Whether a principal may do something, by the same parts as when it asks for it itself."""
     facts = replace(question.facts, principal_type=ready.standing.kind)
     if question.rule is None:
         return ready.decide(question.operation, question.target, facts).allowed
-    if not admitted(ready.standing, question):
+    if not passes_route_policy(ready.standing, question):
         return False
-    said = None if ready.standing.kind == "user" else of_machine(ready, question.rule, question.operation, facts)
+    said = (
+        None
+        if ready.standing.kind == "user"
+        else decide_for_machine_principal(ready, question.rule, question.operation, facts)
+    )
     return said is None or said.allowed
 
 
-def admitted(standing: Standing, question: Question) -> bool:
+def passes_route_policy(standing: PrincipalGrants, question: Question) -> bool:
     """Whether a principal passes what a route of the platform asks before anything is decided: entitlement to the
     tenant, the roles it names, its scope. access/authority.py"""
     assert question.rule is not None
@@ -114,7 +126,7 @@ def admitted(standing: Standing, question: Question) -> bool:
     return covers(standing.scopes, scope) if scope else not enforced_scopes().keys().isdisjoint(standing.scopes)
 
 
-def answered(decisions: Iterable[bool | str], semantic: Semantic) -> list[dict[str, Any]]:
+def evaluate(decisions: Iterable[bool | str], semantic: Semantic) -> list[dict[str, Any]]:
     """Decisions as they travel, as far as the semantic goes; a text is the error of an evaluation."""
     stop = {"deny_on_first_deny": False, "permit_on_first_permit": True}.get(semantic)
     shown = []
@@ -133,6 +145,32 @@ def wire(said: bool | str) -> dict[str, Any]:
     return {"decision": True} if said else {"decision": False, "context": {"reason": "not permitted"}}
 
 
-def looked_for(name: str) -> str:
+def safe_lookup_value(name: str) -> str:
     """A name as the database can be asked for it; what cannot be one is looked for all the same, and not found."""
     return name if len(name) <= LONGEST_NAME and "\0" not in name else ""
+
+
+EVALUATIONS_A_REQUEST = 10
+
+
+SEARCH = 5
+
+
+def cost_of_evaluations(count: int) -> int:
+    """How many requests so many evaluations in one are."""
+    return -(-count // EVALUATIONS_A_REQUEST)
+
+
+def charge_rate_limit(platform: Platform, caller: Principal, requests: int) -> None:
+    """Count a request as so many; the first of them was counted when it came in.
+
+    Raises:
+        Refusal: 429 when the key has not so many left.
+    """
+    if requests <= 1:
+        return
+    wait, key_id = None, str(caller.key_id)
+    with ignore_if_read_only("a request of an API key could not be counted"), platform.database.write() as connection:
+        wait = rate_limit.consume(connection, key_id, subjects.rate_limit(connection, key_id), requests - 1)
+    if wait is not None:
+        raise rate_limit.rate_limited(wait)

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from client.policy.matching import STAR, PatternRefused, is_region, read_target
+from client.policy.matching import STAR, InvalidPattern, is_region, read_target
 from client.policy.model import Facts, read_address, read_instant
-from service.authz.decisions import Known
-from service.authz.route_policies import RULES, Rule
+from service.authz.decisions import CatalogueSnapshot
+from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.catalogue.resource_types import Kind, kinds
 from service.db.engine import Record
 from service.resources.interactive import OPENED_TO
@@ -23,8 +23,8 @@ CREATE = "create"
 _ON_THE_MINUTE = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(Z|[+-]\d{2}:\d{2})", re.ASCII)
 
 # What the platform decides about a tenant or its organization themselves, by operation.
-PLATFORM: Mapping[str, Rule] = {
-    rule.action: rule for rule in RULES.values() if rule.action and rule.who == "caller" and not rule.of_people
+PLATFORM: Mapping[str, RoutePolicy] = {
+    rule.action: rule for rule in ROUTE_POLICIES.values() if rule.action and rule.who == "caller" and not rule.of_people
 }
 
 
@@ -35,7 +35,7 @@ class Question:
     operation: str
     target: str
     facts: Facts
-    rule: Rule | None = None
+    rule: RoutePolicy | None = None
 
 
 def place_of(operation: str) -> str:
@@ -43,7 +43,7 @@ def place_of(operation: str) -> str:
     return "organization" if operation.split(":")[1] == "organizations" else "tenant"
 
 
-def operation_of(name: str, type_: str, known: Known) -> str | None:
+def operation_of(name: str, type_: str, known: CatalogueSnapshot) -> str | None:
     """The operation an action's name means for a type of resource; None where there is none."""
     if type_ in PLACES:
         return name if name in PLATFORM and place_of(name) == type_ else None
@@ -55,7 +55,7 @@ def operation_of(name: str, type_: str, known: Known) -> str | None:
     return whole if own or type_ in OPENED_TO.get(whole, ()) else None
 
 
-def operations_of(type_: str, known: Known) -> Iterator[str]:
+def operations_of(type_: str, known: CatalogueSnapshot) -> Iterator[str]:
     """Every action there is for a type of resource, as its name is written."""
     if type_ in PLACES:
         yield from sorted(name for name in PLATFORM if place_of(name) == type_)
@@ -74,7 +74,7 @@ def resource_id(text: str, kind: Kind, tenant_id: str) -> str:
         return text
     try:
         name = read_target(text)
-    except PatternRefused:
+    except InvalidPattern:
         return ""
     fits = (name.service, name.type) == (kind.service, kind.resource) and name.tenant in (STAR, tenant_id)
     return name.id if fits else ""

@@ -15,11 +15,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from service import errors
-from service.api.protected_route import GuardedRoute, area
-from service.authn import rate_limit
-from service.authz.authorize import Access, authorize
-from service.authzen import evaluation, search, subjects
-from service.authzen.evaluation import Sitting
+from service.api.protected_route import ProtectedRoute, protected_router
+from service.authz.authorize import AuthorizationContext, get_context
+from service.authzen import evaluation, search
+from service.authzen.evaluation import (
+    SEARCH,
+    EvaluationContext,
+    charge_rate_limit,
+    cost_of_evaluations,
+)
 from service.authzen.schemas import (
     ActionSearch,
     Evaluation,
@@ -32,9 +36,7 @@ from service.authzen.schemas import (
 )
 from service.authzen.search import Candidate
 from service.context import Platform, platform_of
-from service.db.engine import forgone
-from service.errors import Refusal, validation_refusal
-from service.principal import Caller
+from service.errors import ApiError, validation_error
 
 ENDPOINTS = {
     "access_evaluation_endpoint": "/access/v1/evaluation",
@@ -44,11 +46,11 @@ ENDPOINTS = {
     "search_action_endpoint": "/access/v1/search/action",
 }
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
 
 
-class DecisionRoute(GuardedRoute):
+class DecisionRoute(ProtectedRoute):
     """A guarded route that refuses in the words of the Authorization API."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -58,8 +60,8 @@ class DecisionRoute(GuardedRoute):
             try:
                 return await answer(request)
             except RequestValidationError as error:
-                refusal = validation_refusal(error)
-            except Refusal as error:
+                refusal = validation_error(error)
+            except ApiError as error:
                 refusal = error
             # The binding knows no 415: another type of content is a bad request.
             return refusal.plain(400 if refusal.status_code == 415 else None)
@@ -67,7 +69,7 @@ class DecisionRoute(GuardedRoute):
         return spoken
 
 
-discovery = area("decision point")
+discovery = protected_router("decision point")
 decisions = APIRouter(route_class=DecisionRoute, tags=["decision point"])
 
 
@@ -94,7 +96,7 @@ def listening_on(request: Request) -> str:
 def evaluate(access: Granted, platform: Here, body: Evaluation) -> JSONResponse:
     """May this subject do this to this resource?"""
     with platform.database.read() as connection:
-        return JSONResponse(evaluation.wire(sitting_of(platform, connection, access).decide(body)))
+        return JSONResponse(evaluation.wire(get_evaluation_context(platform, connection, access).decide(body)))
 
 
 @decisions.post("/access/v1/evaluations")
@@ -102,17 +104,17 @@ def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONRes
     """Several questions at once, answered in their order; every ten of them count as a request of the key."""
     if not body.evaluations:
         return evaluate(access, platform, one(body.defaults()))
-    if len(body.evaluations) > MOST_EVALUATIONS:
-        raise errors.invalid_input(f"evaluations: at most {MOST_EVALUATIONS} in one request")
-    charge(platform, access.caller, of_evaluations(len(body.evaluations)))
+    if len(body.evaluations) > MAX_EVALUATIONS:
+        raise errors.invalid_input(f"evaluations: at most {MAX_EVALUATIONS} in one request")
+    charge_rate_limit(platform, access.caller, cost_of_evaluations(len(body.evaluations)))
     semantic = (body.options or Options()).evaluations_semantic
     defaults = body.defaults()
     asked = [_one_of(defaults, given) for given in body.evaluations]
     with platform.database.read() as connection:
-        sitting = sitting_of(platform, connection, access)
+        sitting = get_evaluation_context(platform, connection, access)
         sitting.look_up(each.resource for each in asked if isinstance(each, Evaluation))
         said = (sitting.decide(each) if isinstance(each, Evaluation) else each for each in asked)
-        return JSONResponse({"evaluations": evaluation.answered(said, semantic)})
+        return JSONResponse({"evaluations": evaluation.evaluate(said, semantic)})
 
 
 def _one_of(defaults: Mapping[str, Any], given: Any) -> Evaluation | str:
@@ -120,65 +122,46 @@ def _one_of(defaults: Mapping[str, Any], given: Any) -> Evaluation | str:
     try:
         return one(defaults, given)
     except RequestValidationError as error:
-        return validation_refusal(error).message
+        return validation_error(error).message
 
 
 @decisions.post("/access/v1/search/subject")
 def search_subjects(access: Granted, platform: Here, body: SubjectSearch) -> JSONResponse:
     """Who may do this to this resource? It counts as five requests of the key."""
-    return _searched(access, platform, body, lambda sitting, after: search.who(sitting, body, after))
+    return _searched(access, platform, body, lambda sitting, after: search.search_subjects(sitting, body, after))
 
 
 @decisions.post("/access/v1/search/resource")
 def search_resources(access: Granted, platform: Here, body: ResourceSearch) -> JSONResponse:
     """To which resources of a type may this subject do this? It counts as five requests of the key."""
-    return _searched(access, platform, body, lambda sitting, after: search.what(sitting, body, after))
+    return _searched(access, platform, body, lambda sitting, after: search.search_resources(sitting, body, after))
 
 
 @decisions.post("/access/v1/search/action")
 def search_actions(access: Granted, platform: Here, body: ActionSearch) -> JSONResponse:
     """What may this subject do to this resource? It counts as five requests of the key."""
-    return _searched(access, platform, body, lambda sitting, after: search.which(sitting, body, after))
+    return _searched(access, platform, body, lambda sitting, after: search.search_actions(sitting, body, after))
 
 
 def _searched(
-    access: Access, platform: Platform, body: Search, examine: Callable[[Sitting, str], Iterator[Candidate]]
+    access: AuthorizationContext,
+    platform: Platform,
+    body: Search,
+    examine: Callable[[EvaluationContext, str], Iterator[Candidate]],
 ) -> JSONResponse:
-    charge(platform, access.caller, SEARCH)
+    charge_rate_limit(platform, access.caller, SEARCH)
     with platform.database.read() as connection:
-        sitting = sitting_of(platform, connection, access)
+        sitting = get_evaluation_context(platform, connection, access)
         return JSONResponse(search.page(platform, sitting.tenant_id, body, lambda after: examine(sitting, after)))
 
 
-def sitting_of(platform: Platform, connection: Any, access: Access) -> Sitting:
+def get_evaluation_context(platform: Platform, connection: Any, access: AuthorizationContext) -> EvaluationContext:
     """Decisions in the tenant of the key that asks."""
-    return Sitting(platform, connection, str(access.caller.tenant_id))
+    return EvaluationContext(platform, connection, str(access.caller.tenant_id))
 
 
 router = APIRouter()
 router.routes.extend([*discovery.routes, *decisions.routes])
 
 
-MOST_EVALUATIONS = 200
-EVALUATIONS_A_REQUEST = 10
-SEARCH = 5
-
-
-def of_evaluations(count: int) -> int:
-    """How many requests so many evaluations in one are."""
-    return -(-count // EVALUATIONS_A_REQUEST)
-
-
-def charge(platform: Platform, caller: Caller, requests: int) -> None:
-    """Count a request as so many; the first of them was counted when it came in.
-
-    Raises:
-        Refusal: 429 when the key has not so many left.
-    """
-    if requests <= 1:
-        return
-    wait, key_id = None, str(caller.key_id)
-    with forgone("a request of an API key could not be counted"), platform.database.write() as connection:
-        wait = rate_limit.take(connection, key_id, subjects.rate_limit(connection, key_id), requests - 1)
-    if wait is not None:
-        raise rate_limit.too_many(wait)
+MAX_EVALUATIONS = 200

@@ -12,16 +12,16 @@ from hashlib import sha256
 from typing import Any
 
 from service import errors
-from service.api.pagination import DEFAULT_LIMIT, MOST, Asked, page_of
+from service.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, PageParams, page_of
 from service.authzen import questions, subjects
-from service.authzen.evaluation import Sitting, permitted
+from service.authzen.evaluation import EvaluationContext, is_allowed
 from service.authzen.questions import CREATE, PLACES
 from service.authzen.schemas import ActionSearch, Paging, Resource, ResourceSearch, Search, SubjectSearch
 from service.catalogue.resource_types import kinds
 from service.context import Platform
 
-MOST_EXAMINED = 500
-MOST_SECONDS = 2.0
+MAX_CANDIDATES = 500
+MAX_SECONDS = 2.0
 
 Candidate = tuple[str, dict[str, str] | None]
 """The key of one that was examined, and the result it is; None: it is none."""
@@ -36,14 +36,14 @@ def page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[st
     paging = body.page or Paging()
     asked = [type(body).__name__, body.model_dump(exclude={"page"}), paging.properties]
     same = sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    place = page_of(platform, Asked(None, paging.token), "decisions", tenant_id, same)
+    place = page_of(platform, PageParams(None, paging.token), "decisions", tenant_id, same)
     given = paging.limit
-    limit, after = place.after or (DEFAULT_LIMIT if given is None else min(given, MOST), "")
-    if given is not None and min(given, MOST) != limit:
+    limit, after = place.after or (DEFAULT_LIMIT if given is None else min(given, MAX_LIMIT), "")
+    if given is not None and min(given, MAX_LIMIT) != limit:
         raise errors.invalid_input("page.limit must be the one of the page before", member="page.limit")
     results: list[dict[str, str]] = []
     more, seen = limit == 0, 0
-    until = time.monotonic() + MOST_SECONDS
+    until = time.monotonic() + MAX_SECONDS
     for key, result in examine(after) if limit else ():
         if len(results) == limit:
             more = True
@@ -54,28 +54,28 @@ def page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[st
         if time.monotonic() > until:
             more = True
             break
-    more = more or seen == MOST_EXAMINED
+    more = more or seen == MAX_CANDIDATES
     token = place.cursor(limit, after) if more else ""
     return {"page": {"next_token": token, "count": len(results)}, "results": results}
 
 
-def who(sitting: Sitting, body: SubjectSearch, after: str) -> Iterator[Candidate]:
+def search_subjects(sitting: EvaluationContext, body: SubjectSearch, after: str) -> Iterator[Candidate]:
     """The subjects of a type, each decided; those who stand on the same are decided once."""
     request = sitting.request(body.context, body.action)
     question = sitting.question(body.action.name, body.resource, request)
     if question is None or not subjects.is_kind(body.subject.type):
         return
     decided: dict[object, bool] = {}
-    for standing in subjects.next_standings(
-        sitting.connection, sitting.tenant_id, body.subject.type, after, MOST_EXAMINED, sitting.now
+    for standing in subjects.next_grants(
+        sitting.connection, sitting.tenant_id, body.subject.type, after, MAX_CANDIDATES, sitting.now
     ):
         rests_on = (standing.role, standing.scopes, standing.policies)
         if rests_on not in decided:
-            decided[rests_on] = permitted(sitting.compiled(standing), question)
+            decided[rests_on] = is_allowed(sitting.compiled(standing), question)
         yield standing.id, {"type": standing.kind, "id": standing.id} if decided[rests_on] else None
 
 
-def what(sitting: Sitting, body: ResourceSearch, after: str) -> Iterator[Candidate]:
+def search_resources(sitting: EvaluationContext, body: ResourceSearch, after: str) -> Iterator[Candidate]:
     """The resources of a type, each decided."""
     ready = sitting.subject(body.subject)
     request = sitting.request(body.context, body.action)
@@ -86,17 +86,17 @@ def what(sitting: Sitting, body: ResourceSearch, after: str) -> Iterator[Candida
     if type_ in PLACES:
         place = tenant_id if type_ == "tenant" else ready.standing.organization_id
         if place > after:
-            allowed = permitted(ready, questions.on_place(operation, tenant_id, request))
+            allowed = is_allowed(ready, questions.on_place(operation, tenant_id, request))
             yield place, {"type": type_, "id": place} if allowed else None
         return
     if operation == kinds()[type_].operation(CREATE):
         return
-    for row in subjects.next_resources(sitting.connection, tenant_id, type_, after, MOST_EXAMINED):
-        allowed = permitted(ready, questions.on_resource(operation, row, tenant_id, request))
+    for row in subjects.next_resources(sitting.connection, tenant_id, type_, after, MAX_CANDIDATES):
+        allowed = is_allowed(ready, questions.on_resource(operation, row, tenant_id, request))
         yield row.id, {"type": type_, "id": row.id} if allowed else None
 
 
-def which(sitting: Sitting, body: ActionSearch, after: str) -> Iterator[Candidate]:
+def search_actions(sitting: EvaluationContext, body: ActionSearch, after: str) -> Iterator[Candidate]:
     """The actions there are for a resource, each decided for a request without properties of its own."""
     ready = sitting.subject(body.subject)
     request = sitting.request(body.context)
@@ -104,5 +104,5 @@ def which(sitting: Sitting, body: ActionSearch, after: str) -> Iterator[Candidat
     for name in sorted(questions.operations_of(resource.type, sitting.known)):
         if name > after:
             question = sitting.question(name, resource, request)
-            allowed = ready is not None and question is not None and permitted(ready, question)
+            allowed = ready is not None and question is not None and is_allowed(ready, question)
             yield name, {"name": name} if allowed else None

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, Select, or_, select
 
-from service.db.engine import Record, portions
+from service.db.engine import Record, chunks
 from service.db.tables import api_keys, memberships, resources, tenants, users, workload_identities
 from service.principals import grants as stored
-from service.principals.grants import PrincipalKind, Standing, entitled_membership
+from service.principals.grants import PrincipalGrants, PrincipalType, entitled_membership
 
 # Columns are told by name: a principal has none of the columns of another kind.
 _PEOPLE = (
@@ -71,7 +71,7 @@ def next_resources(connection: Connection, tenant_id: str, kind: str, after: str
 def resources_among(connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]) -> dict[str, Record]:
     """The resources of a kind with one of these ids, by id."""
     mine = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
-    return {row.id: row for some in portions(ids) for row in connection.execute(mine.where(resources.c.id.in_(some)))}
+    return {row.id: row for some in chunks(ids) for row in connection.execute(mine.where(resources.c.id.in_(some)))}
 
 
 def rate_limit(connection: Connection, key_id: str) -> int:
@@ -96,54 +96,60 @@ def _identities(tenant_id: str) -> Select[Any]:
     return select(workload_identities.c.id, workload_identities.c.scopes).where(mine)
 
 
-KINDS: tuple[PrincipalKind, ...] = ("user", "api_key", "workload_identity")
+KINDS: tuple[PrincipalType, ...] = ("user", "api_key", "workload_identity")
 
 
 def is_kind(text: str) -> bool:
     return text in KINDS
 
 
-def standing_of(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> Standing:
+def grants_of(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> PrincipalGrants:
     """What a subject stands on now."""
-    organization_id = stored.organization_of(connection, tenant_id)
-    nobody = Standing(cast(PrincipalKind, kind), identifier, tenant_id, organization_id, None, ())
+    organization_id = stored.organization_id_of(connection, tenant_id)
+    nobody = PrincipalGrants(cast(PrincipalType, kind), identifier, tenant_id, organization_id, None, ())
     if kind == "user":
         member = person(connection, tenant_id, identifier)
-        return nobody if member is None else Standing("user", member.id, tenant_id, organization_id, member.role, None)
+        return (
+            nobody
+            if member is None
+            else PrincipalGrants("user", member.id, tenant_id, organization_id, member.role, None)
+        )
     if kind == "api_key":
         api_key = key(connection, tenant_id, identifier, at)
         role = stored.role_in(connection, tenant_id, api_key.user_id if api_key else identifier)
-        held = stored.policies_of(connection, tenant_id, kind, identifier)
+        held = stored.policies_for_principal(connection, tenant_id, kind, identifier)
         if api_key is None:
             return nobody
-        return Standing("api_key", identifier, tenant_id, organization_id, role, tuple(api_key.scopes), held)
+        return PrincipalGrants("api_key", identifier, tenant_id, organization_id, role, tuple(api_key.scopes), held)
     workload = identity(connection, tenant_id, identifier)
-    held = stored.policies_of(connection, tenant_id, "workload_identity", identifier)
+    held = stored.policies_for_principal(connection, tenant_id, "workload_identity", identifier)
     if workload is None:
         return nobody
     scopes = tuple(workload.scopes) or None
-    return Standing("workload_identity", identifier, tenant_id, organization_id, None, scopes, held)
+    return PrincipalGrants("workload_identity", identifier, tenant_id, organization_id, None, scopes, held)
 
 
-def next_standings(
+def next_grants(
     connection: Connection, tenant_id: str, kind: str, after: str, most: int, at: datetime
-) -> Iterator[Standing]:
+) -> Iterator[PrincipalGrants]:
     """The subjects of a kind whose ids come behind `after`, with what they stand on."""
-    organization_id = stored.organization_of(connection, tenant_id)
+    organization_id = stored.organization_id_of(connection, tenant_id)
     if kind == "user":
         for row in next_people(connection, tenant_id, after, most):
-            yield Standing("user", row.id, tenant_id, organization_id, row.role, None)
+            yield PrincipalGrants("user", row.id, tenant_id, organization_id, row.role, None)
         return
     if kind == "api_key":
         rows = next_keys(connection, tenant_id, after, most, at)
         roles = stored.roles_in(connection, tenant_id)
-        held = stored.held_by(connection, tenant_id, kind, [row.id for row in rows])
+        held = stored.policies_for(connection, tenant_id, kind, [row.id for row in rows])
         for row in rows:
             role, policies = roles.get(row.user_id), held.get(row.id, ())
-            yield Standing("api_key", row.id, tenant_id, organization_id, role, tuple(row.scopes), policies)
+            yield PrincipalGrants("api_key", row.id, tenant_id, organization_id, role, tuple(row.scopes), policies)
         return
     rows = next_identities(connection, tenant_id, after, most)
-    held = stored.held_by(connection, tenant_id, kind, [row.id for row in rows])
+    held = stored.policies_for(connection, tenant_id, kind, [row.id for row in rows])
     for row in rows:
         scopes = tuple(row.scopes) or None
-        yield Standing("workload_identity", row.id, tenant_id, organization_id, None, scopes, held.get(row.id, ()))
+        yield PrincipalGrants(
+            "workload_identity", row.id, tenant_id, organization_id, None, scopes, held.get(row.id, ())
+        )

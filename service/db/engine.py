@@ -31,19 +31,19 @@ BUSY_SECONDS = 10
 # What a server calls our connections: a restore waits for their end.
 APPLICATION = "frost platform"
 # A request that asks first whether the server is there takes a third longer.
-REST_SECONDS = 5
+IDLE_PING_SECONDS = 5
 # A server of PostgreSQL has 100 connections unless it is told otherwise, for all replicas together: each takes so many
 # at most, and eight for durable work. Requests beyond wait for one, and are told after so long that there is none.
 KEPT_CONNECTIONS, MOST_CONNECTIONS, FREE_SECONDS = 8, 24, 10
 # As PostgreSQL numbers them.
 READ_ONLY_TRANSACTION, DISK_FULL = "25006", "53100"
 # A change that does not wait for others waits for a statement of theirs all the same.
-AT_ONCE_MILLISECONDS = 50
+NO_WAIT_MILLISECONDS = 50
 LOCK_NOT_AVAILABLE = "55P03"
 # What passes by itself, and has left nothing behind: the server goes or comes, has no connection to give, did not get
 # to it in time, or two changes were in each other's way.
-AWAY = ("08", "57P", "53300", "55P03")
-PASSING = (*AWAY, "57014", "40001", "40P01")
+UNREACHABLE_STATES = ("08", "57P", "53300", "55P03")
+TRANSIENT_STATES = (*UNREACHABLE_STATES, "57014", "40001", "40P01")
 # How a connection is to be, unless the URL says otherwise. A server that is gone without a word is noticed; and what a
 # replica that is gone without a word had locked, is free again: its transaction ends when it has said nothing for long.
 CONNECTION = {
@@ -55,11 +55,11 @@ CONNECTION = {
 }
 SESSION = "-c statement_timeout=60s -c idle_in_transaction_session_timeout=60s"
 # Pages (of 4 KB) in the log before they are brought home: those changed several times meanwhile, once.
-LOGGED_PAGES = 4_000
+WAL_AUTOCHECKPOINT_PAGES = 4_000
 # What a change of many rows may keep in memory; SQLite's usual is 2 MB a connection.
-ROOM_KIB = 32_000
+BULK_CACHE_KIB = 32_000
 # Ids named in one statement: databases bound the number of its parameters.
-MOST_NAMED = 500
+MAX_PARAMETERS = 500
 
 # A row whose columns are read by name.
 Record: TypeAlias = Row[*tuple[Any, ...]]
@@ -104,15 +104,15 @@ class Database:
             self.kind = "postgresql"
             complete_for_postgresql()
             self.engine = create_engine(
-                over_psycopg(parsed),
+                with_psycopg_defaults(parsed),
                 connect_args={"application_name": APPLICATION},
                 pool_size=KEPT_CONNECTIONS,
                 max_overflow=MOST_CONNECTIONS - KEPT_CONNECTIONS,
                 pool_timeout=FREE_SECONDS,
                 hide_parameters=True,
             )
-            event.listen(self.engine, "checkin", _note_return)
-            event.listen(self.engine, "checkout", partial(_look_after_rest, self.engine.dialect))
+            event.listen(self.engine, "checkin", _record_checkin)
+            event.listen(self.engine, "checkout", partial(_ping_if_idle, self.engine.dialect))
         else:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
         self.waits = 0
@@ -149,7 +149,7 @@ class Database:
                 yield connection
                 return
             usual = connection.exec_driver_sql("PRAGMA cache_size").scalar_one()
-            connection.exec_driver_sql(f"PRAGMA cache_size={-ROOM_KIB}")
+            connection.exec_driver_sql(f"PRAGMA cache_size={-BULK_CACHE_KIB}")
             try:
                 yield connection
             finally:
@@ -165,18 +165,18 @@ class Database:
         try:
             if self.kind == "postgresql":
                 with self.engine.begin() as connection:
-                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{AT_ONCE_MILLISECONDS}ms'")
+                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{NO_WAIT_MILLISECONDS}ms'")
                     yield connection
                 return
-            if not self._writer.acquire(timeout=AT_ONCE_MILLISECONDS / 1000):
+            if not self._writer.acquire(timeout=NO_WAIT_MILLISECONDS / 1000):
                 raise Busy
             try:
-                with self._immediate.connect() as connection, _impatient(connection), connection.begin():
+                with self._immediate.connect() as connection, _short_lock_timeout(connection), connection.begin():
                     yield connection
             finally:
                 self._writer.release()
         except DBAPIError as error:
-            if is_held_by_others(error):
+            if is_lock_timeout(error):
                 raise Busy from error
             raise
 
@@ -230,7 +230,7 @@ class Database:
         self.engine.dispose()
 
 
-def over_psycopg(url: URL) -> URL:
+def with_psycopg_defaults(url: URL) -> URL:
     """A URL of PostgreSQL as it is connected to: the driver, and `CONNECTION` and `SESSION` where it does not say."""
     given = dict(url.query)
     options = given.get("options", "")
@@ -239,13 +239,13 @@ def over_psycopg(url: URL) -> URL:
     return url.set(drivername="postgresql+psycopg", query={**CONNECTION, **given, **told})
 
 
-def portions(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+def chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     """Ids in portions that a statement can name."""
-    for begin in range(0, len(ids), MOST_NAMED):
-        yield ids[begin : begin + MOST_NAMED]
+    for begin in range(0, len(ids), MAX_PARAMETERS):
+        yield ids[begin : begin + MAX_PARAMETERS]
 
 
-def insert_unless_there(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
+def upsert_insert(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
     """An INSERT that knows `on_conflict_…`, of the connection's dialect; the other one is not loaded for it."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
@@ -256,48 +256,48 @@ def insert_unless_there(connection: Connection, table: Table) -> "postgresql.Ins
     return insert_into_sqlite(table)
 
 
-def takes_no_changes(error: DBAPIError) -> bool:
+def is_read_only_or_full(error: DBAPIError) -> bool:
     """Whether a change failed because there can be none now: the database is read-only, or its disk is full."""
     if isinstance(error.orig, sqlite3.Error):
         return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
     return getattr(error.orig, "sqlstate", None) in (READ_ONLY_TRANSACTION, DISK_FULL)
 
 
-def is_held_by_others(error: DBAPIError) -> bool:
+def is_lock_timeout(error: DBAPIError) -> bool:
     """Return whether a statement failed because others hold a lock for longer than it may wait."""
     if isinstance(error.orig, sqlite3.Error):
         return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     return getattr(error.orig, "sqlstate", None) == LOCK_NOT_AVAILABLE
 
 
-def passes(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether the database could not answer for a reason that passes: the same request may be sent again later."""
     if isinstance(error, NoneFree):
         return True
     if not isinstance(error, DBAPIError):
         return False
     if isinstance(error.orig, sqlite3.Error):
-        return is_held_by_others(error)
+        return is_lock_timeout(error)
     state = getattr(error.orig, "sqlstate", None)
     # Without a number: it was not the server that said it, but the driver, of the connection.
     return error.connection_invalidated or (
-        isinstance(error, OperationalError) and (state is None or state.startswith(PASSING))
+        isinstance(error, OperationalError) and (state is None or state.startswith(TRANSIENT_STATES))
     )
 
 
-def is_away(error: Exception) -> bool:
+def is_unreachable(error: Exception) -> bool:
     """Whether the database is away, busy, full or read-only, which no statement of ours causes.
 
     A statement that takes too long, a deadlock and a serialization failure pass as well, but may come back every time.
     """
-    if isinstance(error, DBAPIError) and takes_no_changes(error):
+    if isinstance(error, DBAPIError) and is_read_only_or_full(error):
         return True
     state = getattr(error.orig, "sqlstate", None) if isinstance(error, DBAPIError) else None
-    return passes(error) and (state is None or state.startswith(AWAY))
+    return is_transient(error) and (state is None or state.startswith(UNREACHABLE_STATES))
 
 
 @contextmanager
-def forgone(what: str) -> Iterator[None]:
+def ignore_if_read_only(what: str) -> Iterator[None]:
     """A change that is left undone, with a line in the log, on a database that takes none now.
 
     Reads are still answered there, and the changes people ask for are refused by themselves. hostile I01
@@ -305,25 +305,25 @@ def forgone(what: str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        if not takes_no_changes(error):
+        if not is_read_only_or_full(error):
             raise
         logger.warning("%s: %s", what, type(error.orig).__name__)
 
 
-def _note_return(driver_connection: Any, record: ConnectionPoolEntry) -> None:
+def _record_checkin(driver_connection: Any, record: ConnectionPoolEntry) -> None:
     record.info["returned"] = time.monotonic()
 
 
-def _look_after_rest(dialect: Dialect, driver_connection: Any, record: ConnectionPoolEntry, proxy: object) -> None:
+def _ping_if_idle(dialect: Dialect, driver_connection: Any, record: ConnectionPoolEntry, proxy: object) -> None:
     """Look whether a connection that nobody used for a while is still there; one just used is taken as it is."""
-    if time.monotonic() - record.info.get("returned", time.monotonic()) > REST_SECONDS:
+    if time.monotonic() - record.info.get("returned", time.monotonic()) > IDLE_PING_SECONDS:
         try:
             dialect.do_ping(driver_connection)
         except dialect.loaded_dbapi.Error as error:
             raise DisconnectionError from error
 
 
-def _log_ahead(cursor: sqlite3.Cursor) -> None:
+def _enable_wal(cursor: sqlite3.Cursor) -> None:
     """WAL mode. Of two that turn a new file to it at once, SQLite refuses one without waiting: each waits for the
     other."""
     until = time.monotonic() + BUSY_SECONDS
@@ -339,22 +339,22 @@ def _log_ahead(cursor: sqlite3.Cursor) -> None:
 
 def _prepare_sqlite(driver_connection: Any, record: object) -> None:
     cursor = driver_connection.cursor()
-    _log_ahead(cursor)
+    _enable_wal(cursor)
     for pragma in (
         "synchronous=NORMAL",
         "foreign_keys=ON",
         f"busy_timeout={BUSY_SECONDS * 1000}",
-        f"wal_autocheckpoint={LOGGED_PAGES}",
+        f"wal_autocheckpoint={WAL_AUTOCHECKPOINT_PAGES}",
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
 
 @contextmanager
-def _impatient(connection: Connection) -> Iterator[None]:
+def _short_lock_timeout(connection: Connection) -> Iterator[None]:
     """Let a connection to SQLite that has not begun a transaction wait only briefly for one of another process."""
     driver: Any = connection.connection.driver_connection
-    driver.execute(f"PRAGMA busy_timeout={AT_ONCE_MILLISECONDS}")
+    driver.execute(f"PRAGMA busy_timeout={NO_WAIT_MILLISECONDS}")
     try:
         yield
     finally:

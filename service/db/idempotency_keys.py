@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, case, delete, select, tuple_
 
-from service.db.engine import Record, insert_unless_there
+from service.db.engine import Record, upsert_insert
 from service.db.tables import idempotency_keys
 
 LIFETIME = timedelta(days=1)
@@ -21,7 +21,7 @@ def claim(connection: Connection, values: Mapping[str, Any], at: datetime) -> Re
     One statement, so that of several concurrent requests one takes the key, and the others wait for it and get its
     values. An expired key is free: it gets the new values.
     """
-    insert = insert_unless_there(connection, idempotency_keys).values(**values, created_at=at)
+    insert = upsert_insert(connection, idempotency_keys).values(**values, created_at=at)
     expired = idempotency_keys.c.created_at < at - LIFETIME
     kept = {
         # An unchanged column is set as well: only a row that was written is returned.

@@ -101,7 +101,7 @@ def _migrated(database: Database) -> bool:
     return True
 
 
-def knows(revision: str) -> bool:
+def is_known_revision(revision: str) -> bool:
     """Whether a revision is one of this program's."""
     return revision in {path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("0*.py")}
 

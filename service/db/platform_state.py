@@ -23,12 +23,12 @@ def catalogue_digest() -> str:
     return sha256(CATALOGUE.read_bytes()).hexdigest()
 
 
-def fact(connection: Connection, name: str) -> str | None:
+def get_value(connection: Connection, name: str) -> str | None:
     """One fact: `world` (its name), `loaded_at` (RFC 3339), `first_person` (an e-mail address)."""
     return connection.scalar(select(platform_state.c.value).where(platform_state.c.name == name))
 
 
 def failing_listings(connection: Connection) -> frozenset[tuple[str, str]]:
     """The (tenant id, kind) pairs whose backend cannot list now: their use is unknown. checklist Q03"""
-    stored = json.loads(fact(connection, "failing_listings") or "[]")
+    stored = json.loads(get_value(connection, "failing_listings") or "[]")
     return frozenset((entry["tenantId"], entry["kind"]) for entry in stored)

@@ -22,11 +22,11 @@ def lock_organization(connection: Connection, organization_id: str) -> None:
     connection.execute(select(organizations.c.id).where(organizations.c.id == organization_id).with_for_update())
 
 
-Key = tuple[Any, ...]
+KeysetKey = tuple[Any, ...]
 """The values of a row that the list is ordered by: instants, texts and whole numbers."""
 
 
-def behind(columns: Sequence[Column[Any]], key: Key, *, newest_first: bool = False) -> ColumnElement[bool]:
+def after_key(columns: Sequence[Column[Any]], key: KeysetKey, *, newest_first: bool = False) -> ColumnElement[bool]:
     """The rows that come after a key in ascending order of the columns; `newest_first`: in descending order.
 
     Compared as one row: for a chain of ORs a database reads every row before the key too, index or not.

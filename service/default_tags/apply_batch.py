@@ -16,11 +16,11 @@ from service.catalogue.resource_types import Kind
 from service.db.platform_state import failing_listings
 from service.default_tags import apply_queries as store
 from service.default_tags.apply_result import Tally
-from service.default_tags.outcome import GONE, Outcome, adding, removing
+from service.default_tags.outcome import GONE, Outcome, plan_add, plan_remove
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TagChange:
     """Whose resources get which tags. With `undoes`, the tags that run added are taken back instead."""
 
     tenant_id: str
@@ -29,7 +29,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class Batch:
     """Some resources of a kind that have been looked at: those behind the id `after` up to `last`.
 
     `last` None: there was none. `decided` is what becomes of each, by its id.
@@ -46,17 +46,17 @@ class Portion:
         return [(resource_id, outcome.keys) for resource_id, outcome in self.decided.items() if outcome.keys]
 
 
-def out_of_reach(connection: Connection, job: Job) -> set[str]:
+def out_of_reach(connection: Connection, job: TagChange) -> set[str]:
     """The kinds of a job whose backend cannot list now; of an undo only those it has anything to do with."""
     kinds = {kind for tenant_id, kind in failing_listings(connection) if tenant_id == job.tenant_id}
     if job.undoes is None:
         return kinds
-    return {kind for kind in kinds if store.remembered_portion(connection, job.tenant_id, job.undoes, kind, "", 1)}
+    return {kind for kind in kinds if store.undo_batch(connection, job.tenant_id, job.undoes, kind, "", 1)}
 
 
-def look(
-    connection: Connection, job: Job, kind: Kind, after: str, size: int, tally: Tally, *, lock: bool = False
-) -> Portion:
+def plan_batch(
+    connection: Connection, job: TagChange, kind: Kind, after: str, size: int, tally: Tally, *, lock: bool = False
+) -> Batch:
     """Decide about the next resources of a kind and count them."""
     looked = _to_add if job.undoes is None else _to_remove
     decided: dict[str, Outcome] = {}
@@ -66,10 +66,10 @@ def look(
         if outcome.reason:
             tally.name(kind.name, last, name, outcome)
     tally.count(kind.name, Counter(outcome.what for outcome in decided.values()))
-    return Portion(kind, after, last, decided)
+    return Batch(kind, after, last, decided)
 
 
-def change(connection: Connection, job: Job, run_id: str, portion: Portion, at: datetime) -> None:
+def write_batch(connection: Connection, job: TagChange, run_id: str, portion: Batch, at: datetime) -> None:
     """Make what was decided of a portion that was looked at with `lock` in this transaction."""
     if portion.last is None:
         return
@@ -77,29 +77,29 @@ def change(connection: Connection, job: Job, run_id: str, portion: Portion, at: 
         _remove(connection, job, job.undoes, portion, at)
     elif updated := portion.updated:
         kind = portion.kind.name
-        store.remember(connection, job.tenant_id, run_id, kind, updated)
+        store.add_to_undo_log(connection, job.tenant_id, run_id, kind, updated)
         store.add_tags(connection, job.tenant_id, run_id, kind, (portion.after, portion.last), job.tags, at)
 
 
 def _to_add(
-    connection: Connection, job: Job, kind: Kind, after: str, size: int, lock: bool
+    connection: Connection, job: TagChange, kind: Kind, after: str, size: int, lock: bool
 ) -> Sequence[tuple[str, str, Outcome]]:
     # Many resources of a kind are alike in what counts, and then it is decided once.
     known: dict[tuple[str, str, str], Outcome] = {}
     decided = []
-    for resource_id, name, *facts in store.portion(connection, job.tenant_id, kind.name, after, size, lock=lock):
+    for resource_id, name, *facts in store.batch(connection, job.tenant_id, kind.name, after, size, lock=lock):
         state, tags, relations = alike = tuple(facts)
         outcome = known.get(alike)
         if outcome is None:
-            outcome = known[alike] = adding(kind, state, json.loads(tags), json.loads(relations), job.tags)
+            outcome = known[alike] = plan_add(kind, state, json.loads(tags), json.loads(relations), job.tags)
         decided.append((resource_id, name, outcome))
     return decided
 
 
 def _to_remove(
-    connection: Connection, job: Job, kind: Kind, after: str, size: int, lock: bool
+    connection: Connection, job: TagChange, kind: Kind, after: str, size: int, lock: bool
 ) -> Sequence[tuple[str, str, Outcome]]:
-    added = store.remembered_portion(connection, job.tenant_id, str(job.undoes), kind.name, after, size)
+    added = store.undo_batch(connection, job.tenant_id, str(job.undoes), kind.name, after, size)
     there = store.by_ids(connection, job.tenant_id, kind.name, list(added), lock=lock)
     decided = []
     for resource_id, keys in added.items():
@@ -107,12 +107,12 @@ def _to_remove(
         if row is None:
             decided.append((resource_id, "", GONE))
         else:
-            outcome = removing(kind, row.state, json.loads(row.tags), json.loads(row.relations), keys, job.tags)
+            outcome = plan_remove(kind, row.state, json.loads(row.tags), json.loads(row.relations), keys, job.tags)
             decided.append((resource_id, row.name, outcome))
     return decided
 
 
-def _remove(connection: Connection, job: Job, undone: str, portion: Portion, at: datetime) -> None:
+def _remove(connection: Connection, job: TagChange, undone: str, portion: Batch, at: datetime) -> None:
     alike = defaultdict(list)
     for resource_id, keys in portion.updated:
         alike[keys].append(resource_id)

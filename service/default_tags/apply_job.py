@@ -23,9 +23,9 @@ from service.audit import entries
 from service.authz.route_policies import MANAGERS
 from service.catalogue.resource_types import kinds
 from service.clock import Clock
-from service.db.engine import Database, is_away
+from service.db.engine import Database, is_unreachable
 from service.default_tags import apply_queries
-from service.default_tags.apply_batch import Job, change, look, out_of_reach
+from service.default_tags.apply_batch import TagChange, out_of_reach, plan_batch, write_batch
 from service.default_tags.apply_result import Tally
 from service.default_tags.outcome import examined_kinds
 from service.jobs import queries
@@ -48,7 +48,9 @@ def operation_id(tenant_id: str, undoes: str | None = None) -> str:
     return f"{'apply' if undoes is None else 'undo'}-default-tags-{tenant_id}"
 
 
-def plan(connection: Connection, job: Job, *, started_by: str | None, at: datetime, key_id: str | None = None) -> str:
+def plan(
+    connection: Connection, job: TagChange, *, started_by: str | None, at: datetime, key_id: str | None = None
+) -> str:
     """Write the operation that will carry out the job; return its run id.
 
     Args:
@@ -84,7 +86,7 @@ def plan(connection: Connection, job: Job, *, started_by: str | None, at: dateti
     return run_id
 
 
-def preview(connection: Connection, job: Job) -> dict[str, Any]:
+def preview(connection: Connection, job: TagChange) -> dict[str, Any]:
     """The result a run of the job would have now; `affected` says how many resources lack which key, by kind."""
     tally = Tally.of(kind.name for kind in examined_kinds())
     affected: dict[str, dict[str, int]] = {}
@@ -95,7 +97,7 @@ def preview(connection: Connection, job: Job) -> dict[str, Any]:
             continue
         after: str | None = ""
         while after is not None:
-            portion = look(connection, job, kind, after, apply_queries.PORTION, tally)
+            portion = plan_batch(connection, job, kind, after, apply_queries.MAX_BATCH, tally)
             for _, keys in portion.updated:
                 lacking = affected.setdefault(kind.name, dict.fromkeys(job.tags, 0))
                 for key in keys:
@@ -105,7 +107,7 @@ def preview(connection: Connection, job: Job) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Applying:
+class ApplyJob:
     """Carries runs of `apply_default_tags` forward.
 
     `pace` is the least time between two portions, in seconds; `least` and `most` are how many resources one has.
@@ -115,8 +117,8 @@ class Applying:
     database: Database
     clock: Clock
     pace: float
-    least: int = apply_queries.LEAST_PORTION
-    most: int = apply_queries.PORTION
+    least: int = apply_queries.MIN_BATCH
+    most: int = apply_queries.MAX_BATCH
     max_tries: int = DEFAULT_OPERATION_TRIES
 
     async def run(self, run_id: str) -> None:
@@ -134,7 +136,7 @@ class Applying:
             except Exception as error:
                 logger.exception("run %s could not go on", run_id)
                 attempts += 1
-                if not is_away(error):
+                if not is_unreachable(error):
                     failures += 1
                     if failures >= self.max_tries and not ending:
                         # A step like the others: if it fails, it is tried again and the tries stay counted.
@@ -164,7 +166,7 @@ class Applying:
             if job.undoes is None:
                 found = apply_queries.totals(connection, job.tenant_id)
             else:
-                found = apply_queries.remembered_totals(connection, job.tenant_id, job.undoes)
+                found = apply_queries.undo_totals(connection, job.tenant_id, job.undoes)
             totals = {kind.name: found[kind.name] for kind in examined_kinds() if kind.name in found}
             queries.advance(
                 connection,
@@ -197,9 +199,9 @@ class Applying:
                 if kind.name in failing:
                     tally.listing_failed(kind.name)
                 else:
-                    portion = look(connection, job, kind, after, size, tally, lock=True)
+                    portion = plan_batch(connection, job, kind, after, size, tally, lock=True)
                     if portion.last is not None:
-                        change(connection, job, run_id, portion, now)
+                        write_batch(connection, job, run_id, portion, now)
                         queries.advance(
                             connection,
                             run_id,
@@ -247,7 +249,7 @@ class Applying:
             more = True
             while more:
                 with self.database.write() as connection:
-                    more = apply_queries.forget_portion(connection, tenant_id, older, self.least)
+                    more = apply_queries.delete_undo_batch(connection, tenant_id, older, self.least)
 
 
 def _stop_without_right(connection: Connection, row: RowMapping, at: datetime) -> bool:
@@ -278,10 +280,10 @@ def _end_early(connection: Connection, row: RowMapping, at: datetime, reason: st
     _record_end(connection, row, _job(row), outcome, {"reason": code}, at)
 
 
-def _job(row: RowMapping) -> Job:
+def _job(row: RowMapping) -> TagChange:
     snapshot: Mapping[str, Any] = row["snapshot"]
     # In the order of the keys, which a database need not keep.
-    return Job(row["tenant_id"], dict(sorted(snapshot["tags"].items())), snapshot["undoes"])
+    return TagChange(row["tenant_id"], dict(sorted(snapshot["tags"].items())), snapshot["undoes"])
 
 
 def _place(cursor: str | None, kinds: list[str]) -> tuple[int, str]:
@@ -298,7 +300,7 @@ def _percent(tally: Tally, total: int) -> int:
 
 
 def _record_end(
-    connection: Connection, row: RowMapping, job: Job, outcome: str, details: Mapping[str, Any], at: datetime
+    connection: Connection, row: RowMapping, job: TagChange, outcome: str, details: Mapping[str, Any], at: datetime
 ) -> None:
     verb = "apply" if job.undoes is None else "undo"
     entries.record(
@@ -307,7 +309,7 @@ def _record_end(
         operation=f"default_tags.{verb}.complete",
         target=f"tenant:{job.tenant_id}",
         outcome=outcome,
-        organization_id=grants.organization_of(connection, job.tenant_id),
+        organization_id=grants.organization_id_of(connection, job.tenant_id),
         tenant_id=job.tenant_id,
         details={"runId": row["run_id"], **details},
         at=at,

@@ -29,10 +29,10 @@ from service.db.tables import Document, applied_tags, operations, resources, use
 from service.jobs.queries import open_run
 
 # How many resources are changed in one transaction, at most, and while others wait for their turn.
-PORTION = 2_000
-LEAST_PORTION = 250
+MAX_BATCH = 2_000
+MIN_BATCH = 250
 # The runs of a tenant whose additions are remembered, so that they can be undone.
-REMEMBERED_RUNS = 10
+MAX_UNDO_RUNS = 10
 
 # Tags and relations as text: many are alike, and each is read once.
 _LOOKED_AT = select(
@@ -64,7 +64,7 @@ def totals(connection: Connection, tenant_id: str) -> dict[str, int]:
     return {row.kind: row.number for row in rows}
 
 
-def portion(
+def batch(
     connection: Connection, tenant_id: str, kind: str, after: str, size: int, *, lock: bool = False
 ) -> Sequence[Record]:
     """Resources of a kind behind an id, in the order of their ids: `id`, `name`, `state`, and as text
@@ -80,7 +80,7 @@ def portion(
     return connection.execute(query.with_for_update() if lock else query).all()
 
 
-def remember(
+def add_to_undo_log(
     connection: Connection, tenant_id: str, run_id: str, kind: str, added: Iterable[tuple[str, Sequence[str]]]
 ) -> None:
     """Write down which keys the run adds to which resources."""
@@ -128,7 +128,7 @@ def add_tags(
 # The undo of a run.
 
 
-def remembered_totals(connection: Connection, tenant_id: str, run_id: str) -> dict[str, int]:
+def undo_totals(connection: Connection, tenant_id: str, run_id: str) -> dict[str, int]:
     """How many resources of each kind are remembered to have got tags from a run."""
     query = (
         select(applied_tags.c.kind, func.count().label("number"))
@@ -138,7 +138,7 @@ def remembered_totals(connection: Connection, tenant_id: str, run_id: str) -> di
     return {row.kind: row.number for row in connection.execute(query)}
 
 
-def remembered_portion(
+def undo_batch(
     connection: Connection, tenant_id: str, run_id: str, kind: str, after: str, size: int
 ) -> dict[str, list[str]]:
     """The keys a run added to resources of a kind behind an id, by resource id, in the order of the ids."""
@@ -219,7 +219,7 @@ def runs(connection: Connection, tenant_id: str, kind: str) -> Sequence[RowMappi
         .outerjoin(users, users.c.id == operations.c.started_by)
         .where(operations.c.tenant_id == tenant_id, operations.c.kind == kind)
         .order_by(operations.c.created_at.desc(), operations.c.run_id)
-        .limit(REMEMBERED_RUNS)
+        .limit(MAX_UNDO_RUNS)
     )
     return connection.execute(query).mappings().all()
 
@@ -233,7 +233,7 @@ def forgotten_runs(connection: Connection, tenant_id: str, kind: str) -> list[st
         select(operations.c.run_id)
         .where(operations.c.tenant_id == tenant_id, operations.c.kind == kind)
         .order_by(operations.c.created_at.desc(), operations.c.run_id)
-        .offset(REMEMBERED_RUNS)
+        .offset(MAX_UNDO_RUNS)
     )
     # PostgreSQL needs no bound beside an offset, SQLite does.
     older = older.limit(1_000_000)
@@ -241,7 +241,7 @@ def forgotten_runs(connection: Connection, tenant_id: str, kind: str) -> list[st
     return [run_id for run_id in found if run_id != undone]
 
 
-def forget_portion(connection: Connection, tenant_id: str, run_id: str, size: int) -> bool:
+def delete_undo_batch(connection: Connection, tenant_id: str, run_id: str, size: int) -> bool:
     """Forget some of what a run added; whether there may be more of it."""
     mine = (applied_tags.c.run_id == run_id, applied_tags.c.tenant_id == tenant_id)
     key = (applied_tags.c.run_id, applied_tags.c.kind, applied_tags.c.resource_id)

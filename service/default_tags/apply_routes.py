@@ -15,27 +15,27 @@ from starlette.responses import JSONResponse
 from client.models import strict_json
 from service import errors
 from service.api.changes import change
-from service.api.protected_route import area
+from service.api.protected_route import protected_router
 from service.api.request_body import parse_body
-from service.api.responses import record
-from service.authz.authorize import Access, authorize
+from service.api.responses import audit_in_tenant
+from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.route_policies import DEFAULT_TAGS
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.default_tags import apply_job, apply_queries
 from service.default_tags import queries as store
 from service.default_tags import validation as rules
-from service.default_tags.apply_batch import Job
+from service.default_tags.apply_batch import TagChange
 from service.default_tags.routes import OBJECT_OF_TEXTS
-from service.errors import Refusal
+from service.errors import ApiError
 from service.jobs.queries import OPEN, open_run
-from service.jobs.worker import Operations, worker_of
+from service.jobs.worker import Worker, get_worker
 
-router = area("default tags")
+router = protected_router("default tags")
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
-AWorker = Annotated[Operations, Depends(worker_of)]
+AWorker = Annotated[Worker, Depends(get_worker)]
 
 
 NO_MEMBERS = {
@@ -99,7 +99,7 @@ def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSON
         row = store.get(connection, tenant_id)
         rules.require_provisioned(row.status)
         rules.require_good(row.tags)
-        job = Job(tenant_id, rules.in_order(row.tags))
+        job = TagChange(tenant_id, rules.in_order(row.tags))
         run_id, document = started(connection, platform, access, job, "default_tags.apply", {"tags": job.tags})
     worker.submit(run_id)
     return JSONResponse(document, 202)
@@ -116,7 +116,7 @@ def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONRe
     with platform.database.read() as connection:
         row = store.get(connection, tenant_id)
         rules.require_provisioned(row.status)
-        job = Job(tenant_id, rules.in_order(row.tags) if wanted is None else wanted)
+        job = TagChange(tenant_id, rules.in_order(row.tags) if wanted is None else wanted)
         return JSONResponse(apply_job.preview(connection, job))
 
 
@@ -146,7 +146,12 @@ def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_i
 
 
 def started(
-    connection: Connection, platform: Platform, access: Access, job: Job, operation: str, details: Mapping[str, Any]
+    connection: Connection,
+    platform: Platform,
+    access: AuthorizationContext,
+    job: TagChange,
+    operation: str,
+    details: Mapping[str, Any],
 ) -> tuple[str, dict[str, Any]]:
     """A run that is planned, with its audit entry: its id, and the answer that says so.
 
@@ -156,7 +161,7 @@ def started(
     now = platform.clock.now()
     require_none_open(connection, job.tenant_id)
     run_id = apply_job.plan(connection, job, started_by=access.caller.user_id, at=now, key_id=access.caller.key_id)
-    record(connection, access, operation, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
+    audit_in_tenant(connection, access, operation, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
     return run_id, {
         "operationId": apply_job.operation_id(job.tenant_id, job.undoes),
         "runId": run_id,
@@ -173,7 +178,7 @@ def require_none_open(connection: Connection, tenant_id: str) -> None:
         Refusal: 409 APPLY_IN_PROGRESS naming the run.
     """
     if there := open_run(connection, tenant_id, apply_job.KIND):
-        raise Refusal(
+        raise ApiError(
             409,
             "APPLY_IN_PROGRESS",
             "an apply of this tenant's default tags is already in progress",
@@ -182,7 +187,7 @@ def require_none_open(connection: Connection, tenant_id: str) -> None:
         )
 
 
-def undo_of(connection: Connection, tenant_id: str, run_id: str) -> Job:
+def undo_of(connection: Connection, tenant_id: str, run_id: str) -> TagChange:
     """The job that takes a run back.
 
     Raises:
@@ -193,13 +198,13 @@ def undo_of(connection: Connection, tenant_id: str, run_id: str) -> Job:
     if row is None:
         raise errors.not_found()
     if not row["remembered"]:
-        raise Refusal(
+        raise ApiError(
             409,
             "NOTHING_TO_UNDO",
             "nothing of this run is there to be undone",
             details={"undoneBy": undone_by(row, rows)},
         )
-    return Job(tenant_id, rules.in_order(row["snapshot"]["tags"]), undoes=run_id)
+    return TagChange(tenant_id, rules.in_order(row["snapshot"]["tags"]), undoes=run_id)
 
 
 def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:

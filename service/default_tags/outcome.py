@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 from service.catalogue.resource_types import Kind, kinds
 
 # What a managed service makes for itself to be reached by: its own, like the platform's. The rest is inside of it.
-FRONTS = frozenset({"load_balancer", "public_ip", "security_group"})
-EXAMINED = ("covered", "skipped")
+MANAGED_FRONTENDS = frozenset({"load_balancer", "public_ip", "security_group"})
+INCLUDED_KINDS = ("covered", "skipped")
 
 
 class Outcome(NamedTuple):
@@ -33,10 +33,10 @@ GONE = Outcome("skipped", "gone")
 
 def examined_kinds() -> list[Kind]:
     """The kinds an apply goes through and lists in its result, in its order. checklist L13, L14"""
-    return [kind for kind in kinds().values() if kind.apply in EXAMINED]
+    return [kind for kind in kinds().values() if kind.apply in INCLUDED_KINDS]
 
 
-def adding(
+def plan_add(
     kind: Kind, state: str, tags: Mapping[str, str], relations: Mapping[str, Any], defaults: Mapping[str, str]
 ) -> Outcome:
     """What an apply does with a resource: all keys it lacks, or none of them.
@@ -46,7 +46,7 @@ def adding(
     """
     if kind.apply == "skipped":
         return Outcome("skipped", str(kind.skip_reason))
-    if relations and (never := _never(kind, relations)):
+    if relations and (never := _excluded(kind, relations)):
         return never
     missing = tuple(key for key in defaults if key not in tags)
     if not missing:
@@ -58,7 +58,7 @@ def adding(
     return Outcome("updated", keys=missing)
 
 
-def removing(
+def plan_remove(
     kind: Kind,
     state: str,
     tags: Mapping[str, str],
@@ -67,7 +67,7 @@ def removing(
     values: Mapping[str, str],
 ) -> Outcome:
     """What the undo of an apply does with a resource it added keys to: only what is still as it was added goes."""
-    if relations and (never := _never(kind, relations)):
+    if relations and (never := _excluded(kind, relations)):
         return never
     still = tuple(key for key in added if key in tags and tags[key] == values[key])
     if not still:
@@ -83,12 +83,12 @@ def with_defaults(kind: Kind, own: Mapping[str, str], defaults: Mapping[str, str
     return merged if len(merged) <= kind.tag_limit else dict(own)
 
 
-def _never(kind: Kind, relations: Mapping[str, Any]) -> Outcome | None:
+def _excluded(kind: Kind, relations: Mapping[str, Any]) -> Outcome | None:
     """Why a resource is not the tenant's to tag, or was made together with another. checklist L06 to L08"""
     if relations.get("managed"):
         return _PLATFORM_MANAGED
     if relations.get("owner"):
-        return _PLATFORM_MANAGED if kind.name in FRONTS else _INSIDE
+        return _PLATFORM_MANAGED if kind.name in MANAGED_FRONTENDS else _INSIDE
     if relations.get("bootVolume"):
         return _BOOT_VOLUME
     return None

@@ -8,10 +8,10 @@ from pydantic.config import JsonDict
 from starlette.responses import JSONResponse
 
 from service.api.changes import change
-from service.api.pagination import Asked, asked, page_of
-from service.api.protected_route import area
-from service.api.responses import CHANGED, record
-from service.authz.authorize import Access, authorize
+from service.api.pagination import PageParams, page_of, page_params
+from service.api.protected_route import protected_router
+from service.api.responses import CHANGED, audit_in_tenant
+from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.route_policies import DEFAULT_TAGS
 from service.clock import wire_time
 from service.context import Platform, platform_of
@@ -20,12 +20,12 @@ from service.default_tags import queries as store
 from service.default_tags import validation as rules
 from service.validation import expected_version, require_version
 
-router = area("default tags")
+router = protected_router("default tags")
 OBJECT_OF_TEXTS: JsonDict = {"type": "object", "additionalProperties": {"type": "string"}}
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[Asked, Depends(asked)]
+Paging = Annotated[PageParams, Depends(page_params)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
 
 
@@ -59,7 +59,7 @@ def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: If
         number = before.version + 1
         store.change(connection, tenant_id, number, wanted, access.caller.user_id, now)
         details = {"from": before.tags, "to": wanted, "version": number}
-        record(connection, access, "default_tags.update", f"tenant:{tenant_id}", now, details)
+        audit_in_tenant(connection, access, "default_tags.update", f"tenant:{tenant_id}", now, details)
     return tagged(wanted, number, changed=True)
 
 

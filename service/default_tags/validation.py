@@ -6,7 +6,7 @@ from typing import Any
 
 from client.models import tags
 from service import errors
-from service.errors import Refusal
+from service.errors import ApiError
 
 # The first version of the infrastructure-as-code provider that knows default tags. contract: Versioning
 OLDEST_PROVIDER = (0, 62, 0)
@@ -49,9 +49,9 @@ def require_good(stored: Mapping[str, str]) -> None:
         Refusal: 422 INVALID_DEFAULT_TAGS; 400 NOTHING_TO_APPLY for a set of nothing.
     """
     if not stored:
-        raise Refusal(400, "NOTHING_TO_APPLY", "this tenant has no default tags", hint="set some first")
+        raise ApiError(400, "NOTHING_TO_APPLY", "this tenant has no default tags", hint="set some first")
     if problem := tags.problem_of_set(stored):
-        raise Refusal(
+        raise ApiError(
             422,
             "INVALID_DEFAULT_TAGS",
             f"the tenant's default tags cannot be applied: {problem.message}",
@@ -67,7 +67,7 @@ def require_provisioned(status: str) -> None:
         Refusal: 400 TENANT_NOT_PROVISIONED.
     """
     if status != "active":
-        raise Refusal(
+        raise ApiError(
             400,
             "TENANT_NOT_PROVISIONED",
             "your tenant is still being set up; please try again in a moment",
@@ -90,7 +90,7 @@ def require_new_provider(version: str | None) -> None:
     # What is tried before a version is out comes before that version.
     if number < OLDEST_PROVIDER or (number == OLDEST_PROVIDER and match[4]):
         oldest = ".".join(map(str, OLDEST_PROVIDER))
-        raise Refusal(
+        raise ApiError(
             400,
             "PROVIDER_TOO_OLD",
             f"this tenant has default tags, which provider version {version} does not know; it takes {oldest} or newer",

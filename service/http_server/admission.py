@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from service import errors
-from service.errors import Refusal
+from service.errors import ApiError
 from service.http_server.client_address import address_of, network_of, plain_address
 from service.settings import MEBIBYTE, Limits
 
@@ -216,7 +216,7 @@ class IncomingBody:
     """Over the unix socket, or from an address with a recently accepted credential."""
     received: int = 0
     held: int = 0
-    refusal: Refusal | None = None
+    refusal: ApiError | None = None
     """Why the rest of the body is not taken."""
 
     def take(self, size: int) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from service.http_server.admission import LOCAL, Admission, Source
-from service.http_server.protocol import HEALTH, TOO_MANY_CONNECTIONS, PeerProtocol, refusal_bytes
+from service.http_server.protocol import HEALTH, TOO_MANY_CONNECTIONS, HttpProtocol, refusal_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Listener:
     """Accepts the connections of one listening socket, with the interface of `asyncio.Server` that uvicorn uses."""
 
     def __init__(
-        self, listening: socket.socket, create_protocol: Callable[[], PeerProtocol], admission: Admission
+        self, listening: socket.socket, create_protocol: Callable[[], HttpProtocol], admission: Admission
     ) -> None:
         self._socket = listening
         self._create_protocol = create_protocol
@@ -120,7 +120,7 @@ class Listener:
         if self._socket.fileno() >= 0:
             self._loop.add_reader(self._socket, self._accept)
 
-    async def _connect(self, connection: socket.socket, protocol: PeerProtocol) -> None:
+    async def _connect(self, connection: socket.socket, protocol: HttpProtocol) -> None:
         try:
             await self._loop.connect_accepted_socket(lambda: protocol, connection)
         except BaseException as error:

@@ -42,7 +42,7 @@ _XUCRED = struct.Struct("=IIh2x16I")  # macOS, struct xucred: version, uid, numb
 _SOL_LOCAL, _LOCAL_PEERCRED = 0, 1
 
 
-class PeerProtocol(HttpToolsProtocol):
+class HttpProtocol(HttpToolsProtocol):
     """HTTP/1.1 with the peer's identity, within the limits of `Admission`; without one, sizes and times are bounded."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -15,10 +15,10 @@ BACKLOG = 2048
 LOCK = "platform.lock"
 """In the data folder: held as long as a platform runs."""
 # sysexits EX_TEMPFAIL: somebody else runs this platform already.
-TAKEN = 75
+EXIT_ALREADY_RUNNING = 75
 
 
-class Refused(Exception):
+class StartError(Exception):
     """The platform cannot start here; the text is one line for the person who tried."""
 
     def __init__(self, message: str, status: int = 1) -> None:
@@ -26,7 +26,7 @@ class Refused(Exception):
         self.status = status
 
 
-def own_folder(folder: Path) -> None:
+def ensure_private_directory(folder: Path) -> None:
     """Create a folder that only this user can enter (0700), or give an existing folder of this user that mode.
 
     A folder that others could write is reported on standard error. The caller has set the umask: parents get its mode.
@@ -37,10 +37,10 @@ def own_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
-        raise Refused(f"{folder} is not a folder") from None
+        raise StartError(f"{folder} is not a folder") from None
     owned = folder.stat()
     if owned.st_uid != os.getuid():
-        raise Refused(f"{folder} belongs to another user")
+        raise StartError(f"{folder} belongs to another user")
     if stat.S_IMODE(owned.st_mode) != 0o700:
         folder.chmod(0o700)
         if owned.st_mode & 0o022:
@@ -54,7 +54,9 @@ def refuse_link(path: Path) -> None:
         Refused: there is a link at `path`.
     """
     if path.is_symlink():
-        raise Refused(f"{path} is a link, which the platform does not follow; remove it: rm {shlex.quote(str(path))}")
+        raise StartError(
+            f"{path} is a link, which the platform does not follow; remove it: rm {shlex.quote(str(path))}"
+        )
 
 
 def take_lock(folder: Path) -> int:
@@ -68,15 +70,15 @@ def take_lock(folder: Path) -> int:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as error:
-        raise Refused(f"{path} cannot be used: {error.strerror}") from None
+        raise StartError(f"{path} cannot be used: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise Refused(f"{path} is not a plain file; remove it")
+        raise StartError(f"{path} is not a plain file; remove it")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise Refused(f"the platform in {folder} is running already", TAKEN) from None
+        raise StartError(f"the platform in {folder} is running already", EXIT_ALREADY_RUNNING) from None
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
@@ -89,19 +91,19 @@ def unix_socket(path: Path) -> socket.socket:
         Refused: its folder is another user's, or something that is no socket is in the way.
     """
     if not path.parent.exists():
-        own_folder(path.parent)
+        ensure_private_directory(path.parent)
     folder = path.parent.stat()
     if folder.st_uid != os.getuid() or folder.st_mode & 0o022:
-        raise Refused(f"{path.parent} must belong to this user and be writable by nobody else")
+        raise StartError(f"{path.parent} must belong to this user and be writable by nobody else")
     if path.exists() or path.is_symlink():
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise Refused(f"{path} is in the way and is not a socket")
+            raise StartError(f"{path} is in the way and is not a socket")
         path.unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(str(path))
     except OSError as error:
-        raise Refused(f"cannot answer on {path}: {error.strerror or error}") from None
+        raise StartError(f"cannot answer on {path}: {error.strerror or error}") from None
     path.chmod(0o600)
     listener.listen(BACKLOG)
     return listener
@@ -121,6 +123,6 @@ def tcp_socket(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:
-        raise Refused(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        raise StartError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
     listener.listen(BACKLOG)
     return listener

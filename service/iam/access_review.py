@@ -9,18 +9,18 @@ from starlette.responses import JSONResponse
 
 from client.policy.document import canonical_text
 from service import errors, validation
-from service.api.protected_route import area
-from service.api.responses import found
-from service.authz.authorize import Access, authorize
+from service.api.protected_route import protected_router
+from service.api.responses import or_404
+from service.authz.authorize import AuthorizationContext, get_context
 from service.context import Platform, platform_of
 from service.db.engine import Record
-from service.errors import Refusal
+from service.errors import ApiError
 from service.iam import author_check, change_preview, effective_access, group_queries, policy_queries
 from service.iam.attachments import require_principal
 from service.iam.change_preview import Change
 from service.iam.policy_documents import read_document
 from service.iam.simulation_requests import (
-    NOTHING_SAID,
+    NO_FACTS,
     FactsBody,
     facts_of,
     full_target,
@@ -32,26 +32,26 @@ from service.iam.simulation_requests import (
 from service.principals import grants as stored
 from service.principals import lookup, queries
 
-router = area("access")
+router = protected_router("access")
 IAM = "/api/v1/tenants/{tenant_id}/iam"
-MOST_PRINCIPALS = 1_000
+MAX_PRINCIPALS = 1_000
 """Of all that may do something: the first, and how many there are."""
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
 
 
-class Wanted(BaseModel):
+class WhoCanRequest(BaseModel):
     """The body that asks who may do something."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     operation: str
     target: str
-    facts: FactsBody = NOTHING_SAID
+    facts: FactsBody = NO_FACTS
 
 
-class Planned(BaseModel):
+class PreviewRequest(BaseModel):
     """The body that tells a change which is not made yet."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -74,10 +74,10 @@ def get_access(
     """Everything a principal may do, with the path: group, policy, rule."""
     tenant_id, kind = (
         str(access.tenant_id),
-        validation.one_of("principalType", principal_type, validation.PRINCIPAL_TYPES),
+        validation.require_choice("principalType", principal_type, validation.PRINCIPAL_TYPES),
     )
     with platform.database.read() as connection:
-        principal = lookup.one(connection, tenant_id, kind, principal_id, platform.clock.now())
+        principal = lookup.get_principal(connection, tenant_id, kind, principal_id, platform.clock.now())
         compiled = platform.decisions.compiled(connection, principal.standing)
         paths = queries.paths(connection, tenant_id, kind, principal_id)
         held = policy_queries.held(connection, tenant_id, [one.policy_id for one in principal.standing.policies])
@@ -104,7 +104,7 @@ def get_access(
 
 
 @router.post(IAM + "/who")
-def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
+def who_may(access: Granted, platform: Here, body: WhoCanRequest) -> JSONResponse:
     """The people, keys and identities of the tenant that may do something, and through what: the first of them, by
     kind and name; `total` counts all of them. Apart from them, those that may as what is not known turns out."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -118,7 +118,7 @@ def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
         asked = full_target(target_for(operation, body.target), operation, body.facts.region)
         # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
         decided: dict[object, dict[str, Any] | None] = {}
-        for principal in lookup.everyone(connection, tenant_id, now):
+        for principal in lookup.list_principals(connection, tenant_id, now):
             examined += 1
             standing = principal.standing
             rests_on = (standing.kind, standing.role, standing.scopes, standing.policies)
@@ -131,11 +131,11 @@ def who_may(access: Granted, platform: Here, body: Wanted) -> JSONResponse:
                     region=known_region(target_for(operation, body.target)),
                 )
                 compiled = platform.decisions.compiled(connection, standing)
-                decided[rests_on] = effective_access.because(compiled, operation, asked, facts)
+                decided[rests_on] = effective_access.explain_access(compiled, operation, asked, facts)
             if because := decided[rests_on]:
                 access_now = because["access"]
                 totals[access_now] += 1
-                if totals[access_now] <= MOST_PRINCIPALS:
+                if totals[access_now] <= MAX_PRINCIPALS:
                     may[access_now].append(principal.wire() | because)
         ways: dict[str, dict[tuple[str, str], list[Record | None]]] = {}
         for one in (*may["allowed"], *may["conditional"]):
@@ -171,7 +171,7 @@ def _with_paths(
 
 
 @router.post(IAM + "/preview")
-def preview_change(access: Granted, platform: Here, body: Planned) -> JSONResponse:
+def preview_change(access: Granted, platform: Here, body: PreviewRequest) -> JSONResponse:
     """What a change would give to keys and identities and take from them, and with what it would be refused if the
     caller made it; nothing is changed."""
     tenant_id = str(access.tenant_id)
@@ -182,12 +182,12 @@ def preview_change(access: Granted, platform: Here, body: Planned) -> JSONRespon
             author = author_check.author_of(connection, platform, access)
             change_preview.require_permitted(connection, author, change, shown["principals"])
             refused = None
-        except Refusal as refusal:
+        except ApiError as refusal:
             refused = {"status": refusal.status_code, **refusal.body}
     return JSONResponse(shown | {"refused": refused})
 
 
-def _change(connection: Connection, platform: Platform, access: Access, body: Planned) -> Change:
+def _change(connection: Connection, platform: Platform, access: AuthorizationContext, body: PreviewRequest) -> Change:
     """The change of a body, with everything it names there.
 
     Raises:
@@ -207,12 +207,12 @@ def _change(connection: Connection, platform: Platform, access: Access, body: Pl
             what = "is required" if name in needs else "has no meaning"
             raise errors.invalid_input(f'"{name}" {what} for {body.change}', member=name)
     if body.policy_id is not None:
-        found(policy_queries.get(connection, tenant_id, body.policy_id) if validation.is_id(body.policy_id) else None)
+        or_404(policy_queries.get(connection, tenant_id, body.policy_id) if validation.is_id(body.policy_id) else None)
     if body.group_id is not None:
-        found(group_queries.get(connection, tenant_id, body.group_id) if validation.is_id(body.group_id) else None)
+        or_404(group_queries.get(connection, tenant_id, body.group_id) if validation.is_id(body.group_id) else None)
     if body.principal_type is not None:
         kinds = validation.ATTACHEE_TYPES if "policyId" in needs else validation.MEMBER_TYPES
-        kind = validation.one_of("principalType", body.principal_type, kinds)
+        kind = validation.require_choice("principalType", body.principal_type, kinds)
         require_principal(connection, tenant_id, kind, str(body.principal_id))
     draft = None
     if body.document_text is not None:

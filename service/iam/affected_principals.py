@@ -9,17 +9,17 @@ from service.iam import author_check, group_queries, policy_queries, representat
 from service.iam.author_check import Author
 
 
-def attach(connection: Connection, author: Author, policy: Record, kind: str, attachee_id: str) -> None:
+def check_attach(connection: Connection, author: Author, policy: Record, kind: str, attachee_id: str) -> None:
     """Refuse to attach what the author does not hold, or to somebody they have no authority over.
 
     Raises:
         Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
     """
     author_check.require_within(author, policy.document, policyId=policy.id, policyName=policy.name)
-    author_check.require_over(connection, author, concerned(connection, kind, attachee_id))
+    author_check.require_authority_over(connection, author, affected_by_attachment(connection, kind, attachee_id))
 
 
-def add_member(connection: Connection, author: Author, group_id: str, kind: str, member_id: str) -> None:
+def check_add_member(connection: Connection, author: Author, group_id: str, kind: str, member_id: str) -> None:
     """Refuse to give what a group carries to somebody by an author who does not hold it. hostile A07
 
     Raises:
@@ -27,20 +27,22 @@ def add_member(connection: Connection, author: Author, group_id: str, kind: str,
     """
     for row in policy_queries.attached_to(connection, author.tenant_id, "group", group_id):
         author_check.require_within(author, row.document, policyId=row.id, policyName=row.name)
-    author_check.require_over(connection, author, [(kind, member_id)])
+    author_check.require_authority_over(connection, author, [(kind, member_id)])
 
 
-def leave(connection: Connection, author: Author, group: Record, members: Sequence[tuple[str, str]]) -> None:
+def check_remove_members(
+    connection: Connection, author: Author, group: Record, members: Sequence[tuple[str, str]]
+) -> None:
     """Refuse to take members out of a group that carries policies, or to delete it.
 
     Raises:
         Refusal: 403 PRINCIPAL_EXCEEDS_AUTHOR.
     """
     if group.policy_count:
-        author_check.require_over(connection, author, members)
+        author_check.require_authority_over(connection, author, members)
 
 
-def rewrite(connection: Connection, author: Author, before: Record, document: str) -> None:
+def check_update(connection: Connection, author: Author, before: Record, document: str) -> None:
     """Refuse a new version of a policy, with a new document or the same one under another name.
 
     Raises:
@@ -52,19 +54,21 @@ def rewrite(connection: Connection, author: Author, before: Record, document: st
         author_check.require_within(author, document)
     if _has_denies(before.document) or _has_denies(document):
         # Whoever takes a deny away opens what it kept shut; whoever writes one shuts out all that it reaches.
-        over_reached(connection, author, before.id)
+        check_affected_principals(connection, author, before.id)
 
 
-def over_reached(connection: Connection, author: Author, policy_id: str) -> None:
+def check_affected_principals(connection: Connection, author: Author, policy_id: str) -> None:
     """Refuse somebody who has no authority over all that a policy counts for.
 
     Raises:
         Refusal: 403 PRINCIPAL_EXCEEDS_AUTHOR.
     """
-    author_check.require_over(connection, author, policy_queries.reached(connection, author.tenant_id, policy_id))
+    author_check.require_authority_over(
+        connection, author, policy_queries.affected_principals(connection, author.tenant_id, policy_id)
+    )
 
 
-def concerned(connection: Connection, kind: str, attachee_id: str) -> list[tuple[str, str]]:
+def affected_by_attachment(connection: Connection, kind: str, attachee_id: str) -> list[tuple[str, str]]:
     """The keys and identities an attachment counts for."""
     return group_queries.members(connection, attachee_id) if kind == "group" else [(kind, attachee_id)]
 

@@ -17,9 +17,9 @@ from starlette.responses import JSONResponse, Response
 from service import errors, validation
 from service.api.changes import change
 from service.api.pagination import page_of
-from service.api.protected_route import area
-from service.api.responses import found, nothing, record
-from service.errors import Refusal
+from service.api.protected_route import protected_router
+from service.api.responses import audit_in_tenant, no_content, or_404
+from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, policy_queries, representations
 from service.iam.policies import (
     POLICY,
@@ -29,12 +29,12 @@ from service.iam.policies import (
     Here,
     Paging,
     attachee_of,
-    locked,
-    the_policy,
+    get_policy_or_404,
+    lock_policy_or_404,
 )
 from service.principals import queries
 
-router = area("policies")
+router = protected_router("policies")
 ATTACHMENTS = POLICY + "/attachments"
 
 
@@ -52,14 +52,14 @@ def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAtta
     """Attach a policy to a key, an identity or a group. It counts from their next request on."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     kind, attachee_id = (
-        validation.one_of("attacheeType", body.attachee_type, validation.ATTACHEE_TYPES),
+        validation.require_choice("attacheeType", body.attachee_type, validation.ATTACHEE_TYPES),
         body.attachee_id,
     )
 
     def require_authority(connection: Connection) -> None:
-        policy = the_policy(connection, access, policy_id)
+        policy = get_policy_or_404(connection, access, policy_id)
         require_principal(connection, tenant_id, kind, attachee_id)
-        affected_principals.attach(
+        affected_principals.check_attach(
             connection, author_check.author_of(connection, platform, access), policy, kind, attachee_id
         )
 
@@ -67,10 +67,10 @@ def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAtta
     with platform.database.read() as connection:
         require_authority(connection)
     with change(platform, access) as (connection, access):
-        locked(connection, access, policy_id)
+        lock_policy_or_404(connection, access, policy_id)
         require_authority(connection)
         if policy_queries.attached(connection, tenant_id, policy_id, kind, attachee_id):
-            return nothing(changed=False)
+            return no_content(changed=False)
         policy_queries.attach(
             connection,
             {
@@ -83,8 +83,8 @@ def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAtta
             },
         )
         details = {"attacheeType": kind, "attacheeId": attachee_id}
-        record(connection, access, "policy.attach", f"policy:{policy_id}", now, details)
-    return nothing()
+        audit_in_tenant(connection, access, "policy.attach", f"policy:{policy_id}", now, details)
+    return no_content()
 
 
 @router.get(ATTACHMENTS)
@@ -101,7 +101,7 @@ def list_policy_attachments(
     attachee = attachee_of(attachee_type, attachee_id)
     page = page_of(platform, paging, "attachments", tenant_id, policy_id, *(attachee or ()))
     with platform.database.read() as connection:
-        the_policy(connection, access, policy_id)
+        get_policy_or_404(connection, access, policy_id)
         rows = policy_queries.attachment_page(connection, tenant_id, policy_id, attachee, page.after, page.limit)
     rows, cursor = page.cut(rows, "attached_at", "attachee_type", "attachee_id")
     return JSONResponse({"attachments": [representations.attachment(row) for row in rows], "nextCursor": cursor})
@@ -117,47 +117,49 @@ def detach_policy(
 ) -> Response:
     """Detach a policy. Refused where it is the last grant of a workload identity."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    kind = validation.one_of("attacheeType", attachee_type, validation.ATTACHEE_TYPES)
+    kind = validation.require_choice("attacheeType", attachee_type, validation.ATTACHEE_TYPES)
     with change(platform, access) as (connection, access):
-        locked(connection, access, policy_id)
+        lock_policy_or_404(connection, access, policy_id)
         if not validation.is_id(attachee_id) or not policy_queries.attached(
             connection, tenant_id, policy_id, kind, attachee_id
         ):
             raise errors.not_found()
-        principals = affected_principals.concerned(connection, kind, attachee_id)
-        author_check.require_over(connection, author_check.author_of(connection, platform, access), principals)
+        principals = affected_principals.affected_by_attachment(connection, kind, attachee_id)
+        author_check.require_authority_over(
+            connection, author_check.author_of(connection, platform, access), principals
+        )
         bindings = [identifier for kind, identifier in principals if kind == "workload_identity"]
-        before = granted(connection, tenant_id, bindings)
+        before = granted_identities(connection, tenant_id, bindings)
         policy_queries.detach(connection, tenant_id, policy_id, kind, attachee_id)
-        require_kept(connection, tenant_id, before)
+        require_remaining_grants(connection, tenant_id, before)
         details = {"attacheeType": kind, "attacheeId": attachee_id}
-        record(connection, access, "policy.detach", f"policy:{policy_id}", now, details)
-    return nothing()
+        audit_in_tenant(connection, access, "policy.detach", f"policy:{policy_id}", now, details)
+    return no_content()
 
 
-def granted(connection: Connection, tenant_id: str, bindings: Sequence[str]) -> set[str]:
+def granted_identities(connection: Connection, tenant_id: str, bindings: Sequence[str]) -> set[str]:
     """Which of some identities have a grant: scopes, or a policy attached to them or to a group of theirs."""
     scoped = {row.id for row in queries.identities_among(connection, tenant_id, bindings) if row.scopes}
     return scoped | queries.granted_policies(connection, tenant_id, bindings)
 
 
-def require_kept(connection: Connection, tenant_id: str, before: set[str]) -> None:
+def require_remaining_grants(connection: Connection, tenant_id: str, before: set[str]) -> None:
     """Refuse the change just made on this connection when it took the last grant of an identity.
 
     Raises:
         Refusal: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
     """
-    refuse_left(sorted(before - granted(connection, tenant_id, sorted(before))))
+    last_grant_error(sorted(before - granted_identities(connection, tenant_id, sorted(before))))
 
 
-def refuse_left(left: Sequence[str]) -> None:
+def last_grant_error(left: Sequence[str]) -> None:
     """Refuse a change that leaves identities without any grant.
 
     Raises:
         Refusal: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
     """
     if left:
-        raise Refusal(
+        raise ApiError(
             400,
             "BINDING_WOULD_HAVE_NO_GRANT",
             "the binding would be left with no grant source",
@@ -179,4 +181,4 @@ def require_principal(connection: Connection, tenant_id: str, kind: str, identif
         "workload_identity": queries.identity,
         "group": group_queries.get,
     }[kind]
-    found(lookup(connection, tenant_id, identifier))
+    or_404(lookup(connection, tenant_id, identifier))

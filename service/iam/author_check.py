@@ -17,20 +17,20 @@ from sqlalchemy import Connection
 
 from client.policy import containment
 from client.policy.containment import Answer, Check
-from client.policy.document import DocumentRefused
-from client.policy.engine import Engine, GrantedRule, grants
+from client.policy.document import InvalidDocument
+from client.policy.engine import Engine, GrantedRule, labelled_rules
 from client.policy.matching import ANYTHING, OperationPattern, read_operation_pattern
 from client.policy.model import Document, Rule
 from service import errors
-from service.api.enforcement import compiled
-from service.authz.authorize import Access
-from service.authz.decisions import NOBODY, Known, covers, role_document, role_rules
+from service.api.enforcement import load_grants
+from service.authz.authorize import AuthorizationContext
+from service.authz.decisions import DENY_ALL, CatalogueSnapshot, covers, role_document, role_rules
 from service.authz.route_policies import AUTHORS
 from service.catalogue.operations import roles
 from service.catalogue.resource_types import REGIONS
 from service.context import Platform
 from service.db.engine import Record
-from service.errors import Refusal
+from service.errors import ApiError
 from service.iam import representations
 from service.iam.policy_documents import read_stored
 from service.principals import grants as stored
@@ -41,10 +41,10 @@ REMEMBERED = 512
 REMEMBERED_TEXTS = 64
 # Of documents that passed, by their digest: as many as may hang on one group, so that no check is made twice.
 REMEMBERED_PASSED = 10_000
-MOST_NAMED = 20
+MAX_NAMED = 20
 NOTHING: frozenset[str] = frozenset()
 WITHIN = Check(Answer.WITHIN)
-EVERYTHING = Document((Rule("", "allow", (read_operation_pattern("*"),), ("*",), (ANYTHING,), ("*",), ()),))
+ALLOW_ALL = Document((Rule("", "allow", (read_operation_pattern("*"),), ("*",), (ANYTHING,), ("*",), ()),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Author:
     user_id: str
     tenant_id: str
     role: str | None
-    known: Known
+    known: CatalogueSnapshot
     scopes: tuple[str, ...] | None = None
     policies: Engine | None = None
 
 
-def author_of(connection: Connection, platform: Platform, access: Access) -> Author:
+def author_of(connection: Connection, platform: Platform, access: AuthorizationContext) -> Author:
     """Return the caller as an author, with role and policies as they are on this connection.
 
     Raises:
@@ -77,12 +77,12 @@ def author_of(connection: Connection, platform: Platform, access: Access) -> Aut
         raise errors.permission_denied("tenant")
     if access.caller.kind == "session":
         return Author(user_id, tenant_id, role, platform.decisions.known(connection))
-    key = compiled(platform, connection, access.caller, tenant_id)
-    policies = NOBODY if key.unreadable else key.policies
+    key = load_grants(platform, connection, access.caller, tenant_id)
+    policies = DENY_ALL if key.unreadable else key.policies
     return Author(user_id, tenant_id, role, key.known, access.caller.scopes, policies)
 
 
-def examine(author: Author, text: str) -> Check:
+def check_document(author: Author, text: str) -> Check:
     """Check whether a canonical document stays within the author's rights."""
     check = _examine_role(author, text)
     if check.answer is not Answer.WITHIN or author.scopes is None:
@@ -101,7 +101,7 @@ def _examine_role(author: Author, text: str) -> Check:
     return check
 
 
-class _Passed:
+class _PassedCache:
     """Questions that were answered with yes, the latest; an answer with examples may be long, this one is a word."""
 
     def __init__(self) -> None:
@@ -122,32 +122,32 @@ class _Passed:
                 self._kept.popitem(last=False)
 
 
-_PASSED = _Passed()
+_PASSED = _PassedCache()
 
 
 @lru_cache(maxsize=REMEMBERED_TEXTS)
-def _examined(text: str, role: str | None, tenant_id: str, known: Known) -> Check:
+def _examined(text: str, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
     try:
         document = read_stored(text, known)
-    except DocumentRefused:
+    except InvalidDocument:
         # A stored document that is not understood any more gives nothing, so it may be anything.
         return Check(Answer.UNDECIDED)
     return _contained(document, role, tenant_id, known)
 
 
-def understood(text: str, known: Known) -> Document:
+def understood(text: str, known: CatalogueSnapshot) -> Document:
     """A stored document; one that is not understood any more is taken for the most it could mean."""
     try:
         return read_stored(text, known)
-    except DocumentRefused:
-        return EVERYTHING
+    except InvalidDocument:
+        return ALLOW_ALL
 
 
-def _contained(document: Document, role: str | None, tenant_id: str, known: Known) -> Check:
+def _contained(document: Document, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
     return _check(document, role_rules(role), tenant_id, known)
 
 
-def _check(document: Document, held: Sequence[GrantedRule], tenant_id: str, known: Known) -> Check:
+def _check(document: Document, held: Sequence[GrantedRule], tenant_id: str, known: CatalogueSnapshot) -> Check:
     """Compare a document with rules that its author holds, in the catalogue and the regions of the platform."""
     return containment.check(document, held, tenant=tenant_id, catalogue=known.catalogue.names, regions=REGIONS)
 
@@ -169,13 +169,13 @@ def _within_key(author: Author, scopes: tuple[str, ...], document: Document) -> 
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _contained_scopes(document: Document, scopes: tuple[str, ...], tenant_id: str, known: Known) -> Check:
-    held = grants(_scope_rights(scopes, known), "scopes", "scopes")
+def _contained_scopes(document: Document, scopes: tuple[str, ...], tenant_id: str, known: CatalogueSnapshot) -> Check:
+    held = labelled_rules(_scope_rights(scopes, known), "scopes", "scopes")
     return _check(document, held, tenant_id, known)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _contained_policies(document: Document, policies: Engine, tenant_id: str, known: Known) -> Check:
+def _contained_policies(document: Document, policies: Engine, tenant_id: str, known: CatalogueSnapshot) -> Check:
     """Check rights against compiled policies. An allow counts only if its author's role covers the document."""
     covering: dict[Engine | None, bool] = {None: True}
     for cap in {granted.cap for granted in policies.rules if granted.cap is not None}:
@@ -191,11 +191,11 @@ def require_within(author: Author, text: str, **named: Any) -> None:
     Raises:
         Refusal: 403 POLICY_EXCEEDS_AUTHOR with at most five counterexamples.
     """
-    check = examine(author, text)
+    check = check_document(author, text)
     if check.answer is Answer.WITHIN:
         return
     document = understood(text, author.known)
-    raise Refusal(
+    raise ApiError(
         403,
         "POLICY_EXCEEDS_AUTHOR",
         "a policy cannot grant more than its author holds"
@@ -220,10 +220,10 @@ def require_within_unchanged(author: Author, text: str) -> None:
     Raises:
         Refusal: 403 POLICY_EXCEEDS_AUTHOR.
     """
-    if understood(text, author.known) is not EVERYTHING:
+    if understood(text, author.known) is not ALLOW_ALL:
         require_within(author, text)
-    elif _compared(author, EVERYTHING, {}) is not None:
-        raise Refusal(
+    elif _compared(author, ALLOW_ALL, {}) is not None:
+        raise ApiError(
             403,
             "POLICY_EXCEEDS_AUTHOR",
             "the policy's document cannot be read, so only an author who holds everything may rename it",
@@ -232,7 +232,7 @@ def require_within_unchanged(author: Author, text: str) -> None:
         )
 
 
-def require_over(connection: Connection, author: Author, principals: Sequence[tuple[str, str]]) -> None:
+def require_authority_over(connection: Connection, author: Author, principals: Sequence[tuple[str, str]]) -> None:
     """Refuse to change the rights of keys and identities that the author neither created nor covers in rights.
 
     Adding a deny or removing a policy harms a stronger key as much as an allow lifts a weaker one. An API key must
@@ -243,26 +243,26 @@ def require_over(connection: Connection, author: Author, principals: Sequence[tu
     """
     beyond: list[dict[str, str]] = []
     examples: list[dict[str, Any]] = []
-    for principal, found in _beyond(connection, author, principals):
+    for principal, found in _excess(connection, author, principals):
         beyond.append(principal)
         examples += [representations.counterexample(one, found.document) | found.source for one in found.check.examples]
-        if len(beyond) == MOST_NAMED:
+        if len(beyond) == MAX_NAMED:
             break
     if beyond:
-        raise Refusal(
+        raise ApiError(
             403,
             "PRINCIPAL_EXCEEDS_AUTHOR",
             "you neither made this principal nor hold all that it may do"
             if author.scopes is None
             else "the API key does not hold all that this principal may do",
-            details={"principals": beyond, "counterexamples": examples[: containment.MOST_EXAMPLES]},
+            details={"principals": beyond, "counterexamples": examples[: containment.MAX_EXAMPLES]},
             hint="ask its creator or an admin"
             if author.scopes is None
             else "use a key whose scopes cover it, or sign in: frost login",
         )
 
 
-class _Beyond(NamedTuple):
+class _Excess(NamedTuple):
     """Rights that exceed somebody's, and how that was found out."""
 
     check: Check
@@ -271,18 +271,18 @@ class _Beyond(NamedTuple):
     """Where the rights come from: `role` or `scopes`, whose rules nobody wrote, or the policy."""
 
 
-def _beyond(
+def _excess(
     connection: Connection, author: Author, principals: Sequence[tuple[str, str]]
-) -> Iterator[tuple[dict[str, str], _Beyond]]:
+) -> Iterator[tuple[dict[str, str], _Excess]]:
     """Yield the principals that may do what the author may not. A person's own are left out, a key's are not."""
-    if _compared(author, EVERYTHING, {}) is None:
+    if _compared(author, ALLOW_ALL, {}) is None:
         return
     named: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
     for kind, identifier in principals:
         named[kind].append(identifier)
     makers = stored.roles_in(connection, author.tenant_id) if named["api_key"] else {}
     # However many principals there are, they rest on few different scopes and policies: each is compared once.
-    of_keys: dict[tuple[tuple[str, ...], str | None], _Beyond | None] = {}
+    of_keys: dict[tuple[tuple[str, ...], str | None], _Excess | None] = {}
     for key in queries.keys_among(connection, author.tenant_id, named["api_key"]):
         if author.scopes is None and key.user_id == author.user_id:
             continue
@@ -303,7 +303,7 @@ def _beyond(
         for scopes in set(map(_scopes, others))
     }
     held = queries.held_policies(connection, author.tenant_id, [row.id for row in others if not row.scopes])
-    texts = stored.documents(connection, author.tenant_id, sorted(set().union(*held.values())))
+    texts = stored.policy_documents(connection, author.tenant_id, sorted(set().union(*held.values())))
     of_policies = {
         policy_id: _compared_text(author, text, {"policyId": policy_id, "policyName": name})
         for policy_id, (name, text) in texts.items()
@@ -319,28 +319,28 @@ def _scopes(identity: Record) -> tuple[str, ...]:
     return tuple(identity.scopes)
 
 
-def _compared(author: Author, document: Document, source: dict[str, Any]) -> _Beyond | None:
+def _compared(author: Author, document: Document, source: dict[str, Any]) -> _Excess | None:
     """Return how rights exceed the author's; None if they do not."""
     check = _check_rights(author, document)
-    return None if check.answer is Answer.WITHIN else _Beyond(check, document, source)
+    return None if check.answer is Answer.WITHIN else _Excess(check, document, source)
 
 
-def _compared_text(author: Author, text: str, source: dict[str, Any]) -> _Beyond | None:
+def _compared_text(author: Author, text: str, source: dict[str, Any]) -> _Excess | None:
     """The same of a stored document."""
-    check = examine(author, text)
+    check = check_document(author, text)
     if check.answer is Answer.WITHIN:
         return None
     document = understood(text, author.known)
-    return _compared(author, EVERYTHING, source) if document is EVERYTHING else _Beyond(check, document, source)
+    return _compared(author, ALLOW_ALL, source) if document is ALLOW_ALL else _Excess(check, document, source)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _contained_rights(document: Document, role: str | None, tenant_id: str, known: Known) -> Check:
+def _contained_rights(document: Document, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
     return _contained(document, role, tenant_id, known) if document.rules else WITHIN
 
 
 @lru_cache(maxsize=REMEMBERED)
-def key_rights(scopes: tuple[str, ...], role: str | None, known: Known) -> Document:
+def key_rights(scopes: tuple[str, ...], role: str | None, known: CatalogueSnapshot) -> Document:
     """What a key has from its scopes and its creator's role together, as a document of today's operations."""
     if role not in roles():
         return Document(())
@@ -357,12 +357,12 @@ def key_rights(scopes: tuple[str, ...], role: str | None, known: Known) -> Docum
     return Document(tuple(rules))
 
 
-def _operations(scopes: tuple[str, ...], known: Known) -> list[str]:
+def _operations(scopes: tuple[str, ...], known: CatalogueSnapshot) -> list[str]:
     return [name for name in known.catalogue.names if covers(scopes, known.scope_of(name))]
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _scope_rights(scopes: tuple[str, ...], known: Known) -> Document:
+def _scope_rights(scopes: tuple[str, ...], known: CatalogueSnapshot) -> Document:
     """What scopes give on their own."""
     patterns: tuple[OperationPattern, ...] = tuple(map(read_operation_pattern, _operations(scopes, known)))
     if not patterns:
@@ -380,7 +380,7 @@ def require_scope(author: Author, scope: str) -> None:
     check = _check_rights(author, document)
     if check.answer is not Answer.WITHIN:
         holder = "you hold" if author.scopes is None else "the API key holds"
-        raise Refusal(
+        raise ApiError(
             403,
             "SCOPE_EXCEEDS_AUTHOR",
             f"the scope {scope} gives more than {holder}",

@@ -7,19 +7,19 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from client.policy.document import DocumentRefused, read
+from client.policy.document import InvalidDocument, read
 from client.policy.engine import GrantedRule
-from client.policy.engine import grants as rules_of
-from service.authz.decisions import Decisions, Known, role_engine
+from client.policy.engine import labelled_rules as rules_of
+from service.authz.decisions import CatalogueSnapshot, PolicyEngineCache, role_engine
 from service.db.engine import Record
-from service.errors import Refusal
+from service.errors import ApiError
 from service.iam import affected_principals, attachments, author_check, effective_access, group_queries, policy_queries
 from service.iam.author_check import Author
-from service.iam.effective_access import Parts
+from service.iam.effective_access import GrantParts
 from service.principals import lookup, queries
-from service.principals.lookup import Principal
+from service.principals.lookup import TenantPrincipal
 
-MOST_PRINCIPALS = 500
+MAX_PRINCIPALS = 500
 # The members of a request each change is told by.
 NEEDS: Mapping[str, frozenset[str]] = {
     "attach": frozenset({"policyId", "principalType", "principalId"}),
@@ -49,29 +49,29 @@ class Change:
 
 
 def effects_of(
-    connection: Connection, decisions: Decisions, tenant_id: str, change: Change, at: datetime
+    connection: Connection, decisions: PolicyEngineCache, tenant_id: str, change: Change, at: datetime
 ) -> dict[str, Any]:
     """Every key and identity the change touches, with what it gains and loses.
 
     Raises:
         Refusal: 400 when the change touches more than 500.
     """
-    touched = _touched(connection, tenant_id, change)
-    if len(touched) > MOST_PRINCIPALS:
-        raise Refusal(
+    touched = _affected_principals(connection, tenant_id, change)
+    if len(touched) > MAX_PRINCIPALS:
+        raise ApiError(
             400, "TOO_MANY_PRINCIPALS", f"the change touches {len(touched)} keys and identities", details={"max": 500}
         )
     known = decisions.known(connection)
-    library = _Library(connection, tenant_id, known, change)
+    library = _PolicyRules(connection, tenant_id, known, change)
     shown = []
     for kind, identifier in touched:
-        principal = lookup.one(connection, tenant_id, kind, identifier, at)
+        principal = lookup.get_principal(connection, tenant_id, kind, identifier, at)
         before = {
             policy: {None if group is None else str(group.id) for group in groups}
             for policy, groups in queries.paths(connection, tenant_id, kind, identifier).items()
         }
         after = _after(connection, tenant_id, before, change)
-        parts = effective_access.parts_of(decisions.compiled(connection, principal.standing))
+        parts = effective_access.load_parts(decisions.compiled(connection, principal.standing))
         then = library.parts(principal, parts, after)
         ungranted = kind == "workload_identity" and not principal.standing.scopes and not after
         shown.append(
@@ -98,27 +98,31 @@ def require_permitted(
     if change.kind in ("removeMember", "deleteGroup"):
         group = group_queries.get(connection, tenant_id, str(change.group_id))
         assert group is not None
-        affected_principals.leave(connection, author, group, touched)
+        affected_principals.check_remove_members(connection, author, group, touched)
     elif change.kind == "addMember":
-        affected_principals.add_member(
+        affected_principals.check_add_member(
             connection, author, str(change.group_id), str(change.principal_type), str(change.principal_id)
         )
     elif change.kind == "attach":
         assert policy is not None
-        affected_principals.attach(connection, author, policy, str(change.principal_type), str(change.principal_id))
+        affected_principals.check_attach(
+            connection, author, policy, str(change.principal_type), str(change.principal_id)
+        )
     elif change.kind == "updatePolicy":
         assert policy is not None
         if change.draft not in (None, policy.document):
-            affected_principals.rewrite(connection, author, policy, str(change.draft))
+            affected_principals.check_update(connection, author, policy, str(change.draft))
     else:
-        author_check.require_over(connection, author, touched)
+        author_check.require_authority_over(connection, author, touched)
         if change.kind == "detach":
-            attachments.refuse_left(sorted(str(one["id"]) for one in effect if one["inert"] and one["policiesBefore"]))
+            attachments.last_grant_error(
+                sorted(str(one["id"]) for one in effect if one["inert"] and one["policiesBefore"])
+            )
 
 
-def _touched(connection: Connection, tenant_id: str, change: Change) -> list[tuple[str, str]]:
+def _affected_principals(connection: Connection, tenant_id: str, change: Change) -> list[tuple[str, str]]:
     if change.kind in ("deletePolicy", "updatePolicy"):
-        return policy_queries.reached(connection, tenant_id, str(change.policy_id))
+        return policy_queries.affected_principals(connection, tenant_id, str(change.policy_id))
     if change.kind == "deleteGroup":
         return group_queries.members(connection, str(change.group_id))
     if change.principal_type == "group":
@@ -145,28 +149,28 @@ def _after(connection: Connection, tenant_id: str, before: Mapping[str, Reached]
     return {policy: reached for policy, reached in after.items() if reached}
 
 
-class _Library:
+class _PolicyRules:
     """Stored policies as rules, each read once; the one that is to be changed as it would be."""
 
-    def __init__(self, connection: Connection, tenant_id: str, known: Known, change: Change) -> None:
+    def __init__(self, connection: Connection, tenant_id: str, known: CatalogueSnapshot, change: Change) -> None:
         self.connection = connection
         self.tenant_id = tenant_id
         self.known = known
         self.change = change
         self.read: dict[str, list[GrantedRule] | None] = {}
 
-    def parts(self, principal: Principal, now: Parts, policies: Mapping[str, Reached]) -> Parts:
+    def parts(self, principal: TenantPrincipal, now: GrantParts, policies: Mapping[str, Reached]) -> GrantParts:
         """A principal with other policies than it has now."""
         if not policies:
             ungranted = principal.kind == "workload_identity" and principal.standing.scopes is None
-            return Parts(now.scopes, now.role, () if ungranted else None)
+            return GrantParts(now.scopes, now.role, () if ungranted else None)
         rules: list[GrantedRule] = []
         unreadable = False
         for policy in sorted(policies):
             found = self.rules(policy)
             unreadable |= found is None
             rules += found or ()
-        return Parts(now.scopes, now.role, tuple(rules), unreadable)
+        return GrantParts(now.scopes, now.role, tuple(rules), unreadable)
 
     def rules(self, policy_id: str) -> list[GrantedRule] | None:
         """The rules of a policy within its author's rights; None when it cannot be read."""
@@ -180,6 +184,6 @@ class _Library:
             try:
                 document = read(text, self.known.catalogue).document
                 self.read[policy_id] = rules_of(document, policy_id, row.name, role_engine(role))
-            except DocumentRefused:
+            except InvalidDocument:
                 self.read[policy_id] = None
         return self.read[policy_id]

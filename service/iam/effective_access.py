@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from client.policy.bitsets import places_in
-from client.policy.coverage import CatalogueMasks, Reach, everything, only, reach, spans
+from client.policy.bitsets import indices
+from client.policy.coverage import CatalogueMasks, OperationBounds, everything, only, operation_bounds, spans
 from client.policy.effect_diff import Condition, conditions_of, differing
 from client.policy.engine import GrantedRule
 from client.policy.matching import ANYTHING
 from client.policy.model import Facts
-from client.policy.partial import turning
-from service.authz.decisions import Compiled, Known, covers
+from client.policy.partial import undetermined_rules
+from service.authz.decisions import CatalogueSnapshot, CompiledGrants, covers
 from service.catalogue.operations import roles
 from service.db.engine import Record
 from service.iam import representations
 
-MOST_SHOWN = 20
+MAX_VALUES = 20
 """Of what may be very many (rules for one operation, targets and values of one rule): the first, and how many."""
 
 Paths = Mapping[str, list[Record | None]]
@@ -25,7 +25,7 @@ Paths = Mapping[str, list[Record | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class GrantParts:
     """A compiled standing taken apart: each part must give what is done. None: the part is not asked."""
 
     scopes: tuple[str, ...] | None
@@ -33,18 +33,18 @@ class Parts:
     policies: tuple[GrantedRule, ...] | None
     unreadable: bool = False
 
-    def reach(self, known: Known, tenant: str) -> Reach:
+    def reach(self, known: CatalogueSnapshot, tenant: str) -> OperationBounds:
         """All parts together."""
         masks = known.catalogue.masks
         found = everything(masks)
         if self.scopes is not None:
             found = found.within(only(scope_mask(self.scopes, known)))
         if self.role is not None:
-            found = found.within(reach(masks, self.role, tenant))
+            found = found.within(operation_bounds(masks, self.role, tenant))
         if self.unreadable:
             # What it would give is not known, so all of it is shown as taken away.
             return replace(found, shut=masks.all, possible=0, sure=0)
-        return found if self.policies is None else found.within(reach(masks, self.policies, tenant))
+        return found if self.policies is None else found.within(operation_bounds(masks, self.policies, tenant))
 
     def conditions(self, masks: CatalogueMasks, tenant: str, operations: int) -> dict[Condition, int]:
         """What some operations depend on in a tenant by the policies, the part that a change may be about."""
@@ -52,10 +52,10 @@ class Parts:
         return conditions_of(masks, self.policies or (), [(target, operations)], Facts())[0]
 
 
-def parts_of(compiled: Compiled) -> Parts:
+def load_parts(compiled: CompiledGrants) -> GrantParts:
     """The parts of a standing."""
     standing = compiled.standing
-    return Parts(
+    return GrantParts(
         scopes=standing.scopes,
         role=None if compiled.role is None else tuple(compiled.role.rules),
         policies=None if compiled.policies is None else tuple(compiled.policies.rules),
@@ -63,7 +63,7 @@ def parts_of(compiled: Compiled) -> Parts:
     )
 
 
-def scope_mask(scopes: Iterable[str], known: Known) -> int:
+def scope_mask(scopes: Iterable[str], known: CatalogueSnapshot) -> int:
     """The operations scopes cover."""
     given = tuple(scopes)
     mask = 0
@@ -73,11 +73,11 @@ def scope_mask(scopes: Iterable[str], known: Known) -> int:
     return mask
 
 
-def operations(compiled: Compiled, paths: Paths) -> list[dict[str, Any]]:
+def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
     """Every operation some rule gives, with the rules that give it and those that take it away."""
     tenant, known = compiled.standing.tenant_id, compiled.known
     masks = known.catalogue.masks
-    parts = parts_of(compiled)
+    parts = load_parts(compiled)
     found = parts.reach(known, tenant)
     giving, taking = _Grants(), _Grants()
     for scope in parts.scopes or ():
@@ -87,7 +87,7 @@ def operations(compiled: Compiled, paths: Paths) -> list[dict[str, Any]]:
             mask, _ = spans(masks, granted.rule, tenant)
             (taking if granted.rule.denies else giving).add(mask & found.named, partial(grant, granted, paths))
     listed = []
-    for place in places_in(found.named):
+    for place in indices(found.named):
         bit = 1 << place
         access = "allowed" if found.sure & bit else "conditional" if found.possible & bit else "denied"
         listed.append(
@@ -119,10 +119,10 @@ class _Grants:
         """One more for the operations of a mask; `grant` is made only where it is among the first."""
         wanted = mask & ~self._full
         shown = grant() if wanted else {}
-        for place in places_in(wanted):
+        for place in indices(wanted):
             first = self.first.setdefault(place, [])
             first.append(shown)
-            if len(first) == MOST_SHOWN:
+            if len(first) == MAX_VALUES:
                 self._full |= 1 << place
         for number, plane in enumerate(self._planes):
             if not mask:
@@ -139,7 +139,7 @@ def _scope(scope: str) -> dict[str, Any]:
     return {"kind": "scope", "scope": scope}
 
 
-def _scopes_for(scopes: Iterable[str], operation: str, known: Known) -> list[str]:
+def _scopes_for(scopes: Iterable[str], operation: str, known: CatalogueSnapshot) -> list[str]:
     return [scope for scope in scopes if covers((scope,), known.scope_of(operation))]
 
 
@@ -156,13 +156,13 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
             "paths": shown_paths(paths.get(source.policy_id, ())),
         }
     if rule.target_texts != ("*",):
-        shown |= {"targets": list(rule.target_texts[:MOST_SHOWN]), "targetsTotal": len(rule.target_texts)}
+        shown |= {"targets": list(rule.target_texts[:MAX_VALUES]), "targetsTotal": len(rule.target_texts)}
     if rule.constraints:
         shown |= {
             "constraints": [
-                representations.constraint(one._replace(values=one.values[:MOST_SHOWN]))
+                representations.constraint(one._replace(values=one.values[:MAX_VALUES]))
                 | {"valuesTotal": len(one.values)}
-                for one in rule.constraints[:MOST_SHOWN]
+                for one in rule.constraints[:MAX_VALUES]
             ],
             "constraintsTotal": len(rule.constraints),
         }
@@ -171,7 +171,7 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
 
 def shown_paths(groups: Sequence[Record | None]) -> list[dict[str, Any]]:
     """The first ways in which a policy reaches a principal."""
-    return [_path(one) for one in groups[:MOST_SHOWN]]
+    return [_path(one) for one in groups[:MAX_VALUES]]
 
 
 def _path(group: Record | None) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def _path(group: Record | None) -> dict[str, Any]:
     return {"type": "direct"} if group is None else {"type": "group", "id": group.id, "name": group.name}
 
 
-def limits(compiled: Compiled) -> list[dict[str, str]]:
+def limits(compiled: CompiledGrants) -> list[dict[str, str]]:
     """What bounds a principal beside its policies."""
     found = []
     if compiled.standing.scopes is not None:
@@ -190,7 +190,7 @@ def limits(compiled: Compiled) -> list[dict[str, str]]:
     return found
 
 
-def because(compiled: Compiled, operation: str, target: str, facts: Facts) -> dict[str, Any] | None:
+def explain_access(compiled: CompiledGrants, operation: str, target: str, facts: Facts) -> dict[str, Any] | None:
     """Whether a request is allowed, or allowed as what is not known turns out, and through what; None if neither.
 
     Of each part the rule that decides; where none does, the first that may, and the first denies that may stand
@@ -210,16 +210,16 @@ def because(compiled: Compiled, operation: str, target: str, facts: Facts) -> di
         if verdict > 0:
             by.append(grant(engine.rules[verdict - 1], {}))
             continue
-        perhaps = turning(engine, operation, target, facts)
+        perhaps = undetermined_rules(engine, operation, target, facts)
         if not perhaps.allows:
             return None
         access = "conditional"
-        by += [grant(granted, {}) for granted in perhaps.allows[:MOST_SHOWN]]
-        denied += [grant(granted, {}) for granted in perhaps.denies[:MOST_SHOWN]]
+        by += [grant(granted, {}) for granted in perhaps.allows[:MAX_VALUES]]
+        denied += [grant(granted, {}) for granted in perhaps.denies[:MAX_VALUES]]
     return {"access": access, "by": by, "deniedBy": denied} if by else None
 
 
-def difference(known: Known, tenant: str, before: Parts, after: Parts) -> dict[str, Any]:
+def difference(known: CatalogueSnapshot, tenant: str, before: GrantParts, after: GrantParts) -> dict[str, Any]:
     """What a principal has afterwards and had not before.
 
     `gained` and `lost` are for certain: on every request afterwards, or before. What some requests only get that none

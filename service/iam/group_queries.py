@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from service.db.engine import Record
-from service.db.statements import Key, behind
+from service.db.statements import KeysetKey, after_key
 from service.db.tables import api_keys, audit_log, group_members, groups, policy_attachments, workload_identities
 
 MAX_MEMBERS = 200
@@ -33,7 +33,7 @@ def get(connection: Connection, tenant_id: str, group_id: str) -> Record | None:
 
 
 def page(
-    connection: Connection, tenant_id: str, member: tuple[str, str] | None, after: Key | None, limit: int
+    connection: Connection, tenant_id: str, member: tuple[str, str] | None, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
     """Groups in the order they were made, only those with a member where one is named; one row more than asked."""
     query = _GROUP.where(groups.c.tenant_id == tenant_id)
@@ -49,7 +49,7 @@ def page(
         )
     order = (groups.c.created_at, groups.c.id)
     if after is not None:
-        query = query.where(behind(order, after))
+        query = query.where(after_key(order, after))
     return connection.execute(query.order_by(*order).limit(limit + 1)).all()
 
 
@@ -136,7 +136,7 @@ def is_member(connection: Connection, group_id: str, kind: str, member_id: str) 
 
 
 def member_page(
-    connection: Connection, tenant_id: str, group_id: str, after: Key | None, limit: int
+    connection: Connection, tenant_id: str, group_id: str, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
     """Members in the order they were added; one row more than asked."""
     query = with_names(
@@ -144,7 +144,7 @@ def member_page(
     ).where(group_members.c.tenant_id == tenant_id, group_members.c.group_id == group_id)
     order = (group_members.c.added_at, group_members.c.member_type, group_members.c.member_id)
     if after is not None:
-        query = query.where(behind(order, after))
+        query = query.where(after_key(order, after))
     return connection.execute(query.order_by(*order).limit(limit + 1)).all()
 
 

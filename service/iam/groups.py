@@ -10,24 +10,24 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors, validation
 from service.api.changes import change
-from service.api.idempotency import IdempotencyKey, made_under
-from service.api.pagination import Asked, asked, page_of
-from service.api.protected_route import area
-from service.api.responses import found, nothing, record, versioned
-from service.authz.authorize import Access, authorize
+from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
+from service.api.pagination import PageParams, page_of, page_params
+from service.api.protected_route import protected_router
+from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
+from service.authz.authorize import AuthorizationContext, get_context
 from service.context import Platform, platform_of
 from service.db.engine import Record
-from service.errors import Refusal
+from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, representations
 from service.iam.attachments import require_principal
 
-router = area("groups")
+router = protected_router("groups")
 CREATE = "group.create"
 GROUPS = "/api/v1/tenants/{tenant_id}/iam/groups"
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[Asked, Depends(asked)]
+Paging = Annotated[PageParams, Depends(page_params)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
 
 
@@ -66,7 +66,9 @@ def create_group(
     tenant_id, now, wanted = str(access.tenant_id), platform.clock.now(), str(uuid4())
     name, description = validation.display_name(body.name, "name"), validation.description(body.description)
     with change(platform, access) as (connection, access):
-        group_id = made_under(connection, access, idempotency_key, CREATE, (tenant_id, name, description), wanted, now)
+        group_id = resolve_idempotency_key(
+            connection, access, idempotency_key, CREATE, (tenant_id, name, description), wanted, now
+        )
         if group_id == wanted:
             require_free(connection, tenant_id, name, None)
             group_queries.add(
@@ -81,8 +83,8 @@ def create_group(
                     "updated_at": now,
                 },
             )
-            record(connection, access, CREATE, f"group:{group_id}", now, {"name": name})
-        return versioned(_whole(connection, found(group_queries.get(connection, tenant_id, group_id))), 201)
+            audit_in_tenant(connection, access, CREATE, f"group:{group_id}", now, {"name": name})
+        return with_etag(_whole(connection, or_404(group_queries.get(connection, tenant_id, group_id))), 201)
 
 
 @router.get(GROUPS)
@@ -95,7 +97,7 @@ def list_groups(
 ) -> JSONResponse:
     """The tenant's groups in the order they were made; with the pair, only those a principal is a member of."""
     tenant_id = str(access.tenant_id)
-    member = validation.together(("memberType", member_type), ("memberId", member_id), validation.MEMBER_TYPES)
+    member = validation.paired_filter(("memberType", member_type), ("memberId", member_id), validation.MEMBER_TYPES)
     page = page_of(platform, paging, "groups", tenant_id, *(member or ()))
     with platform.database.read() as connection:
         rows = group_queries.page(connection, tenant_id, member, page.after, page.limit)
@@ -107,7 +109,7 @@ def list_groups(
 def get_group(access: Granted, platform: Here, group_id: str) -> JSONResponse:
     """One group with its members, at most 200; `membersTruncated` is true when there are more."""
     with platform.database.read() as connection:
-        return versioned(_whole(connection, the_group(connection, access, group_id)))
+        return with_etag(_whole(connection, get_group_or_404(connection, access, group_id)))
 
 
 @router.patch(GROUPS + "/{group_id}")
@@ -124,7 +126,7 @@ def update_group(
     if body.description is not None:
         wanted["description"] = validation.description(body.description)
     with change(platform, access) as (connection, access):
-        before = the_group(connection, access, group_id)
+        before = get_group_or_404(connection, access, group_id)
         require_fresh(connection, before, if_match)
         changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
         if "name" in changes:
@@ -132,8 +134,8 @@ def update_group(
         if changes:
             group_queries.change(connection, group_id, changes, now)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
-            record(connection, access, group_queries.CHANGED, f"group:{group_id}", now, details)
-        return versioned(_whole(connection, the_group(connection, access, group_id)), changed=bool(changes))
+            audit_in_tenant(connection, access, group_queries.CHANGED, f"group:{group_id}", now, details)
+        return with_etag(_whole(connection, get_group_or_404(connection, access, group_id)), changed=bool(changes))
 
 
 @router.delete(GROUPS + "/{group_id}", status_code=204)
@@ -141,26 +143,28 @@ def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMat
     """Remove a group, its membership and its attachments, in one transaction. Members and policies stay."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     with change(platform, access) as (connection, access):
-        group = the_group(connection, access, group_id)
+        group = get_group_or_404(connection, access, group_id)
         require_fresh(connection, group, if_match)
         members = group_queries.members(connection, group_id)
-        affected_principals.leave(connection, author_check.author_of(connection, platform, access), group, members)
+        affected_principals.check_remove_members(
+            connection, author_check.author_of(connection, platform, access), group, members
+        )
         group_queries.remove(connection, tenant_id, group_id)
         details = {"name": group.name, "members": len(members), "policies": group.policy_count}
-        record(connection, access, "group.delete", f"group:{group_id}", now, details)
-    return nothing()
+        audit_in_tenant(connection, access, "group.delete", f"group:{group_id}", now, details)
+    return no_content()
 
 
 @router.post(GROUPS + "/{group_id}/members", status_code=204)
 def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMember) -> Response:
     """Add a key or an identity. The group's policies count for it from its next request on."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    kind, member_id = validation.one_of("memberType", body.member_type, validation.MEMBER_TYPES), body.member_id
+    kind, member_id = validation.require_choice("memberType", body.member_type, validation.MEMBER_TYPES), body.member_id
 
     def require_authority(connection: Connection) -> None:
-        the_group(connection, access, group_id)
+        get_group_or_404(connection, access, group_id)
         require_principal(connection, tenant_id, kind, member_id)
-        affected_principals.add_member(
+        affected_principals.check_add_member(
             connection, author_check.author_of(connection, platform, access), group_id, kind, member_id
         )
 
@@ -175,8 +179,8 @@ def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMe
         )
         if added:
             details = {"memberType": kind, "memberId": member_id}
-            record(connection, access, "group.member.add", f"group:{group_id}", now, details)
-    return nothing(changed=added)
+            audit_in_tenant(connection, access, "group.member.add", f"group:{group_id}", now, details)
+    return no_content(changed=added)
 
 
 @router.get(GROUPS + "/{group_id}/members")
@@ -185,7 +189,7 @@ def list_group_members(access: Granted, platform: Here, paging: Paging, group_id
     tenant_id = str(access.tenant_id)
     page = page_of(platform, paging, "members", tenant_id, group_id)
     with platform.database.read() as connection:
-        the_group(connection, access, group_id)
+        get_group_or_404(connection, access, group_id)
         rows = group_queries.member_page(connection, tenant_id, group_id, page.after, page.limit)
     rows, cursor = page.cut(rows, "added_at", "member_type", "member_id")
     return JSONResponse({"members": [representations.member(row) for row in rows], "nextCursor": cursor})
@@ -201,27 +205,29 @@ def remove_group_member(
 ) -> Response:
     """Take a principal out of a group. An identity may be left without any grant; it is inert then."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    kind = validation.one_of("memberType", member_type, validation.MEMBER_TYPES)
+    kind = validation.require_choice("memberType", member_type, validation.MEMBER_TYPES)
     with change(platform, access) as (connection, access):
-        group = the_group(connection, access, group_id)
+        group = get_group_or_404(connection, access, group_id)
         if not validation.is_id(member_id) or not group_queries.is_member(connection, group_id, kind, member_id):
             raise errors.not_found()
-        affected_principals.leave(
+        affected_principals.check_remove_members(
             connection, author_check.author_of(connection, platform, access), group, [(kind, member_id)]
         )
         group_queries.remove_member(connection, tenant_id, group_id, kind, member_id)
         details = {"memberType": kind, "memberId": member_id}
-        record(connection, access, "group.member.remove", f"group:{group_id}", now, details)
-    return nothing()
+        audit_in_tenant(connection, access, "group.member.remove", f"group:{group_id}", now, details)
+    return no_content()
 
 
 def _whole(connection: Connection, group: Record) -> dict[str, Any]:
     return representations.whole_group(group, group_queries.first_members(connection, group.tenant_id, group.id))
 
 
-def the_group(connection: Connection, access: Access, group_id: str) -> Record:
+def get_group_or_404(connection: Connection, access: AuthorizationContext, group_id: str) -> Record:
     """The group of the path in the tenant of the path, or the flat 404."""
-    return found(group_queries.get(connection, str(access.tenant_id), group_id) if validation.is_id(group_id) else None)
+    return or_404(
+        group_queries.get(connection, str(access.tenant_id), group_id) if validation.is_id(group_id) else None
+    )
 
 
 def require_free(connection: Connection, tenant_id: str, name: str, except_for: str | None) -> None:
@@ -232,7 +238,7 @@ def require_free(connection: Connection, tenant_id: str, name: str, except_for: 
     """
     holder = group_queries.named(connection, tenant_id, name)
     if holder is not None and holder != except_for:
-        raise Refusal(
+        raise ApiError(
             409,
             "GROUP_NAME_TAKEN",
             f"another group of this tenant has this name: {holder}",

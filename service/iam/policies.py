@@ -11,25 +11,25 @@ from starlette.responses import JSONResponse, Response
 from client.policy.document import canonical_text
 from service import errors, validation
 from service.api.changes import change
-from service.api.idempotency import IdempotencyKey, made_under
-from service.api.pagination import Asked, asked, page_of
-from service.api.protected_route import area
-from service.api.responses import found, nothing, record, versioned
-from service.authz.authorize import Access, authorize
+from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
+from service.api.pagination import PageParams, page_of, page_params
+from service.api.protected_route import protected_router
+from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
+from service.authz.authorize import AuthorizationContext, get_context
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.iam import affected_principals, author_check, policy_queries, representations
 from service.iam.policy_body import PolicyBody, policy_body
 from service.iam.policy_documents import read_document, required
 
-router = area("policies")
+router = protected_router("policies")
 CREATE = "policy.create"
 POLICIES = "/api/v1/tenants/{tenant_id}/iam/policies"
 POLICY = POLICIES + "/{policy_id}"
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[Asked, Depends(asked)]
+Paging = Annotated[PageParams, Depends(page_params)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
 AttacheeType = Annotated[str | None, Query(alias="attacheeType")]
 AttacheeId = Annotated[str | None, Query(alias="attacheeId")]
@@ -65,7 +65,7 @@ def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: 
     text = read_draft(platform, access, required(body.document))
     with change(platform, access) as (connection, access):
         request = (tenant_id, name, description, text)
-        policy_id = made_under(connection, access, idempotency_key, CREATE, request, wanted, now)
+        policy_id = resolve_idempotency_key(connection, access, idempotency_key, CREATE, request, wanted, now)
         if policy_id == wanted:
             author_check.require_within(author_check.author_of(connection, platform, access), text)
             shown = {"name": name, "description": description, "document": text, "authored_by": access.caller.user_id}
@@ -75,8 +75,8 @@ def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: 
                 shown | {"id": policy_id, "tenant_id": tenant_id, "created_at": now, "updated_at": now},
                 shown | _entry(access, now, "create", changed),
             )
-            record(connection, access, CREATE, f"policy:{policy_id}", now, {"name": name})
-        return versioned(representations.policy(the_policy(connection, access, policy_id)), 201)
+            audit_in_tenant(connection, access, CREATE, f"policy:{policy_id}", now, {"name": name})
+        return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)), 201)
 
 
 @router.get(POLICIES)
@@ -106,7 +106,7 @@ def list_policies(
 def get_policy(access: Granted, platform: Here, policy_id: str) -> JSONResponse:
     """One policy with its document in canonical form."""
     with platform.database.read() as connection:
-        return versioned(representations.policy(the_policy(connection, access, policy_id)))
+        return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)))
 
 
 @router.patch(POLICY, openapi_extra=_body())
@@ -125,14 +125,14 @@ def update_policy(
         raise errors.invalid_input("nothing to change: give name, description or document", reason="nothing_to_change")
     if body.document is None:
         with platform.database.read() as connection:
-            document = the_policy(connection, access, policy_id).document
+            document = get_policy_or_404(connection, access, policy_id).document
             author = author_check.author_of(connection, platform, access)
         # Before the writer's turn; the answer is remembered.
-        author_check.examine(author, document)
+        author_check.check_document(author, document)
     with change(platform, access) as (connection, access):
-        before = locked(connection, access, policy_id, if_match)
+        before = lock_policy_or_404(connection, access, policy_id, if_match)
         changed = write(connection, platform, access, before, wanted, "update")
-        return versioned(representations.policy(the_policy(connection, access, policy_id)), changed=changed)
+        return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)), changed=changed)
 
 
 @router.delete(POLICY, status_code=204)
@@ -140,12 +140,14 @@ def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfM
     """Remove a policy, its attachments and its history, in one transaction."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     with change(platform, access) as (connection, access):
-        policy = locked(connection, access, policy_id, if_match)
-        affected_principals.over_reached(connection, author_check.author_of(connection, platform, access), policy_id)
+        policy = lock_policy_or_404(connection, access, policy_id, if_match)
+        affected_principals.check_affected_principals(
+            connection, author_check.author_of(connection, platform, access), policy_id
+        )
         policy_queries.remove(connection, tenant_id, policy_id)
         details = {"name": policy.name, "version": policy.version, "attachments": policy.attachment_count}
-        record(connection, access, "policy.delete", f"policy:{policy_id}", now, details)
-    return nothing()
+        audit_in_tenant(connection, access, "policy.delete", f"policy:{policy_id}", now, details)
+    return no_content()
 
 
 @router.get(POLICY + "/versions")
@@ -154,7 +156,7 @@ def list_policy_versions(access: Granted, platform: Here, paging: Paging, policy
     tenant_id = str(access.tenant_id)
     page = page_of(platform, paging, "versions", tenant_id, policy_id)
     with platform.database.read() as connection:
-        the_policy(connection, access, policy_id)
+        get_policy_or_404(connection, access, policy_id)
         before = page.after[0] if page.after else None
         rows = policy_queries.version_page(connection, tenant_id, policy_id, before, page.limit)
     rows, cursor = page.cut(rows, "version")
@@ -165,8 +167,8 @@ def list_policy_versions(access: Granted, platform: Here, paging: Paging, policy
 def get_policy_version(access: Granted, platform: Here, policy_id: str, version: str) -> JSONResponse:
     """One version of a policy."""
     with platform.database.read() as connection:
-        the_policy(connection, access, policy_id)
-        return JSONResponse(representations.version(the_version(connection, access, policy_id, version)))
+        get_policy_or_404(connection, access, policy_id)
+        return JSONResponse(representations.version(get_version_or_404(connection, access, policy_id, version)))
 
 
 @router.post(POLICY + "/rollback")
@@ -175,32 +177,32 @@ def roll_back_policy(
 ) -> JSONResponse:
     """Take the document of an earlier version back, as a new version by the caller and within what they hold."""
     with platform.database.read() as connection:
-        the_policy(connection, access, policy_id)
-        earlier = the_version(connection, access, policy_id, str(body.version))
+        get_policy_or_404(connection, access, policy_id)
+        earlier = get_version_or_404(connection, access, policy_id, str(body.version))
         author = author_check.author_of(connection, platform, access)
     # Examined before the writer's turn, and remembered.
-    author_check.examine(author, earlier.document)
+    author_check.check_document(author, earlier.document)
     with change(platform, access) as (connection, access):
-        before = locked(connection, access, policy_id, if_match)
-        earlier = the_version(connection, access, policy_id, str(body.version))
+        before = lock_policy_or_404(connection, access, policy_id, if_match)
+        earlier = get_version_or_404(connection, access, policy_id, str(body.version))
         changed = write(connection, platform, access, before, {"document": earlier.document}, "rollback", body.version)
-        return versioned(representations.policy(the_policy(connection, access, policy_id)), changed=changed)
+        return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)), changed=changed)
 
 
-def read_draft(platform: Platform, access: Access, text: str) -> str:
+def read_draft(platform: Platform, access: AuthorizationContext, text: str) -> str:
     """A document as it will be stored; read and examined before the writer's turn, so that others need not wait."""
     with platform.database.read() as connection:
         author = author_check.author_of(connection, platform, access)
     reading = read_document(platform, author.known, text)
     draft = canonical_text(reading.document)
-    author_check.examine(author, draft)
+    author_check.check_document(author, draft)
     return draft
 
 
 def write(
     connection: Connection,
     platform: Platform,
-    access: Access,
+    access: AuthorizationContext,
     before: Record,
     wanted: dict[str, str],
     change: str,
@@ -213,7 +215,7 @@ def write(
         return False
     # A name or a description alone is changed only by an author who could have written the text.
     author = author_check.author_of(connection, platform, access)
-    affected_principals.rewrite(connection, author, before, changes.get("document", before.document))
+    affected_principals.check_update(connection, author, before, changes.get("document", before.document))
     author_id = author.user_id if "document" in changes else before.authored_by
     shown = {name: getattr(before, name) for name in ("name", "description", "document")} | changes
     number = before.version + 1
@@ -230,20 +232,22 @@ def write(
     details: dict[str, Any] = {"version": number, "changed": sorted(changes)}
     if rolled_back_to is not None:
         details["rolledBackTo"] = rolled_back_to
-    record(connection, access, f"policy.{change}", f"policy:{before.id}", now, details)
+    audit_in_tenant(connection, access, f"policy.{change}", f"policy:{before.id}", now, details)
     return True
 
 
-def _entry(access: Access, at: Any, change: str, changed: list[str]) -> dict[str, Any]:
+def _entry(access: AuthorizationContext, at: Any, change: str, changed: list[str]) -> dict[str, Any]:
     """What the history says of a change beside what the policy became."""
     return {"changed_by": access.caller.user_id, "changed_at": at, "change": change, "changed": changed}
 
 
-def locked(connection: Connection, access: Access, policy_id: str, if_match: str | None = None) -> Record:
+def lock_policy_or_404(
+    connection: Connection, access: AuthorizationContext, policy_id: str, if_match: str | None = None
+) -> Record:
     """Return the policy of the path in the version that `If-Match` names; call it inside `change`."""
     tenant_id = str(access.tenant_id)
     expected = validation.expected_version(if_match)
-    policy = the_policy(connection, access, policy_id)
+    policy = get_policy_or_404(connection, access, policy_id)
     if expected is not None and expected != policy.version:
         since = policy_queries.versions_after(connection, tenant_id, policy_id, expected)
         changed = sorted({name for row in since for name in row.changed})
@@ -252,19 +256,19 @@ def locked(connection: Connection, access: Access, policy_id: str, if_match: str
     return policy
 
 
-def the_policy(connection: Connection, access: Access, policy_id: str) -> Record:
+def get_policy_or_404(connection: Connection, access: AuthorizationContext, policy_id: str) -> Record:
     """The policy of the path in the tenant of the path, or the flat 404."""
-    return found(
+    return or_404(
         policy_queries.get(connection, str(access.tenant_id), policy_id) if validation.is_id(policy_id) else None
     )
 
 
-def the_version(connection: Connection, access: Access, policy_id: str, version: str) -> Record:
+def get_version_or_404(connection: Connection, access: AuthorizationContext, policy_id: str, version: str) -> Record:
     """A version of the policy of the path, or the flat 404."""
     number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0
-    return found(policy_queries.version(connection, str(access.tenant_id), policy_id, number))
+    return or_404(policy_queries.version(connection, str(access.tenant_id), policy_id, number))
 
 
 def attachee_of(kind: str | None, identifier: str | None) -> tuple[str, str] | None:
     """What a listing is narrowed to; both of the pair, or none."""
-    return validation.together(("attacheeType", kind), ("attacheeId", identifier), validation.ATTACHEE_TYPES)
+    return validation.paired_filter(("attacheeType", kind), ("attacheeId", identifier), validation.ATTACHEE_TYPES)

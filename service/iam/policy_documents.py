@@ -4,19 +4,19 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from client.policy.document import DocumentRefused, Reading, RegionTargets, canonical_text, read
+from client.policy.document import InvalidDocument, Reading, RegionTargets, canonical_text, read
 from client.policy.model import Document
 from client.policy.problems import Problem
 from service import errors
-from service.authz.decisions import Known
+from service.authz.decisions import CatalogueSnapshot
 from service.context import Platform
-from service.errors import Refusal
+from service.errors import ApiError
 
 MAX_CACHED_CHARACTERS = 2 * 1024 * 1024
 """Of all documents in the cache; read, a document takes up to ten times its text."""
 
 
-def read_document(platform: Platform, known: Known, text: str) -> Reading:
+def read_document(platform: Platform, known: CatalogueSnapshot, text: str) -> Reading:
     """The document of a text.
 
     Raises:
@@ -24,8 +24,8 @@ def read_document(platform: Platform, known: Known, text: str) -> Reading:
     """
     try:
         return _CACHE.read(text, known, platform.settings.region_targets)
-    except DocumentRefused as refused:
-        raise Refusal(
+    except InvalidDocument as refused:
+        raise ApiError(
             400,
             "INVALID_POLICY_DOCUMENT",
             f"the policy document is refused: {refused}",
@@ -34,12 +34,12 @@ def read_document(platform: Platform, known: Known, text: str) -> Reading:
         ) from None
 
 
-def read_stored(text: str, known: Known) -> Document:
+def read_stored(text: str, known: CatalogueSnapshot) -> Document:
     """Return the document of a stored or canonical text. Raises `DocumentRefused`."""
     return _CACHE.read(text, known, "accept").document
 
 
-def canonical(reading: Reading, known: Known) -> str:
+def canonical(reading: Reading, known: CatalogueSnapshot) -> str:
     """Return the canonical text of a document that was just read; `read_stored` then knows it."""
     text = canonical_text(reading.document)
     _CACHE.add(text, known, "accept", Reading(reading.document))
@@ -53,9 +53,9 @@ class ReadingCache:
         self.max_characters = max_characters
         self.characters = 0
         self._lock = threading.Lock()
-        self._readings: OrderedDict[tuple[str, Known, RegionTargets], Reading] = OrderedDict()
+        self._readings: OrderedDict[tuple[str, CatalogueSnapshot, RegionTargets], Reading] = OrderedDict()
 
-    def read(self, text: str, known: Known, region_targets: RegionTargets) -> Reading:
+    def read(self, text: str, known: CatalogueSnapshot, region_targets: RegionTargets) -> Reading:
         """Return the reading of a text. Raises `DocumentRefused`; a refused text is read again the next time."""
         key = (text, known, region_targets)
         with self._lock:
@@ -67,7 +67,7 @@ class ReadingCache:
         self.add(text, known, region_targets, reading)
         return reading
 
-    def add(self, text: str, known: Known, region_targets: RegionTargets, reading: Reading) -> None:
+    def add(self, text: str, known: CatalogueSnapshot, region_targets: RegionTargets, reading: Reading) -> None:
         """Keep a reading; the ones that were used longest ago make room for it."""
         key = (text, known, region_targets)
         with self._lock:

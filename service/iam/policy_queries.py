@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from service.db.engine import Record, portions
-from service.db.statements import Key, behind
+from service.db.engine import Record, chunks
+from service.db.statements import KeysetKey, after_key
 from service.db.tables import group_members, memberships, policies, policy_attachments, policy_versions, tenants, users
 from service.iam.group_queries import with_names
 from service.principals.grants import entitled_membership
@@ -51,7 +51,7 @@ def held(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Rec
         memberships.c.role.label("author_role"),
     )
     found: list[Record] = []
-    for some in portions(sorted(ids)):
+    for some in chunks(sorted(ids)):
         found += connection.execute(query.where(policies.c.id.in_(some)).order_by(policies.c.id))
     return found
 
@@ -61,7 +61,7 @@ def page(
     tenant_id: str,
     attachee: tuple[str, str] | None,
     name: str | None,
-    after: Key | None,
+    after: KeysetKey | None,
     limit: int,
 ) -> Sequence[Record]:
     """Policies in the order they were made, only those attached to an attachee and of a name where these are given;
@@ -81,7 +81,7 @@ def page(
         )
     order = (policies.c.created_at, policies.c.id)
     if after is not None:
-        query = query.where(behind(order, after))
+        query = query.where(after_key(order, after))
     return connection.execute(query.order_by(*order).limit(limit + 1)).all()
 
 
@@ -165,7 +165,7 @@ def attachment_page(
     tenant_id: str,
     policy_id: str,
     attachee: tuple[str, str] | None,
-    after: Key | None,
+    after: KeysetKey | None,
     limit: int,
 ) -> Sequence[Record]:
     """What a policy is attached to, in the order it was attached; one row more than asked."""
@@ -181,7 +181,7 @@ def attachment_page(
         )
     order = (policy_attachments.c.attached_at, policy_attachments.c.attachee_type, policy_attachments.c.attachee_id)
     if after is not None:
-        query = query.where(behind(order, after))
+        query = query.where(after_key(order, after))
     return connection.execute(query.order_by(*order).limit(limit + 1)).all()
 
 
@@ -229,7 +229,7 @@ def attached_to(connection: Connection, tenant_id: str, kind: str, attachee_id: 
     ).all()
 
 
-def reached(connection: Connection, tenant_id: str, policy_id: str) -> list[tuple[str, str]]:
+def affected_principals(connection: Connection, tenant_id: str, policy_id: str) -> list[tuple[str, str]]:
     """Every key and identity a policy counts for, directly or through a group, as (type, id), each once."""
     mine = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
     direct = select(policy_attachments.c.attachee_type, policy_attachments.c.attachee_id).where(

@@ -11,20 +11,20 @@ from starlette.responses import JSONResponse
 from client.policy.coverage import Coverage, cover
 from client.policy.document import Reading
 from client.policy.effect_diff import changes, conditions_of, differing
-from client.policy.engine import Engine, compile_document, grants
+from client.policy.engine import Engine, compile_document, labelled_rules
 from client.policy.explain import RuleTrace, explain, flag_for, unmatched
 from client.policy.matching import STAR, OperationPattern, Target
 from client.policy.model import Facts, Question
 from service import errors, validation
-from service.api.protected_route import area
-from service.api.responses import found
-from service.authz.authorize import Access, authorize
-from service.authz.decisions import Known, role_engine
+from service.api.protected_route import protected_router
+from service.api.responses import or_404
+from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.decisions import CatalogueSnapshot, role_engine
 from service.context import Platform, platform_of
 from service.iam import author_check, policy_queries, representations
 from service.iam.policy_documents import canonical, problem, read_document
 from service.iam.simulation_requests import (
-    NOTHING_SAID,
+    NO_FACTS,
     FactsBody,
     facts_of,
     known_region,
@@ -34,15 +34,15 @@ from service.iam.simulation_requests import (
     target_of,
 )
 
-router = area("trials")
+router = protected_router("trials")
 IAM = "/api/v1/tenants/{tenant_id}/iam"
-MOST_TARGETS = 50
+MAX_TARGETS = 50
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
 
 
-class Trial(BaseModel):
+class SimulateRequest(BaseModel):
     """The body that tries a document on one request."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -50,11 +50,11 @@ class Trial(BaseModel):
     document_text: str = Field(alias="documentText", description="The document as text")
     operation: str
     target: str
-    facts: FactsBody = NOTHING_SAID
+    facts: FactsBody = NO_FACTS
     as_author: bool = Field(False, alias="asAuthor", description="Within what the caller holds")
 
 
-class Compared(BaseModel):
+class CompareTo(BaseModel):
     """The other document of a comparison: a text, or a stored policy in some version."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -64,19 +64,19 @@ class Compared(BaseModel):
     version: int | None = Field(None, ge=1, le=2**31 - 1)
 
 
-class Mapping(BaseModel):
+class CoverageRequest(BaseModel):
     """The body that asks what a document gives on some targets."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     document_text: str = Field(alias="documentText")
-    targets: list[str] = Field([STAR], min_length=1, max_length=MOST_TARGETS)
-    facts: FactsBody = NOTHING_SAID
-    compare: Compared | None = None
+    targets: list[str] = Field([STAR], min_length=1, max_length=MAX_TARGETS)
+    facts: FactsBody = NO_FACTS
+    compare: CompareTo | None = None
     operations: bool = Field(False, description="Name the operations in effect and under conditions, not only count")
 
 
-class Draft(BaseModel):
+class CheckRequest(BaseModel):
     """The body that asks whether a document stays within what the caller holds."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -85,7 +85,7 @@ class Draft(BaseModel):
 
 
 @router.post(IAM + "/simulate")
-def simulate(access: Granted, platform: Here, body: Trial) -> JSONResponse:
+def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResponse:
     """Whether a document would allow a request, and why, rule by rule.
 
     An operation is only done on targets of its own service: on any other target the answer is denied, and `because`
@@ -119,7 +119,7 @@ def simulate(access: Granted, platform: Here, body: Trial) -> JSONResponse:
 
 
 @router.post(IAM + "/coverage")
-def map_coverage(access: Granted, platform: Here, body: Mapping) -> JSONResponse:
+def map_coverage(access: Granted, platform: Here, body: CoverageRequest) -> JSONResponse:
     """Which operations a document gives on some targets, and what that changes against another document."""
     known, reading = _read(access, platform, body.document_text, body.facts)
     targets = [target_of(text, "targets") for text in body.targets]
@@ -145,12 +145,12 @@ def map_coverage(access: Granted, platform: Here, body: Mapping) -> JSONResponse
 
 
 @router.post(IAM + "/check")
-def check_document(access: Granted, platform: Here, body: Draft) -> JSONResponse:
+def check_document(access: Granted, platform: Here, body: CheckRequest) -> JSONResponse:
     """Whether a document stays within what the caller holds, with counterexamples where it does not."""
     known, reading = _read(access, platform, body.document_text)
     with platform.database.read() as connection:
         author = author_check.author_of(connection, platform, access)
-    check = author_check.examine(author, canonical(reading, known))
+    check = author_check.check_document(author, canonical(reading, known))
     return JSONResponse(
         {
             "answer": check.answer.value,
@@ -161,31 +161,35 @@ def check_document(access: Granted, platform: Here, body: Draft) -> JSONResponse
 
 
 def _read(
-    access: Access, platform: Platform, text: str, facts: FactsBody = NOTHING_SAID, target: Target | None = None
-) -> tuple[Known, Reading]:
+    access: AuthorizationContext,
+    platform: Platform,
+    text: str,
+    facts: FactsBody = NO_FACTS,
+    target: Target | None = None,
+) -> tuple[CatalogueSnapshot, Reading]:
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
         require_region(connection, str(access.tenant_id), facts, target)
     return known, read_document(platform, known, text)
 
 
-def _covered(known: Known, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
+def _covered(known: CatalogueSnapshot, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
     """The map of a document; on the targets of one service only operations of that service are done."""
     masks = known.catalogue.masks
     return [
         one.within(masks.of(OperationPattern(one.target.service, STAR, STAR)))
-        for one in cover(masks, grants(reading.document), targets, facts)
+        for one in cover(masks, labelled_rules(reading.document), targets, facts)
     ]
 
 
 def _changes(
-    known: Known, before: Reading, after: Reading, covered: Sequence[Coverage], facts: Facts
+    known: CatalogueSnapshot, before: Reading, after: Reading, covered: Sequence[Coverage], facts: Facts
 ) -> list[dict[str, int]]:
     """What changes on each target from one document to another whose map is known, by how."""
     old = _covered(known, before, [one.target for one in covered], facts)
     both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
     open_then, open_now = (
-        conditions_of(known.catalogue.masks, grants(one.document), both, facts) for one in (before, after)
+        conditions_of(known.catalogue.masks, labelled_rules(one.document), both, facts) for one in (before, after)
     )
     return [
         changes(then, now, differing(was, becomes))
@@ -193,7 +197,7 @@ def _changes(
     ]
 
 
-def _compared(access: Access, platform: Platform, body: Compared) -> str:
+def _compared(access: AuthorizationContext, platform: Platform, body: CompareTo) -> str:
     """The text of the other document."""
     if (body.document_text is None) is (body.policy_id is None):
         raise errors.invalid_input("compare takes documentText or policyId, one of them", member="compare")
@@ -204,10 +208,10 @@ def _compared(access: Access, platform: Platform, body: Compared) -> str:
 
 
 def _stored(connection: Connection, tenant_id: str, policy_id: str, version: int | None) -> str:
-    policy = found(policy_queries.get(connection, tenant_id, policy_id) if validation.is_id(policy_id) else None)
+    policy = or_404(policy_queries.get(connection, tenant_id, policy_id) if validation.is_id(policy_id) else None)
     if version is None:
         return str(policy.document)
-    return str(found(policy_queries.version(connection, tenant_id, policy_id, version)).document)
+    return str(or_404(policy_queries.version(connection, tenant_id, policy_id, version)).document)
 
 
 def _named(trace: RuleTrace) -> dict[str, Any]:
@@ -240,7 +244,7 @@ def _counts(coverage: Coverage, within: int) -> dict[str, int]:
     }
 
 
-def _services(known: Known, coverage: Coverage) -> list[dict[str, Any]]:
+def _services(known: CatalogueSnapshot, coverage: Coverage) -> list[dict[str, Any]]:
     masks = known.catalogue.masks
     services = dict.fromkeys(name.partition(":")[0] for name in masks.operations)
     within = {service: masks.of(OperationPattern(service, STAR, STAR)) for service in services}

@@ -5,14 +5,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 
-from client.policy.matching import STAR, PatternRefused, Target, asked_target, is_region, read_operation, read_target
+from client.policy.matching import STAR, InvalidPattern, Target, asked_target, is_region, read_operation, read_target
 from client.policy.model import Facts, read_address, read_instant
 from service import errors
-from service.authz.decisions import Known
+from service.authz.decisions import CatalogueSnapshot
 from service.catalogue.resource_types import REGIONS
 from service.clock import Clock
 from service.db.statements import has_region
-from service.errors import Refusal
+from service.errors import ApiError
 
 Text = Annotated[str, StringConstraints(max_length=2_048)]
 Tags = dict[
@@ -34,7 +34,7 @@ class FactsBody(BaseModel):
     resource_tags: Tags | None = Field(None, alias="resourceTags")
 
 
-NOTHING_SAID = FactsBody.model_validate({})
+NO_FACTS = FactsBody.model_validate({})
 
 
 def require_region(connection: Connection, tenant_id: str, body: FactsBody, target: Target | None = None) -> None:
@@ -95,7 +95,7 @@ def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
     )
 
 
-def operation_of(text: str, known: Known) -> str:
+def operation_of(text: str, known: CatalogueSnapshot) -> str:
     """One operation of the catalogue.
 
     Raises:
@@ -103,11 +103,11 @@ def operation_of(text: str, known: Known) -> str:
     """
     try:
         operation = read_operation(text)
-    except PatternRefused as refused:
+    except InvalidPattern as refused:
         raise errors.invalid_input(str(refused), member="operation") from None
     if text not in known.levels:
         near = known.catalogue.nearest(operation)
-        raise Refusal(
+        raise ApiError(
             400,
             "UNKNOWN_OPERATION",
             f"{text} is no operation of the catalogue" + (f"; did you mean {' or '.join(near)}?" if near else ""),
@@ -125,7 +125,7 @@ def target_of(text: str, member: str = "target") -> Target:
     """
     try:
         return read_target(text)
-    except PatternRefused as refused:
+    except InvalidPattern as refused:
         raise errors.invalid_input(str(refused), member=member) from None
 
 

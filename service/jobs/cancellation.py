@@ -4,7 +4,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping
 
-from service.errors import Refusal
+from service.errors import ApiError
 from service.jobs import queries
 
 CANCELLED = "cancelled"
@@ -18,7 +18,7 @@ def cancel(connection: Connection, row: RowMapping, at: datetime) -> None:
         Refusal: 409 OPERATION_OVER, it has ended already.
     """
     if row["status"] not in queries.OPEN:
-        raise Refusal(
+        raise ApiError(
             409,
             "OPERATION_OVER",
             f"the operation is {row['status']} already",

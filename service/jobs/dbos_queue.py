@@ -30,7 +30,7 @@ POLL_SECONDS = 0.25
 _one_engine = threading.Lock()
 
 
-class Workflows:
+class DbosQueue:
     """The engine of this process. There is one at a time, because DBOS is one object a process.
 
     Args:

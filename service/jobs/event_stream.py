@@ -25,17 +25,17 @@ from service.authz.entitlement import still_entitled
 from service.clock import Clock, wire_time
 from service.db.engine import Database
 from service.jobs import queries
-from service.principal import Caller
+from service.principal import Principal
 
 logger = logging.getLogger(__name__)
 
-MOST_STREAMS = 200
-MOST_OF_ONE = 40
-LOOK_SECONDS = 0.25
+MAX_STREAMS = 200
+MAX_PER_PRINCIPAL = 40
+POLL_SECONDS = 0.25
 # While an operation of a watched tenant is open: progress is to be on a screen within 300 ms, of which the reader waits
 # a hundred so that what comes close together is read once.
-BUSY_LOOK_SECONDS = 0.1
-MOST_WAITING = 100
+BUSY_POLL_SECONDS = 0.1
+MAX_PENDING = 100
 RESYNC = "event: resync\ndata: {}\n\n"
 
 
@@ -43,12 +43,12 @@ class TooManyStreams(Exception):
     """This process has as many open streams as it will carry."""
 
 
-class TooManyOfOne(Exception):
+class TooManyOfPrincipal(Exception):
     """This person, with their API keys, has as many open streams here as one may: the others are for everybody else."""
 
 
 @dataclass(frozen=True)
-class View:
+class TenantState:
     """A tenant's state as last seen; two views differ when there is something to signal."""
 
     state: tuple[str, str, datetime] | None
@@ -57,12 +57,12 @@ class View:
 
 
 @dataclass(frozen=True)
-class Look:
+class Poll:
     """What one look at the database found for every open stream."""
 
     credentials: frozenset[str]
     entitled: frozenset[tuple[str, str]]
-    views: dict[str, View]
+    views: dict[str, TenantState]
     changes: queries.Changes
 
     def may_hear(self, stream: "Stream") -> bool:
@@ -102,7 +102,7 @@ class Stream:
         return text
 
     def put(self, text: str) -> None:
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_PENDING:
             self._waiting.clear()
             text = RESYNC
         self._waiting.append(text)
@@ -113,14 +113,14 @@ class Stream:
         self._ready.set()
 
 
-class Signals:
+class EventHub:
     """The open event streams of this process, and the task that looks on their behalf."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
         self._streams: set[Stream] = set()
-        self._views: dict[str, View] = {}
+        self._views: dict[str, TenantState] = {}
         self._last_entry: int | None = None
         """The newest audit entry at the last look; None before the first look."""
         self._joined = asyncio.Event()
@@ -131,15 +131,15 @@ class Signals:
     def open_streams(self) -> int:
         return len(self._streams)
 
-    def open(self, caller: Caller, tenant_id: str) -> Stream:
+    def open(self, caller: Principal, tenant_id: str) -> Stream:
         """A stream of the tenant's signals for this credential. Call it on the event loop; give it back with `leave`.
 
         Raises TooManyStreams, TooManyOfOne.
         """
         user_id = str(caller.user_id or caller.workload_id)
-        if sum(stream.user_id == user_id for stream in self._streams) >= MOST_OF_ONE:
-            raise TooManyOfOne
-        if self._closed or len(self._streams) >= MOST_STREAMS:
+        if sum(stream.user_id == user_id for stream in self._streams) >= MAX_PER_PRINCIPAL:
+            raise TooManyOfPrincipal
+        if self._closed or len(self._streams) >= MAX_STREAMS:
             raise TooManyStreams
         stream = Stream(tenant_id, user_id, caller.session_id, caller.key_id, caller.workload_id)
         self._streams.add(stream)
@@ -164,7 +164,7 @@ class Signals:
             except Exception:
                 logger.exception("event streams: the database could not be read")
             try:
-                async with asyncio.timeout(BUSY_LOOK_SECONDS if self._busy() else LOOK_SECONDS):
+                async with asyncio.timeout(BUSY_POLL_SECONDS if self._busy() else POLL_SECONDS):
                     await self._joined.wait()
             except TimeoutError:
                 pass
@@ -205,7 +205,7 @@ class Signals:
                 for text in signals.get(stream.tenant_id, ()):
                     stream.put(text)
 
-    def _look(self, streams: list[Stream]) -> Look:
+    def _look(self, streams: list[Stream]) -> Poll:
         tenant_ids = {stream.tenant_id for stream in streams}
         held = queries.Credentials(
             frozenset(stream.session_id for stream in streams if stream.session_id),
@@ -213,7 +213,7 @@ class Signals:
             frozenset(stream.workload_id for stream in streams if stream.workload_id),
         )
         with self._database.read() as connection:
-            good = queries.still_good(connection, held, self._clock.now())
+            good = queries.live_credentials(connection, held, self._clock.now())
             entitled = still_entitled(connection, {stream.user_id for stream in streams}, tenant_ids)
             states = queries.tenant_states(connection, tenant_ids)
             movement = queries.movement(connection, tenant_ids)
@@ -226,11 +226,11 @@ class Signals:
                     operations = before.operations
                 else:
                     operations = {row["run_id"]: row for row in queries.latest(connection, tenant_id)}
-                views[tenant_id] = View(states.get(tenant_id), moved, operations)
-            return Look(good.sessions | good.keys | good.workloads, entitled, views, changes)
+                views[tenant_id] = TenantState(states.get(tenant_id), moved, operations)
+            return Poll(good.sessions | good.keys | good.workloads, entitled, views, changes)
 
 
-def signals_between(before: View, after: View, tenant_id: str, now: datetime) -> list[str]:
+def signals_between(before: TenantState, after: TenantState, tenant_id: str, now: datetime) -> list[str]:
     """The signals that lead from one view of a tenant to the next."""
     told = []
     for run_id, row in after.operations.items():

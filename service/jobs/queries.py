@@ -20,9 +20,9 @@ from sqlalchemy import (
 )
 
 from service.audit.chain import LOWEST
-from service.authn.workload_tokens import granted
+from service.authn.workload_tokens import has_grant
 from service.db import dialect
-from service.db.engine import insert_unless_there
+from service.db.engine import upsert_insert
 from service.db.tables import (
     api_keys,
     audit_log,
@@ -188,7 +188,7 @@ DATABASE_NOW = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 def seen(connection: Connection, executor: str) -> None:
     """Notes that the executor lives, on the database's clock."""
-    statement = insert_unless_there(connection, executors).values(id=executor, seen_at=DATABASE_NOW)
+    statement = upsert_insert(connection, executors).values(id=executor, seen_at=DATABASE_NOW)
     connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_={"seen_at": DATABASE_NOW}))
 
 
@@ -196,7 +196,7 @@ def forget(connection: Connection, executor: str) -> None:
     connection.execute(delete(executors).where(executors.c.id == executor))
 
 
-def drop_silent(connection: Connection, seconds: int) -> None:
+def delete_expired(connection: Connection, seconds: int) -> None:
     """Forgets executors that were not seen for so long."""
     limit = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint - :silence").bindparams(
         silence=seconds * 1_000_000
@@ -204,11 +204,11 @@ def drop_silent(connection: Connection, seconds: int) -> None:
     connection.execute(delete(executors).where(executors.c.seen_at < limit))
 
 
-def living(connection: Connection) -> set[str]:
+def live_executors(connection: Connection) -> set[str]:
     return set(connection.execute(select(executors.c.id)).scalars())
 
 
-def may_share_out(connection: Connection) -> bool:
+def try_recovery_lock(connection: Connection) -> bool:
     """Try to take the recovery lock for this transaction."""
     return bool(connection.execute(select(func.pg_try_advisory_xact_lock(dialect.RECOVERY))).scalar_one())
 
@@ -308,7 +308,7 @@ class Credentials:
     workloads: frozenset[str]
 
 
-def still_good(connection: Connection, held: Credentials, now: datetime) -> Credentials:
+def live_credentials(connection: Connection, held: Credentials, now: datetime) -> Credentials:
     """Those that are neither ended, revoked nor expired at `now`, and whose person or grant is still there."""
     live_sessions = (
         connection.execute(
@@ -352,5 +352,5 @@ def still_good(connection: Connection, held: Credentials, now: datetime) -> Cred
         if held.workloads
         else ()
     )
-    live_workloads = (row.id for row in bound if granted(connection, row.tenant_id, row.id, row.scopes))
+    live_workloads = (row.id for row in bound if has_grant(connection, row.tenant_id, row.id, row.scopes))
     return Credentials(frozenset(live_sessions), frozenset(live_keys), frozenset(live_workloads))

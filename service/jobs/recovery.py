@@ -12,21 +12,21 @@ from itertools import islice
 from service.db import idempotency_keys
 from service.db.engine import Database
 from service.jobs import queries
-from service.jobs.dbos_queue import Workflows
+from service.jobs.dbos_queue import DbosQueue
 
-AT_A_TIME = 500
-KEYS_AT_A_TIME = 1_000
+MAX_RUNS = 500
+MAX_EXPIRED_KEYS = 1_000
 HEARTBEAT_SECONDS = 5.0
 DEAD_AFTER_SECONDS = 20
 WAITING = ("ENQUEUED", "DELAYED")
 
 
-def sweep(database: Database, workflows: Workflows, executor: str) -> set[str]:
+def sweep(database: Database, workflows: DbosQueue, executor: str) -> set[str]:
     """Queues every open run without a live workflow; returns those that this executor is at by the engine's word."""
     here: set[str] = set()
     with database.read() as connection:
         run_ids = iter(queries.open_runs(connection))
-    while some := list(islice(run_ids, AT_A_TIME)):
+    while some := list(islice(run_ids, MAX_RUNS)):
         known = workflows.known(some)
         for run_id in some:
             if run_id not in known:
@@ -41,20 +41,20 @@ def sweep(database: Database, workflows: Workflows, executor: str) -> set[str]:
     return here
 
 
-def share_out(database: Database, workflows: Workflows) -> None:
+def recover_dead(database: Database, workflows: DbosQueue) -> None:
     """Takes over the runs of processes that died. PostgreSQL only: a SQLite file has one process."""
     with database.write() as connection:
-        if not queries.may_share_out(connection):
+        if not queries.try_recovery_lock(connection):
             return
-        queries.drop_silent(connection, DEAD_AFTER_SECONDS)
-        living = queries.living(connection)
+        queries.delete_expired(connection, DEAD_AFTER_SECONDS)
+        living = queries.live_executors(connection)
         known = workflows.known(queries.open_runs(connection))
         for run_id, (status, executor) in known.items():
             if status == "PENDING" and executor not in living:
                 workflows.take_over(run_id)
 
 
-def delete_expired_keys(database: Database, at: datetime, size: int = KEYS_AT_A_TIME) -> None:
+def delete_expired_keys(database: Database, at: datetime, size: int = MAX_EXPIRED_KEYS) -> None:
     """Delete the idempotency keys that have expired, in one transaction for each `size` of them."""
     more = True
     while more:

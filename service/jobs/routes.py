@@ -12,18 +12,18 @@ from fastapi import Depends
 from sqlalchemy import Connection, RowMapping
 from starlette.responses import JSONResponse, StreamingResponse
 
-from service.api.enforcement import compiled, target_of
-from service.api.protected_route import area
+from service.api.enforcement import load_grants, target_of
+from service.api.protected_route import protected_router
 from service.audit import entries
-from service.authz.authorize import Access, authorize
+from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
 from service.context import Platform, platform_of
-from service.errors import Refusal, operation_not_found, tenant_access_denied
+from service.errors import ApiError, operation_not_found, tenant_access_denied
 from service.jobs import queries
 from service.jobs.cancellation import cancel
-from service.jobs.event_stream import MOST_OF_ONE, Signals, Stream, TooManyOfOne, TooManyStreams
+from service.jobs.event_stream import MAX_PER_PRINCIPAL, EventHub, Stream, TooManyOfPrincipal, TooManyStreams
 from service.jobs.queries import OPEN, STILL
-from service.jobs.worker import Operations, worker_of
+from service.jobs.worker import Worker, get_worker
 from service.principals import grants
 
 KEEPALIVE_SECONDS = 15.0
@@ -32,10 +32,10 @@ RETRY_AFTER_SECONDS = 10
 # Whoever may do one of these may know what an apply did.
 OF_DEFAULT_TAGS = ("organizations:default-tags:read", "organizations:default-tags:apply")
 
-router = area("operations")
+router = protected_router("operations")
 
 
-async def entered_tenant(access: Access = Depends(authorize)) -> str:
+async def entered_tenant(access: AuthorizationContext = Depends(get_context)) -> str:
     """The tenant of the path, which the caller's rule has let them into."""
     if access.tenant_id is None:
         raise tenant_access_denied()
@@ -43,7 +43,9 @@ async def entered_tenant(access: Access = Depends(authorize)) -> str:
 
 
 @router.get("/api/v1/tenants/{tenant_id}/operations")
-def list_operations(access: Access = Depends(authorize), platform: Platform = Depends(platform_of)) -> JSONResponse:
+def list_operations(
+    access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
+) -> JSONResponse:
     """The tenant's operations, newest first, at most 50."""
     now = platform.clock.now()
     with platform.database.read() as connection:
@@ -54,7 +56,7 @@ def list_operations(access: Access = Depends(authorize), platform: Platform = De
 
 @router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}")
 def get_operation(
-    operation_id: str, access: Access = Depends(authorize), platform: Platform = Depends(platform_of)
+    operation_id: str, access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
 ) -> JSONResponse:
     """One operation by its run id, or the latest run of an operation id; never another tenant's."""
     with platform.database.read() as connection:
@@ -65,14 +67,14 @@ def get_operation(
     return JSONResponse(operation(row, platform.clock.now(), with_result=told))
 
 
-def may_know_results(platform: Platform, connection: Connection, access: Access) -> bool:
+def may_know_results(platform: Platform, connection: Connection, access: AuthorizationContext) -> bool:
     """Whether the caller may know what an apply did: a machine, where it may read default tags or apply them.
 
     How far an operation is, everybody in the tenant may know. contract: Authentication 4
     """
     if access.caller.kind == "session":
         return True
-    ready = compiled(platform, connection, access.caller, str(access.tenant_id))
+    ready = load_grants(platform, connection, access.caller, str(access.tenant_id))
     return any(
         ready.decide(action, target_of(action, ready.standing), access.facts).allowed for action in OF_DEFAULT_TAGS
     )
@@ -89,9 +91,9 @@ def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONR
 @router.post("/api/v1/platform/operations/{operation_id}/cancel")
 def cancel_operation(
     operation_id: str,
-    access: Access = Depends(authorize),
+    access: AuthorizationContext = Depends(get_context),
     platform: Platform = Depends(platform_of),
-    worker: Operations = Depends(worker_of),
+    worker: Worker = Depends(get_worker),
 ) -> JSONResponse:
     """Cancel an open operation of any tenant, by its run id, or the latest run of an operation id."""
     now = platform.clock.now()
@@ -105,7 +107,7 @@ def cancel_operation(
             access.caller,
             operation="operation.cancel",
             target=f"operation:{row['run_id']}",
-            organization_id=grants.organization_of(connection, row["tenant_id"]),
+            organization_id=grants.organization_id_of(connection, row["tenant_id"]),
             tenant_id=row["tenant_id"],
             details={"operationId": row["operation_id"], "kind": row["kind"]},
             at=now,
@@ -120,9 +122,9 @@ def cancel_operation(
 @router.get("/api/v1/tenants/{tenant_id}/events")
 async def stream_events(
     tenant_id: str = Depends(entered_tenant),
-    access: Access = Depends(authorize),
+    access: AuthorizationContext = Depends(get_context),
     platform: Platform = Depends(platform_of),
-    worker: Operations = Depends(worker_of),
+    worker: Worker = Depends(get_worker),
 ) -> StreamingResponse:
     """Signals of the tenant, for five minutes at most: then the reader opens another stream.
 
@@ -136,22 +138,22 @@ async def stream_events(
     signals = worker.signals
     try:
         stream = signals.open(caller, tenant_id)
-    except TooManyOfOne:
-        raise Refusal(
+    except TooManyOfPrincipal:
+        raise ApiError(
             429,
             "rate_limited",
-            f"you have {MOST_OF_ONE} event streams open, which is as many as one person may",
+            f"you have {MAX_PER_PRINCIPAL} event streams open, which is as many as one person may",
             details={
                 "cap": "event_streams",
-                "limit": MOST_OF_ONE,
-                "used": MOST_OF_ONE,
+                "limit": MAX_PER_PRINCIPAL,
+                "used": MAX_PER_PRINCIPAL,
                 "retryAfterSeconds": RETRY_AFTER_SECONDS,
             },
             hint="close some of them, or read the operation now and then instead",
             headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
         ) from None
     except TooManyStreams:
-        raise Refusal(
+        raise ApiError(
             503,
             "SERVICE_UNAVAILABLE",
             "no event stream is free at the moment",
@@ -159,13 +161,13 @@ async def stream_events(
             headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
         ) from None
     return StreamingResponse(
-        _told(signals, stream, seconds),
+        _events(signals, stream, seconds),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
 
 
-async def _told(signals: Signals, stream: Stream, seconds: float) -> AsyncIterator[str]:
+async def _events(signals: EventHub, stream: Stream, seconds: float) -> AsyncIterator[str]:
     """The stream's text, with a comment whenever nothing was said for 15 s so that dead connections are noticed."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds

@@ -17,10 +17,10 @@ from uuid import uuid4
 from starlette.requests import Request
 
 from service.clock import Clock
-from service.db.engine import Database, passes
+from service.db.engine import Database, is_transient
 from service.jobs import queries, recovery
-from service.jobs.dbos_queue import Workflows
-from service.jobs.event_stream import Signals
+from service.jobs.dbos_queue import DbosQueue
+from service.jobs.event_stream import EventHub
 from service.settings import Settings, sqlite_url
 
 logger = logging.getLogger(__name__)
@@ -44,13 +44,13 @@ def no_runs(database: Database, at: datetime) -> Iterable[str]:
     return ()
 
 
-async def worker_of(request: Request) -> "Operations":
+async def get_worker(request: Request) -> "Worker":
     """The dependency that hands a route the worker of its process."""
-    worker: Operations = request.app.state.worker
+    worker: Worker = request.app.state.worker
     return worker
 
 
-class Operations:
+class Worker:
     """The platform's durable work in this process."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Operations:
         # On PostgreSQL connected to like the platform's own.
         there = database.engine.url.render_as_string(hide_password=False)
         url = there if shared else sqlite_url(settings.data_dir / "workflows.db")
-        self._workflows = Workflows(url, self._executor, self._carry)
+        self._workflows = DbosQueue(url, self._executor, self._carry)
         self._kinds = kinds
         self._plan_at_start = plan_again
         self._submitted: set[str] = set()
@@ -83,7 +83,7 @@ class Operations:
         self._swept_at = float("-inf")
         self._clock = clock
         self._expiry_at = time.monotonic()
-        self.signals = Signals(database, clock)
+        self.signals = EventHub(database, clock)
 
     @property
     def kinds(self) -> Iterable[str]:
@@ -188,7 +188,7 @@ class Operations:
             self._workflows.take_over(run_id)
         self._nobody_at = nobody_at
         if self._shared:
-            recovery.share_out(self._database, self._workflows)
+            recovery.recover_dead(self._database, self._workflows)
 
     def _rest(self) -> None:
         if self._workflows.launched:
@@ -207,7 +207,7 @@ class Operations:
                     if kind is not None:
                         await self._kinds[kind](run_id)
                 except Exception as error:
-                    if not passes(error):
+                    if not is_transient(error):
                         raise
                     logger.warning("run %s waits for the database: %s", run_id, type(error).__name__)
                     await asyncio.sleep(AWAY_SECONDS)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from service.oidc_issuer import authorization_code, device_flow, refresh_tokens
 from service.oidc_issuer.issuer import SCOPES, LocalIssuer
 from service.oidc_issuer.server import IssuerRequest, Server
-from service.principal import Caller
+from service.principal import Principal
 
 Endpoint = Literal["device_authorization", "approve", "authorize", "token", "revoke"]
 
@@ -34,7 +34,7 @@ def authorization_server() -> Server:
     return server
 
 
-def answer(issuer: LocalIssuer, caller: Caller, endpoint: Endpoint, method: str, encoded: bytes) -> Response:
+def answer(issuer: LocalIssuer, caller: Principal, endpoint: Endpoint, method: str, encoded: bytes) -> Response:
     """Answer one request to the issuer; `encoded` is its form, or its query.
 
     The transaction is committed for refusals too: those that change nothing wrote nothing.

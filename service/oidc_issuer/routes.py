@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from service import errors
-from service.api.protected_route import area
-from service.authz.authorize import Access, authorize
+from service.api.protected_route import protected_router
+from service.authz.authorize import AuthorizationContext, get_context
 from service.context import platform_of
 from service.oidc_issuer import issuer as oidc_issuer_issuer
 from service.oidc_issuer.issuer import LocalIssuer
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FORM = "application/x-www-form-urlencoded"
 
-router = area("issuer")
+router = protected_router("issuer")
 
 
 async def local_issuer(request: Request) -> LocalIssuer:
@@ -40,7 +40,7 @@ async def form_body(request: Request) -> bytes | None:
 
 Issuer = Annotated[LocalIssuer, Depends(local_issuer)]
 Form = Annotated[bytes | None, Depends(form_body)]
-Peer = Annotated[Access, Depends(authorize)]
+Peer = Annotated[AuthorizationContext, Depends(get_context)]
 
 
 @router.get("/issuer/.well-known/openid-configuration")
@@ -86,7 +86,7 @@ def revocation(issuer: Issuer, form: Form, peer: Peer) -> Response:
 
 
 def _answer(
-    issuer: LocalIssuer, peer: Access, endpoint: "Endpoint", encoded: bytes | None, method: str = "POST"
+    issuer: LocalIssuer, peer: AuthorizationContext, endpoint: "Endpoint", encoded: bytes | None, method: str = "POST"
 ) -> Response:
     if encoded is None:
         refusal = {"error": "invalid_request", "error_description": f"The request must be {FORM}."}

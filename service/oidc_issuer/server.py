@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
 
 from service.oidc_issuer.issuer import GRANT_TYPES, SCOPES, LocalIssuer
-from service.principal import Caller
+from service.principal import Principal
 from service.settings import CLIENT_ID
 
 # RFC 8252 section 7.3: a loopback address as a number, never the name `localhost`, which others may answer for.
@@ -42,7 +42,7 @@ class IssuerRequest(OAuth2Request):
         *,
         issuer: LocalIssuer,
         connection: Connection,
-        caller: Caller,
+        caller: Principal,
         at: datetime,
     ) -> None:
         super().__init__(method, uri)

@@ -15,12 +15,12 @@ from sqlalchemy import Connection
 
 from service.audit import entries
 from service.authn import sessions
-from service.db.platform_state import fact
+from service.db.platform_state import get_value
 from service.oidc_issuer import queries
 from service.oidc_issuer.issuer import LocalIssuer
 from service.oidc_issuer.queries import Person
 from service.oidc_issuer.server import IssuerRequest
-from service.principal import Caller
+from service.principal import Principal
 from service.settings import AUDIENCE, CLIENT_ID
 
 ACCESS_TOKEN_LIFETIME = timedelta(minutes=30)
@@ -140,7 +140,9 @@ def _id_token(
     return issuer.sign(claims | ({"nonce": nonce} if nonce else {}), "JWT")
 
 
-def end_for_replay(connection: Connection, caller: Caller, session_id: str | None, *, what: str, at: datetime) -> None:
+def end_for_replay(
+    connection: Connection, caller: Principal, session_id: str | None, *, what: str, at: datetime
+) -> None:
     """End the session a used code or refresh token belongs to: one of its two holders is a thief (C07).
 
     Args:
@@ -162,7 +164,7 @@ UNKNOWN = "There is no such person on this platform."
 
 def asked_for(connection: Connection, email: str | None) -> Person | None:
     """The person of that address, else who the first sign-in of this world is; None when unknown or deleted."""
-    address = email or fact(connection, "first_person")
+    address = email or get_value(connection, "first_person")
     return queries.person_by_email(connection, address) if address else None
 
 

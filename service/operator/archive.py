@@ -41,7 +41,7 @@ LARGEST_MANIFEST = 1024 * 1024
 SPARE = 16 * 1024 * 1024
 
 
-class Unfit(Exception):
+class InvalidBackup(Exception):
     """A file that cannot be restored; the text says why in one line. Nothing was touched."""
 
 
@@ -57,9 +57,9 @@ def shares_secret(settings: Settings) -> bool:
     return settings.secret_file.parent != settings.data_dir
 
 
-def secret_missing(settings: Settings) -> Unfit:
+def secret_missing(settings: Settings) -> InvalidBackup:
     """Why nothing can be done without the secret."""
-    return Unfit(f"{settings.secret_file} is not there; --secret-file names it as the platform is served with")
+    return InvalidBackup(f"{settings.secret_file} is not there; --secret-file names it as the platform is served with")
 
 
 def sha256(path: Path) -> str:
@@ -89,7 +89,7 @@ def require_seal(backup: Backup, secret: bytes, where: object) -> None:
         Unfit: the seal is wrong.
     """
     if backup.seal is None or not hmac.compare_digest(backup.seal, seal_of(backup.content, secret)):
-        raise Unfit(
+        raise InvalidBackup(
             f"its seal does not match {where}: it was changed after it was made, or another installation made it"
         )
 
@@ -130,17 +130,17 @@ def unpack(path: Path, folder: Path) -> Backup:
         _require_room(folder, sum(one["bytes"] for one in announced.values()))
         for name, one in announced.items():
             if _header(file, name, one["bytes"]) != one["bytes"]:
-                raise Unfit(f"{name} in it has another size than its manifest says")
+                raise InvalidBackup(f"{name} in it has another size than its manifest says")
             target = folder / name
             target.parent.mkdir(mode=0o700, exist_ok=True)
             with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
                 if _copy(file, one["bytes"], out) != one["sha256"]:
-                    raise Unfit(f"it is damaged: {name} is not what was written")
+                    raise InvalidBackup(f"it is damaged: {name} is not what was written")
                 out.flush()
                 os.fsync(out.fileno())
         end = _content(file, _header(file, DIGEST, 64))
         if end.decode("ascii", "replace") != hashlib.sha256(manifest_bytes).hexdigest():
-            raise Unfit("it is damaged: its manifest is not what was written")
+            raise InvalidBackup("it is damaged: its manifest is not what was written")
         seal = _read_seal(file)
     return Backup(manifest, manifest_bytes, seal)
 
@@ -159,10 +159,10 @@ def _opened(path: Path) -> IO[bytes]:
         # A pipe would keep us waiting.
         file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     except OSError as error:
-        raise Unfit(f"it cannot be read: {error.strerror}") from None
+        raise InvalidBackup(f"it cannot be read: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise Unfit("it is not a plain file")
+        raise InvalidBackup("it is not a plain file")
     return file
 
 
@@ -170,15 +170,17 @@ def _header(file: IO[bytes], name: str, most: int) -> int:
     """The size of the next member, which must be the plain file `name`."""
     block = file.read(_BLOCK)
     if len(block) < _BLOCK:
-        raise Unfit("it is no backup of frost" if name == MANIFEST else "it is cut short")
+        raise InvalidBackup("it is no backup of frost" if name == MANIFEST else "it is cut short")
     try:
         member = tarfile.TarInfo.frombuf(block, "ascii", "strict")
     except (tarfile.HeaderError, UnicodeDecodeError):
-        raise Unfit("it is no backup of frost" if name == MANIFEST else "it is damaged or cut short") from None
+        raise InvalidBackup("it is no backup of frost" if name == MANIFEST else "it is damaged or cut short") from None
     if member.name != name or member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
-        raise Unfit("it is no backup of frost" if name == MANIFEST else f"it holds something else where {name} must be")
+        raise InvalidBackup(
+            "it is no backup of frost" if name == MANIFEST else f"it holds something else where {name} must be"
+        )
     if not 0 <= member.size <= most:
-        raise Unfit(f"{name} in it has another size than its manifest says")
+        raise InvalidBackup(f"{name} in it has another size than its manifest says")
     return member.size
 
 
@@ -194,7 +196,7 @@ def _copy(file: IO[bytes], size: int, out: IO[bytes]) -> str:
     while left:
         piece = file.read(min(left, _PIECE))
         if not piece:
-            raise Unfit("it is cut short")
+            raise InvalidBackup("it is cut short")
         digest.update(piece)
         out.write(piece)
         left -= len(piece)
@@ -206,19 +208,21 @@ def _read_manifest(content: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(content)
         if manifest["format"] != FORMAT:
-            raise Unfit("it was made by a newer frost" if manifest["format"] > FORMAT else "it is no backup of frost")
+            raise InvalidBackup(
+                "it was made by a newer frost" if manifest["format"] > FORMAT else "it is no backup of frost"
+            )
         texts = [manifest["revision"], manifest["version"], manifest["createdAt"]]
         known = manifest["database"] in ("sqlite", "postgresql")
         sizes = all(isinstance(one["bytes"], int) and one["bytes"] >= 0 for one in manifest["files"].values())
         texts += [one["sha256"] for one in manifest["files"].values()]
         columns = all(_plain(names) for names in manifest["columns"].values())
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise Unfit("it is no backup of frost") from None
+        raise InvalidBackup("it is no backup of frost") from None
     told = all(isinstance(text, str) for text in texts)
     if not (known and told and sizes and columns and SECRET in manifest["files"]):
-        raise Unfit("it is no backup of frost")
+        raise InvalidBackup("it is no backup of frost")
     if strange := [name for name in manifest["files"] if not _NAME.fullmatch(name)]:
-        raise Unfit(f"it holds a file that no backup has: {ascii(strange[0])[:80]}")
+        raise InvalidBackup(f"it holds a file that no backup has: {ascii(strange[0])[:80]}")
     return dict(manifest)
 
 
@@ -229,13 +233,4 @@ def _plain(names: Any) -> bool:
 def _require_room(folder: Path, size: int) -> None:
     disk = os.statvfs(folder)
     if size + SPARE > disk.f_bavail * disk.f_frsize:
-        raise Unfit(f"there is no room for the {size} bytes that it holds")
-
-
-def fsync_folder(folder: Path) -> None:
-    """Make sure that what was renamed in a folder is there after a crash of the machine."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        raise InvalidBackup(f"there is no room for the {size} bytes that it holds")

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from service.http_server import sockets
-from service.operator.archive import Unfit
+from service.operator.archive import InvalidBackup
 from service.settings import from_arguments
 
 UNFIT = 3
@@ -36,18 +36,18 @@ def run(name: str, work: Work, check: Work | None = None) -> None:
     try:
         options = {"trust": given.trust, "verify_with": given.verify_with} if check else {}
         result = (check if check and given.check else work)(settings, given.file.absolute(), **options)
-    except Unfit as error:
-        sys.exit(_say(str(error), UNFIT))
-    except sockets.Refused as error:
-        sys.exit(_say(str(error), error.status))
+    except InvalidBackup as error:
+        sys.exit(_fail(str(error), UNFIT))
+    except sockets.StartError as error:
+        sys.exit(_fail(str(error), error.status))
     except SQLAlchemyError as error:
         reason = " ".join(str(getattr(error, "orig", error)).split())
-        sys.exit(_say(f"the database cannot be used: {reason}", 1))
+        sys.exit(_fail(f"the database cannot be used: {reason}", 1))
     except OSError as error:
-        sys.exit(_say(f"{error.filename or given.file}: {error.strerror or error}", 1))
+        sys.exit(_fail(f"{error.filename or given.file}: {error.strerror or error}", 1))
     sys.stdout.write(json.dumps(result) + "\n")
 
 
-def _say(reason: str, status: int) -> int:
+def _fail(reason: str, status: int) -> int:
     sys.stderr.write(f"{reason}\n")
     return status

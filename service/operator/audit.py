@@ -3,13 +3,13 @@
 from fastapi import Depends
 from starlette.responses import JSONResponse
 
-from service.api.protected_route import area
+from service.api.protected_route import protected_router
 from service.audit import chain
 from service.audit.chain import verify
 from service.clock import wire_time
 from service.context import Platform, platform_of
 
-router = area("audit")
+router = protected_router("audit")
 
 
 @router.get("/api/v1/platform/audit/verify")

@@ -17,13 +17,14 @@ from typing import Any
 from sqlalchemy import Connection, select
 from sqlalchemy.engine import make_url
 
+from service import files
 from service.clock import wire_time
 from service.db import copy_tables, migrate
 from service.db.engine import Database
 from service.db.tables import audit_head
 from service.http_server.sockets import LOCK
 from service.operator import archive
-from service.operator.archive import Unfit
+from service.operator.archive import InvalidBackup
 from service.settings import VERSION, Settings, sqlite_url
 
 
@@ -35,11 +36,11 @@ def make(settings: Settings, path: Path) -> dict[str, Any]:
         OSError: it cannot be written.
     """
     if path.exists() or path.is_symlink():
-        raise Unfit(f"{path} is there already; a backup replaces nothing")
+        raise InvalidBackup(f"{path} is there already; a backup replaces nothing")
     if not settings.secret_file.exists():
         if archive.shares_secret(settings) or (settings.data_dir / LOCK).exists():
             raise archive.secret_missing(settings)
-        raise Unfit(f"there is no platform in {settings.data_dir}")
+        raise InvalidBackup(f"there is no platform in {settings.data_dir}")
     # Beside where it will be: it has to have room there, and then only gets its name.
     with _beside(path) as scratch:
         folder, told = Path(scratch), {"version": VERSION, "createdAt": wire_time(datetime.now(UTC)), "columns": {}}
@@ -57,8 +58,8 @@ def make(settings: Settings, path: Path) -> dict[str, Any]:
         try:
             path.hardlink_to(whole)
         except FileExistsError:
-            raise Unfit(f"{path} is there already; a backup replaces nothing") from None
-        archive.fsync_folder(path.parent)
+            raise InvalidBackup(f"{path} is there already; a backup replaces nothing") from None
+        files.fsync_folder(path.parent)
     return {"file": str(path), "bytes": size, **{name: value for name, value in told.items() if name != "columns"}}
 
 
@@ -80,7 +81,7 @@ def _copy_database(settings: Settings, folder: Path) -> dict[str, Any]:
     try:
         revision = migrate.stored_revision(database)
         if revision is None:
-            raise Unfit("the database is empty: there is nothing to back up")
+            raise InvalidBackup("the database is empty: there is nothing to back up")
         with database.read() as connection:
             told: dict[str, Any] = {"database": database.kind, "revision": revision}
             told["audit"] = _audit(connection) if revision >= "0007" else None
@@ -103,7 +104,7 @@ def _audit(connection: Connection) -> dict[str, Any] | None:
 def _copy_sqlite(settings: Settings, copy: Path) -> None:
     source = Path(str(make_url(settings.database_url).database))
     if not source.exists():
-        raise Unfit(f"there is no platform in {settings.data_dir}")
+        raise InvalidBackup(f"there is no platform in {settings.data_dir}")
     with (
         contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=10)) as running,
         contextlib.closing(sqlite3.connect(copy)) as into,

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse
 
-from service.api.protected_route import area
+from service.api.protected_route import protected_router
 from service.audit import chain
 from service.clock import SystemClock
 from service.context import Platform, platform_of
@@ -19,7 +19,7 @@ from service.db.engine import Busy
 from service.jobs import queries
 
 logger = logging.getLogger(__name__)
-router = area("health")
+router = protected_router("health")
 
 NO_ANSWER = {"database": "no_answer"}
 """The checks while the database has not answered them for a while."""
@@ -40,7 +40,7 @@ async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
 
     Each check is `ok` or one word. It does not wait for a busy database: then the checks are up to ten seconds old.
     """
-    found = with_draining(platform, await platform.looks.soon(lambda: _look(platform)) or NO_ANSWER)
+    found = with_draining(platform, await platform.looks.soon(lambda: _run_checks(platform)) or NO_ANSWER)
     good = all(is_good(state) for state in found.values())
     status = "stopping" if platform.draining.is_set() else "ok" if good else "degraded"
     return JSONResponse({"status": status, "checks": found}, 200 if status == "ok" else 503)
@@ -48,12 +48,12 @@ async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
 
 def checks(platform: Platform) -> Mapping[str, str]:
     """Return the checks of readiness, each `ok` or one word; a second old at most."""
-    return with_draining(platform, platform.looks.newest(lambda: _look(platform)))
+    return with_draining(platform, platform.looks.newest(lambda: _run_checks(platform)))
 
 
 def start_checks(platform: Platform) -> None:
     """Start the checks of readiness, so that the first caller need not wait for them."""
-    platform.looks.start(lambda: _look(platform))
+    platform.looks.start(lambda: _run_checks(platform))
 
 
 def is_good(state: str) -> bool:
@@ -65,7 +65,7 @@ def with_draining(platform: Platform, found: Mapping[str, str]) -> Mapping[str, 
     return {**found, "operations": "stopping"} if platform.draining.is_set() else found
 
 
-def _look(platform: Platform) -> dict[str, str]:
+def _run_checks(platform: Platform) -> dict[str, str]:
     found = {
         "database": database_check(platform),
         "migrations": "unknown",
@@ -105,10 +105,10 @@ def audit_check(platform: Platform) -> str:
     can be added), or `unwritable`: no entry can be added, and so nothing can be changed.
     """
     try:
-        return "ok" if chain.takes_entries(platform.database, platform.secret) else "unwritable"
+        return "ok" if chain.can_append(platform.database, platform.secret) else "unwritable"
     except Busy:
         return "busy"
-    except chain.BrokenHead as error:
+    except chain.ChainBroken as error:
         logger.error("%s", error)
         return "broken"
 

@@ -14,12 +14,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 from starlette.responses import Response
 
-from service.api.protected_route import area
+from service.api.protected_route import protected_router
 from service.context import Platform, platform_of
 from service.db.tables import audit_head, operations
 from service.http_server.admission import REASONS
 from service.jobs.queries import OPEN, is_open, stalled_count
-from service.jobs.worker import Operations, worker_of
+from service.jobs.worker import Worker, get_worker
 from service.operator import health
 from service.request_metrics import BUCKETS
 from service.settings import VERSION
@@ -27,11 +27,11 @@ from service.settings import VERSION
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
 
-router = area("metrics")
+router = protected_router("metrics")
 
 
 @router.get("/metrics")
-def read_metrics(platform: Platform = Depends(platform_of), worker: Operations = Depends(worker_of)) -> Response:
+def read_metrics(platform: Platform = Depends(platform_of), worker: Worker = Depends(get_worker)) -> Response:
     """The platform's numbers in Prometheus' text format."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 

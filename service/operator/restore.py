@@ -21,6 +21,7 @@ from sqlalchemy import delete, insert, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
+from service import files
 from service.audit import chain
 from service.audit.chain import verify
 from service.db import copy_tables, dialect, migrate
@@ -29,7 +30,7 @@ from service.db.tables import executors, platform_state
 from service.http_server import sockets
 from service.jobs.dbos_queue import SCHEMA
 from service.operator import archive
-from service.operator.archive import Unfit
+from service.operator.archive import InvalidBackup
 from service.settings import Settings, sqlite_url
 
 STAGED, READY, MARK = "restore.staged", "restore.ready", "restored"
@@ -51,7 +52,7 @@ def put_back(settings: Settings, path: Path, *, trust: bool = False, verify_with
         Unfit: the file cannot be restored here; nothing was touched.
         listening.Refused: the platform runs.
     """
-    sockets.own_folder(settings.data_dir)
+    sockets.ensure_private_directory(settings.data_dir)
     lock = sockets.take_lock(settings.data_dir)
     try:
         manifest, whole = _put_back(settings, path, trust, verify_with)
@@ -61,7 +62,7 @@ def put_back(settings: Settings, path: Path, *, trust: bool = False, verify_with
 
 
 def _put_back(settings: Settings, path: Path, trust: bool, verify_with: Path | None) -> tuple[dict[str, Any], bool]:
-    settle(settings)
+    finish_interrupted_restore(settings)
     folder = settings.data_dir
     staged = folder / STAGED
     staged.mkdir(mode=0o700)
@@ -70,14 +71,14 @@ def _put_back(settings: Settings, path: Path, trust: bool, verify_with: Path | N
         secret = (staged / archive.SECRET).read_bytes()
         if manifest["database"] == "sqlite":
             whole = _is_whole(sqlite_url(staged / archive.DATABASE), secret, manifest)
-            archive.fsync_folder(staged)
+            files.fsync_folder(staged)
             staged.rename(folder / READY)
-            archive.fsync_folder(folder)
+            files.fsync_folder(folder)
         else:
             whole = _replace_tables(settings.database_url, staged, manifest, secret)
     finally:
         # Decided or not: after this it is one or the other.
-        settle(settings)
+        finish_interrupted_restore(settings)
     return manifest, whole
 
 
@@ -87,7 +88,7 @@ def check(settings: Settings, path: Path, *, trust: bool = False, verify_with: P
     Raises:
         Unfit: the file cannot be restored here.
     """
-    sockets.own_folder(settings.data_dir)
+    sockets.ensure_private_directory(settings.data_dir)
     with tempfile.TemporaryDirectory(prefix=".restore-check-", dir=settings.data_dir) as scratch:
         return _told(path, _read(settings, path, Path(scratch), trust, verify_with))
 
@@ -101,19 +102,19 @@ def _read(settings: Settings, path: Path, staged: Path, trust: bool, verify_with
     backup = archive.unpack(path, staged)
     manifest = backup.manifest
     kind = make_url(settings.database_url).get_backend_name()
-    if not migrate.knows(manifest["revision"]):
-        raise Unfit(f"it was made by a newer frost ({manifest.get('version')})")
+    if not migrate.is_known_revision(manifest["revision"]):
+        raise InvalidBackup(f"it was made by a newer frost ({manifest.get('version')})")
     if manifest["database"] != kind:
-        raise Unfit(f"it holds a {manifest['database']} database, and this platform's is {kind}")
+        raise InvalidBackup(f"it holds a {manifest['database']} database, and this platform's is {kind}")
     if archive.shares_secret(settings) and not settings.secret_file.exists():
         raise archive.secret_missing(settings)
     if archive.shares_secret(settings) and not _is_same(settings.secret_file, staged / archive.SECRET):
-        raise Unfit(f"it was made with another secret than {settings.secret_file} holds")
+        raise InvalidBackup(f"it was made with another secret than {settings.secret_file} holds")
     _verify_seal(verify_with or settings.secret_file, backup, staged, trust)
     if kind == "sqlite":
         _check_sqlite(staged, manifest)
     elif missing := [name for name in manifest["columns"] if not (staged / "tables" / name).exists()]:
-        raise Unfit(f"it is damaged: the table {missing[0]} is missing")
+        raise InvalidBackup(f"it is damaged: the table {missing[0]} is missing")
     return manifest
 
 
@@ -125,7 +126,7 @@ def _verify_seal(secret_file: Path, backup: archive.Backup, staged: Path, trust:
     """
     if backup.seal is None:
         if not trust:
-            raise Unfit(
+            raise InvalidBackup(
                 "it has no seal: an earlier release made it, or the seal was removed; "
                 "--trust restores it without verification"
             )
@@ -136,7 +137,7 @@ def _verify_seal(secret_file: Path, backup: archive.Backup, staged: Path, trust:
         # Its own secret proves nothing about who made it, but shows what was changed afterwards.
         archive.require_seal(backup, (staged / archive.SECRET).read_bytes(), "its content")
         if not trust:
-            raise Unfit(
+            raise InvalidBackup(
                 f"its seal cannot be verified: there is no secret in {secret_file}; give the secret that it "
                 "was made with (--secret-file FILE), or restore it without verification (--trust)"
             ) from None
@@ -151,12 +152,12 @@ def _is_same(one: Path, other: Path) -> bool:
         return False
 
 
-def settle(settings: Settings) -> None:
+def finish_interrupted_restore(settings: Settings) -> None:
     """Finish or forget a restore that did not come to its end. Call it under the lock, before the data is opened."""
     folder = settings.data_dir
     staged, ready = folder / STAGED, folder / READY
     if staged.exists():
-        if _decided(settings, staged):
+        if _was_committed(settings, staged):
             staged.rename(ready)
         else:
             shutil.rmtree(staged)
@@ -168,16 +169,16 @@ def settle(settings: Settings) -> None:
         database = Path(str(make_url(settings.database_url).database))
         for suffix in _BESIDE[1:]:
             database.with_name(database.name + suffix).unlink(missing_ok=True)
-        _bring(ready / archive.DATABASE, database)
+        _move_into_place(ready / archive.DATABASE, database)
     for name in ("world-keys.json",) if archive.shares_secret(settings) else archive.FILES:
         # What was moved before a crash is at its place, and what the backup had not stays.
         with contextlib.suppress(FileNotFoundError):
             (ready / name).replace(archive.place(settings, name))
-    archive.fsync_folder(folder)
+    files.fsync_folder(folder)
     shutil.rmtree(ready)
 
 
-def _bring(restored: Path, place: Path) -> None:
+def _move_into_place(restored: Path, place: Path) -> None:
     """Put a file to its place, which may be on another disk: there it only gets its name when all of it is written."""
     try:
         restored.replace(place)
@@ -190,7 +191,7 @@ def _bring(restored: Path, place: Path) -> None:
             out.flush()
             os.fsync(out.fileno())
         scratch.replace(place)
-        archive.fsync_folder(place.parent)
+        files.fsync_folder(place.parent)
         restored.unlink()
 
 
@@ -198,15 +199,15 @@ def _check_sqlite(staged: Path, manifest: dict[str, Any]) -> None:
     """Raise Unfit unless the database is sound and of the revision it is said to be."""
     file = staged / archive.DATABASE
     if not file.exists():
-        raise Unfit("it holds no database")
+        raise InvalidBackup("it holds no database")
     try:
         with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as opened:
             sound = opened.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
             (revision,) = opened.execute("SELECT version_num FROM alembic_version").fetchone()
     except (sqlite3.Error, TypeError):
-        raise Unfit("it is damaged: its database cannot be read") from None
+        raise InvalidBackup("it is damaged: its database cannot be read") from None
     if not sound or revision != manifest["revision"]:
-        raise Unfit("it is damaged: its database is not sound")
+        raise InvalidBackup("it is damaged: its database is not sound")
 
 
 def _is_whole(url: str, secret: bytes, manifest: dict[str, Any]) -> bool:
@@ -225,7 +226,7 @@ def _replace_tables(url: str, staged: Path, manifest: dict[str, Any], secret: by
     """Put a PostgreSQL database's tables back in one transaction, which also says that `staged` belongs to it."""
     mark = secrets.token_hex(16)
     (staged / MARK).write_text(mark)
-    archive.fsync_folder(staged)
+    files.fsync_folder(staged)
     database = Database(url)
     try:
         _refuse_others(database)
@@ -239,7 +240,7 @@ def _replace_tables(url: str, staged: Path, manifest: dict[str, Any], secret: by
         return _is_whole(url, secret, manifest)
     except (DBAPIError, ValueError) as error:
         reason = error.orig if isinstance(error, DBAPIError) else error
-        raise Unfit(f"the database does not take it: {' '.join(str(reason).split())[:200]}") from None
+        raise InvalidBackup(f"the database does not take it: {' '.join(str(reason).split())[:200]}") from None
     finally:
         database.close()
 
@@ -256,11 +257,11 @@ def _refuse_others(database: Database) -> None:
             if not connection.scalar(others, {"name": APPLICATION}):
                 return
         if time.monotonic() > end:
-            raise Unfit("other replicas are running on this database; stop them first")
+            raise InvalidBackup("other replicas are running on this database; stop them first")
         time.sleep(0.1)
 
 
-def _decided(settings: Settings, staged: Path) -> bool:
+def _was_committed(settings: Settings, staged: Path) -> bool:
     """Whether the transaction that names this folder was committed."""
     try:
         mark = (staged / MARK).read_text()

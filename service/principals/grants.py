@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sqlalchemy import BindParameter, ColumnElement, Connection, Select, String, and_, bindparam, or_, select
 
-from service.db.engine import portions
+from service.db.engine import chunks
 from service.db.tables import (
     group_members,
     membership_tenants,
@@ -21,11 +21,11 @@ from service.db.tables import (
     users,
 )
 
-PrincipalKind = Literal["api_key", "workload_identity", "user"]
+PrincipalType = Literal["api_key", "workload_identity", "user"]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AppliedPolicy:
     """A policy that counts for a principal, in its present version, and the role its author has in the tenant now."""
 
     policy_id: str
@@ -34,23 +34,23 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PrincipalGrants:
     """What decisions about one principal rest on.
 
     `role` is the person's, or that of a key's creator; None is no right at all. `scopes` None: none are asked for (a
     person, a workload identity without scopes).
     """
 
-    kind: PrincipalKind
+    kind: PrincipalType
     id: str
     tenant_id: str
     organization_id: str
     role: str | None
     scopes: tuple[str, ...] | None
-    policies: tuple[Held, ...] = ()
+    policies: tuple[AppliedPolicy, ...] = ()
 
 
-def reaching() -> ColumnElement[bool]:
+def membership_covers_tenant() -> ColumnElement[bool]:
     """Whether the membership beside a tenant reaches it: a limited one counts only for its named tenants."""
     named = (
         select(membership_tenants.c.tenant_id)
@@ -69,7 +69,7 @@ def entitled_membership() -> ColumnElement[bool]:
         memberships.c.user_id == users.c.id,
         memberships.c.organization_id == tenants.c.organization_id,
         users.c.deleted_at.is_(None),
-        reaching(),
+        membership_covers_tenant(),
     )
 
 
@@ -84,21 +84,23 @@ def role_in(connection: Connection, tenant_id: str, user_id: str | None) -> str 
     return connection.scalar(_ROLE, {"tenant": tenant_id, "user": user_id})
 
 
-def organization_of(connection: Connection, tenant_id: str) -> str:
+def organization_id_of(connection: Connection, tenant_id: str) -> str:
     """The organization that owns a tenant."""
     return str(connection.scalar(_ORGANIZATION, {"tenant": tenant_id}))
 
 
-def policies_of(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> tuple[Held, ...]:
+def policies_for_principal(
+    connection: Connection, tenant_id: str, kind: str, principal_id: str
+) -> tuple[AppliedPolicy, ...]:
     """The policies attached to a principal, directly or through a group, each once."""
     rows = connection.execute(_HELD_BY, {"tenant": tenant_id, "kind": kind, "principal": principal_id})
-    return tuple(Held(row.id, row.version, row.role) for row in rows)
+    return tuple(AppliedPolicy(row.id, row.version, row.role) for row in rows)
 
 
-def held_by_all(connection: Connection, tenant_id: str) -> Mapping[tuple[str, str], tuple[Held, ...]]:
+def policies_for_all(connection: Connection, tenant_id: str) -> Mapping[tuple[str, str], tuple[AppliedPolicy, ...]]:
     """The same for every key and identity of a tenant that has any, in three statements."""
     held = {
-        row.id: Held(row.id, row.version, row.role)
+        row.id: AppliedPolicy(row.id, row.version, row.role)
         for row in connection.execute(_HELD.where(policies.c.tenant_id == tenant_id))
     }
     found: dict[tuple[str, str], set[str]] = {}
@@ -113,10 +115,12 @@ def held_by_all(connection: Connection, tenant_id: str) -> Mapping[tuple[str, st
     return {principal: tuple(held[policy] for policy in sorted(names)) for principal, names in found.items()}
 
 
-def held_by(connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]) -> Mapping[str, tuple[Held, ...]]:
+def policies_for(
+    connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]
+) -> Mapping[str, tuple[AppliedPolicy, ...]]:
     """The same for some principals of a kind, by id: those that have any."""
     found: dict[str, set[str]] = {}
-    for some in portions(ids):
+    for some in chunks(ids):
         direct = _attached(kind).add_columns(policy_attachments.c.attachee_id.label("principal_id"))
         through = _THROUGH_GROUPS.add_columns(group_members.c.member_id.label("principal_id"))
         for query in (
@@ -127,19 +131,19 @@ def held_by(connection: Connection, tenant_id: str, kind: str, ids: Sequence[str
                 found.setdefault(row.principal_id, set()).add(row.policy_id)
     named = sorted(set().union(*found.values()))
     held = {
-        row.id: Held(row.id, row.version, row.role)
-        for some in portions(named)
+        row.id: AppliedPolicy(row.id, row.version, row.role)
+        for some in chunks(named)
         for row in connection.execute(_HELD.where(policies.c.tenant_id == tenant_id, policies.c.id.in_(some)))
     }
     return {one: tuple(held[policy] for policy in sorted(names)) for one, names in found.items()}
 
 
-def documents(connection: Connection, tenant_id: str, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+def policy_documents(connection: Connection, tenant_id: str, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Name and canonical text of some policies, by id."""
     query = select(policies.c.id, policies.c.name, policies.c.document).where(policies.c.tenant_id == tenant_id)
     return {
         row.id: (row.name, row.document)
-        for some in portions(ids)
+        for some in chunks(ids)
         for row in connection.execute(query.where(policies.c.id.in_(some)))
     }
 

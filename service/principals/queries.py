@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Select, delete, insert, select, update
 
-from service.db.engine import MOST_NAMED, Record
-from service.db.statements import Key, behind
+from service.db.engine import MAX_PARAMETERS, Record
+from service.db.statements import KeysetKey, after_key
 from service.db.tables import (
     api_keys,
     group_members,
@@ -47,7 +47,7 @@ def _among(connection: Connection, query: Select[Any], column: Column[str], ids:
     near."""
     if not ids:
         return []
-    if len(ids) <= MOST_NAMED:
+    if len(ids) <= MAX_PARAMETERS:
         return list(connection.execute(query.where(column.in_(ids))))
     wanted = set(ids)
     return [row for row in connection.execute(query) if row.id in wanted]
@@ -91,12 +91,12 @@ def identities(connection: Connection, tenant_id: str) -> Sequence[Record]:
     ).all()
 
 
-def identity_page(connection: Connection, tenant_id: str, after: Key | None, limit: int) -> Sequence[Record]:
+def identity_page(connection: Connection, tenant_id: str, after: KeysetKey | None, limit: int) -> Sequence[Record]:
     """Workload identities in the order they were made; one row more than asked."""
     query = select(workload_identities).where(workload_identities.c.tenant_id == tenant_id)
     order = (workload_identities.c.created_at, workload_identities.c.id)
     if after is not None:
-        query = query.where(behind(order, after))
+        query = query.where(after_key(order, after))
     return connection.execute(query.order_by(*order).limit(limit + 1)).all()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from service.catalogue.quota_types import QuotaType
-from service.errors import Refusal
+from service.errors import ApiError
 
 # The compute service's own names of what it counts. platform-facts: Quotas
 OF_COMPUTE: Mapping[str, str] = {
@@ -38,7 +38,7 @@ def requestable(limit: int, organization_limit: int, allocated: int) -> int:
     return limit + max(0, organization_limit - allocated)
 
 
-def together(uses: Sequence[Use | None]) -> Use | None:
+def sum_uses(uses: Sequence[Use | None]) -> Use | None:
     """The use of several tenants; None as soon as that of one is unknown. checklist Q13"""
     known = [use for use in uses if use is not None]
     if len(known) < len(uses):
@@ -65,7 +65,7 @@ def require_room(quota: QuotaType, limit: int, used: int, wanted: int, *, known:
         message = f"this would exceed the quota of {quota.title}: {used} of {limit} in use, {wanted} wanted"
     else:
         message = f"this would exceed the quota of {quota.title}: the limit is {limit}, {wanted} wanted"
-    raise Refusal(
+    raise ApiError(
         403,
         "QUOTA_EXCEEDED",
         message,

@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Table, func, select
 
-from service.authz.entitlement import enterable
+from service.authz.entitlement import enterable_tenant_ids
 from service.catalogue.quota_types import defaults, quota_types
-from service.db.engine import insert_unless_there
+from service.db.engine import upsert_insert
 from service.db.tables import organization_quotas, tenant_quotas, tenants
-from service.principal import Caller
+from service.principal import Principal
 
 Tenants = Collection[str] | Select[Any]
 """Ids of tenants, or the query that chooses them."""
@@ -36,10 +36,10 @@ def tenant_ids_of(connection: Connection, organization_id: str) -> list[str]:
     return list(connection.scalars(query.order_by(tenants.c.created_at, tenants.c.id)))
 
 
-def tenant_names(connection: Connection, caller: Caller, organization_id: str) -> dict[str, str]:
+def tenant_names(connection: Connection, caller: Principal, organization_id: str) -> dict[str, str]:
     """Return the display names of an organization's tenants that a caller may enter, by tenant id."""
     query = select(tenants.c.id, tenants.c.display_name).where(
-        tenants.c.organization_id == organization_id, tenants.c.id.in_(enterable(caller))
+        tenants.c.organization_id == organization_id, tenants.c.id.in_(enterable_tenant_ids(caller))
     )
     return {row.id: row.display_name for row in connection.execute(query)}
 
@@ -84,7 +84,7 @@ def set_organization_limit(connection: Connection, organization_id: str, resourc
 
 
 def _put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    added = insert_unless_there(connection, table).values(**row)
+    added = upsert_insert(connection, table).values(**row)
     connection.execute(
         added.on_conflict_do_update(index_elements=list(table.primary_key), set_={"limit": added.excluded.limit})
     )

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, and_, insert, or_, select, upd
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
 from service.db.engine import Record
-from service.db.statements import Key, behind
+from service.db.statements import KeysetKey, after_key
 from service.db.tables import organizations, quota_requests, users
 
 PENDING = "pending"
@@ -53,7 +53,7 @@ def pending(connection: Connection, organization_id: str, resource_type: str) ->
 
 
 def of_tenant(
-    connection: Connection, tenant_id: str, organization_id: str | None, after: Key | None, limit: int
+    connection: Connection, tenant_id: str, organization_id: str | None, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
     """A tenant's requests and, where an organization is named, that one's pending ones; newest first, one more than
     asked."""
@@ -64,13 +64,15 @@ def of_tenant(
     return _page(connection, condition, after, limit)
 
 
-def of_organization(connection: Connection, organization_id: str, after: Key | None, limit: int) -> Sequence[Record]:
+def of_organization(
+    connection: Connection, organization_id: str, after: KeysetKey | None, limit: int
+) -> Sequence[Record]:
     """The requests made for an organization, newest first; one more than asked."""
     condition = and_(quota_requests.c.scope == OF_ORGANIZATION, quota_requests.c.organization_id == organization_id)
     return _page(connection, condition, after, limit)
 
 
-def for_review(connection: Connection, status: str | None, after: Key | None, limit: int) -> Sequence[Record]:
+def for_review(connection: Connection, status: str | None, after: KeysetKey | None, limit: int) -> Sequence[Record]:
     """The requests of all organizations, newest first; one more than asked."""
     condition = quota_requests.c.scope == OF_ORGANIZATION
     return _page(
@@ -78,10 +80,12 @@ def for_review(connection: Connection, status: str | None, after: Key | None, li
     )
 
 
-def _page(connection: Connection, condition: ColumnElement[bool], after: Key | None, limit: int) -> Sequence[Record]:
+def _page(
+    connection: Connection, condition: ColumnElement[bool], after: KeysetKey | None, limit: int
+) -> Sequence[Record]:
     query = _REQUEST.where(condition)
     if after is not None:
-        query = query.where(behind(_ORDER, after, newest_first=True))
+        query = query.where(after_key(_ORDER, after, newest_first=True))
     newest_first = (column.desc() for column in _ORDER)
     return connection.execute(query.order_by(*newest_first).limit(limit + 1)).all()
 

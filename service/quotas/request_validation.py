@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from service import errors, validation
 from service.catalogue.quota_types import QuotaType, quota_types
-from service.errors import Refusal
+from service.errors import ApiError
 from service.quotas.limits import Use
 
-REASON_MAX = 500
-LIMIT_MAX = 2**53
+MAX_REASON_LENGTH = 500
+MAX_LIMIT = 2**53
 # Requests a tenant may make in an hour, whatever became of them: its history cannot be flooded. hostile D07
-REQUESTS_AN_HOUR = 100
+MAX_REQUESTS_PER_HOUR = 100
 # Line breaks are what reasons are written with; the rest of the controls has no business in one.
 _ALLOWED = "\n\t\u2028\u2029"
 
@@ -22,7 +22,7 @@ Status = Literal["approved", "denied", "pending", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Decision:
     """What becomes of a request at once: `decision` says why, `details` in figures."""
 
     status: Status
@@ -30,21 +30,21 @@ class Verdict:
     details: Mapping[str, Any] | None = None
 
 
-def decide(current: int, asked: int, use: Use | None) -> Verdict:
+def decide(current: int, asked: int, use: Use | None) -> Decision:
     """The verdict on another limit for a tenant that is within what it may be raised to. checklist U13 to U17
 
     Args:
         use: of the tenant now, what is being created included; None is unknown.
     """
     if asked >= current:
-        return Verdict("approved", "within what this tenant may be raised to without review")
+        return Decision("approved", "within what this tenant may be raised to without review")
     if use is None:
-        return Verdict("denied", "what is in use is not known at the moment", {"reason": "usage_unknown"})
+        return Decision("denied", "what is in use is not known at the moment", {"reason": "usage_unknown"})
     if use.total > asked:
         made = f" ({use.creating} being created)" if use.creating else ""
         figures = {"used": use.total, "creating": use.creating, "limit": asked}
-        return Verdict("denied", f"{use.total} in use{made}: more than {asked}", figures)
-    return Verdict("approved", "nothing in use is above the new limit")
+        return Decision("denied", f"{use.total} in use{made}: more than {asked}", figures)
+    return Decision("approved", "nothing in use is above the new limit")
 
 
 def requested_type(name: str) -> QuotaType:
@@ -56,7 +56,7 @@ def requested_type(name: str) -> QuotaType:
     known = [quota.resource_type for quota in quota_types().values()]
     if name not in known:
         near = [other for other in known if other == name.lower()] or get_close_matches(name, known, n=3)
-        raise Refusal(
+        raise ApiError(
             400,
             "UNKNOWN_RESOURCE_TYPE",
             "there is no quota of this resource type",
@@ -64,7 +64,7 @@ def requested_type(name: str) -> QuotaType:
         )
     quota = quota_types()[name]
     if quota.organization is None:
-        raise Refusal(
+        raise ApiError(
             400,
             "QUOTA_NOT_REQUESTABLE",
             f"a limit of {quota.title} cannot be requested",
@@ -80,9 +80,9 @@ def requested_limit(limit: int) -> int:
     Raises:
         Refusal: 400 INVALID_INPUT.
     """
-    if not 0 <= limit <= LIMIT_MAX:
+    if not 0 <= limit <= MAX_LIMIT:
         raise errors.invalid_input(
-            f"limit must be 0 to {LIMIT_MAX}", member="limit", reason="range", min=0, max=LIMIT_MAX
+            f"limit must be 0 to {MAX_LIMIT}", member="limit", reason="range", min=0, max=MAX_LIMIT
         )
     return limit
 
@@ -96,9 +96,12 @@ def reason(text: str, member: str = "reason") -> str:
     kept = unicodedata.normalize("NFC", text).strip()
     if not validation.visible(kept) and not validation.has_control(kept):
         raise errors.invalid_input(f"{member} must not be blank", member=member, reason="blank")
-    if len(kept) > REASON_MAX:
+    if len(kept) > MAX_REASON_LENGTH:
         raise errors.invalid_input(
-            f"{member} has at most {REASON_MAX} characters", member=member, reason="too_long", max=REASON_MAX
+            f"{member} has at most {MAX_REASON_LENGTH} characters",
+            member=member,
+            reason="too_long",
+            max=MAX_REASON_LENGTH,
         )
     if validation.has_control(kept, allowed=_ALLOWED):
         raise errors.invalid_input(
@@ -114,7 +117,7 @@ def require_within_bound(quota: QuotaType, current: int, asked: int, bound: int)
         Refusal: 409 QUOTA_BOUND_EXCEEDED.
     """
     if asked > bound:
-        raise Refusal(
+        raise ApiError(
             409,
             "QUOTA_BOUND_EXCEEDED",
             f"without review this tenant may be raised to {bound}, not to {asked}",
@@ -128,9 +131,9 @@ def require_within_bound(quota: QuotaType, current: int, asked: int, bound: int)
         )
 
 
-def already_pending(request_id: str, limit: int) -> Refusal:
+def already_pending(request_id: str, limit: int) -> ApiError:
     """The refusal of a second request of an organization for one resource type. checklist U21"""
-    return Refusal(
+    return ApiError(
         409,
         "QUOTA_REQUEST_PENDING",
         "a request of this organization for this resource type is waiting for review",
@@ -139,12 +142,12 @@ def already_pending(request_id: str, limit: int) -> Refusal:
     )
 
 
-def too_many(wait: int) -> Refusal:
+def too_many(wait: int) -> ApiError:
     """The refusal of one request more than a tenant may make in an hour; it fits `wait` seconds later."""
-    return Refusal(
+    return ApiError(
         429,
         "QUOTA_REQUESTS_LIMITED",
-        f"a tenant may make {REQUESTS_AN_HOUR} quota requests in an hour",
-        details={"cap": REQUESTS_AN_HOUR, "retryAfterSeconds": wait},
+        f"a tenant may make {MAX_REQUESTS_PER_HOUR} quota requests in an hour",
+        details={"cap": MAX_REQUESTS_PER_HOUR, "retryAfterSeconds": wait},
         headers={"Retry-After": str(wait)},
     )

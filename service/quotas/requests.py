@@ -16,30 +16,30 @@ from starlette.responses import JSONResponse
 
 from service.account.queries import person
 from service.api.changes import change
-from service.api.idempotency import made_under
-from service.api.pagination import Asked, asked, page_of
-from service.api.protected_route import area
-from service.api.responses import CHANGED, found
+from service.api.idempotency import resolve_idempotency_key
+from service.api.pagination import PageParams, page_of, page_params
+from service.api.protected_route import protected_router
+from service.api.responses import CHANGED, or_404
 from service.audit import entries
-from service.authn.rate_limit import seconds
-from service.authz.authorize import Access, authorize
+from service.authn.rate_limit import whole_seconds
+from service.authz.authorize import AuthorizationContext, get_context
 from service.catalogue.quota_types import QuotaType
 from service.context import Platform, platform_of
 from service.db.tables import MICROSECOND
 from service.quotas import limits, queries, request_queries, request_validation, usage
 from service.quotas.request_queries import OF_ORGANIZATION, OF_TENANT, request
-from service.quotas.request_validation import REQUESTS_AN_HOUR, Verdict
+from service.quotas.request_validation import MAX_REQUESTS_PER_HOUR, Decision
 
-router = area("quotas")
+router = protected_router("quotas")
 OF_A_TENANT = "/api/v1/tenants/{tenant_id}/quota-requests"
 OF_AN_ORGANIZATION = "/api/v1/organizations/{organization_id}/quota-requests"
 CREATE, CREATE_ORGANIZATION = "quota_request.create", "quota_request.create_organization"
-WAITING = Verdict("pending", "waits for review by the platform's staff")
-AS_IT_IS = Verdict("approved", "that is the limit already")
+WAITING = Decision("pending", "waits for review by the platform's staff")
+UNCHANGED = Decision("approved", "that is the limit already")
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[Asked, Depends(asked)]
+Paging = Annotated[PageParams, Depends(page_params)]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]
 
 
@@ -54,7 +54,7 @@ class NewRequest(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LimitChange:
     """A request that is well formed, on its way."""
 
     id: str
@@ -77,16 +77,16 @@ def request_tenant_quota(
     The limit it has already is answered with 200, and nothing is stored.
     """
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
-    wish = wished(body, platform.clock.now())
+    wish = parse_request(body, platform.clock.now())
     with change(platform, access, lock_organization=True) as (connection, access):
-        wish, answered = first(connection, access, CREATE, wish, idempotency_key)
+        wish, answered = resolve_idempotent(connection, access, CREATE, wish, idempotency_key)
         if answered:
             return answered
         current = queries.limits_of(connection, tenant_id)[wish.resource_type]
         if wish.limit == current:
             return unchanged(connection, access, wish)
-        require_pause(connection, tenant_id, wish.at)
-        at_most = found(queries.organization_limits(connection, organization_id)[wish.resource_type])
+        require_rate(connection, tenant_id, wish.at)
+        at_most = or_404(queries.organization_limits(connection, organization_id)[wish.resource_type])
         allocated = queries.allocated(connection, organization_id)[wish.resource_type]
         bound = limits.requestable(current, at_most, allocated)
         request_validation.require_within_bound(wish.quota, current, wish.limit, bound)
@@ -96,7 +96,7 @@ def request_tenant_quota(
         verdict = request_validation.decide(current, wish.limit, use)
         if verdict.status == "approved":
             queries.set_limit(connection, tenant_id, wish.resource_type, wish.limit)
-        return made(connection, access, CREATE, wish, current, verdict)
+        return add_request(connection, access, CREATE, wish, current, verdict)
 
 
 @router.get(OF_A_TENANT)
@@ -117,18 +117,18 @@ def request_organization_quota(
 ) -> JSONResponse:
     """Ask for another limit of the organization, higher or lower: it waits for review, one for each resource type."""
     organization_id = str(access.organization_id)
-    wish = wished(body, platform.clock.now())
+    wish = parse_request(body, platform.clock.now())
     with change(platform, access, lock_organization=True) as (connection, access):
-        wish, answered = first(connection, access, CREATE_ORGANIZATION, wish, idempotency_key)
+        wish, answered = resolve_idempotent(connection, access, CREATE_ORGANIZATION, wish, idempotency_key)
         if answered:
             return answered
-        current = found(queries.organization_limits(connection, organization_id)[wish.resource_type])
+        current = or_404(queries.organization_limits(connection, organization_id)[wish.resource_type])
         if wish.limit == current:
             return unchanged(connection, access, wish)
         pending = request_queries.pending(connection, organization_id, wish.resource_type)
         if pending:
             raise request_validation.already_pending(pending.id, pending.limit)
-        return made(connection, access, CREATE_ORGANIZATION, wish, current, WAITING)
+        return add_request(connection, access, CREATE_ORGANIZATION, wish, current, WAITING)
 
 
 @router.get(OF_AN_ORGANIZATION)
@@ -142,7 +142,7 @@ def list_organization_quota_requests(access: Granted, platform: Here, paging: Pa
     return JSONResponse({"requests": [request(row._asdict()) for row in rows], "nextCursor": cursor})
 
 
-def wished(body: NewRequest, now: datetime) -> Wish:
+def parse_request(body: NewRequest, now: datetime) -> LimitChange:
     """What a body asks for, under a new id.
 
     Raises:
@@ -150,31 +150,31 @@ def wished(body: NewRequest, now: datetime) -> Wish:
     """
     quota = request_validation.requested_type(body.resource_type)
     limit, reason = request_validation.requested_limit(body.limit), request_validation.reason(body.reason)
-    return Wish(str(uuid4()), quota, limit, reason, now)
+    return LimitChange(str(uuid4()), quota, limit, reason, now)
 
 
-def first(
-    connection: Connection, access: Access, operation: str, wish: Wish, key: str | None
-) -> tuple[Wish, JSONResponse | None]:
+def resolve_idempotent(
+    connection: Connection, access: AuthorizationContext, operation: str, wish: LimitChange, key: str | None
+) -> tuple[LimitChange, JSONResponse | None]:
     """The wish under the id it has for good, and the answer to an earlier one under the same key, if there was one."""
     same = (str(access.tenant_id or access.organization_id), wish.resource_type, str(wish.limit), wish.reason)
-    wish = replace(wish, id=made_under(connection, access, key, operation, same, wish.id, wish.at))
+    wish = replace(wish, id=resolve_idempotency_key(connection, access, key, operation, same, wish.id, wish.at))
     row = request_queries.one(connection, wish.id)
     return wish, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)
 
 
-def require_pause(connection: Connection, tenant_id: str, now: datetime) -> None:
+def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
     """Refuse more requests of a tenant than fit into an hour. hostile D07
 
     Raises:
         Refusal: 429 QUOTA_REQUESTS_LIMITED.
     """
-    until = request_queries.hour_full_until(connection, tenant_id, REQUESTS_AN_HOUR, now)
+    until = request_queries.hour_full_until(connection, tenant_id, MAX_REQUESTS_PER_HOUR, now)
     if until is not None:
-        raise request_validation.too_many(seconds((until - now) // MICROSECOND))
+        raise request_validation.too_many(whole_seconds((until - now) // MICROSECOND))
 
 
-def row_of(access: Access, wish: Wish, current: int, verdict: Verdict) -> dict[str, Any]:
+def row_of(access: AuthorizationContext, wish: LimitChange, current: int, verdict: Decision) -> dict[str, Any]:
     """A request as it is stored."""
     waits = verdict.status == "pending"
     return {
@@ -196,16 +196,21 @@ def row_of(access: Access, wish: Wish, current: int, verdict: Verdict) -> dict[s
     }
 
 
-def unchanged(connection: Connection, access: Access, wish: Wish) -> JSONResponse:
+def unchanged(connection: Connection, access: AuthorizationContext, wish: LimitChange) -> JSONResponse:
     """The answer to a request for the limit there is: nothing of it is kept, it has no id. checklist U18"""
-    row = row_of(access, replace(wish, id=""), wish.limit, AS_IT_IS)
+    row = row_of(access, replace(wish, id=""), wish.limit, UNCHANGED)
     caller = person(connection, access.caller.user_id)
     named = {"requester_name": caller.name, "requester_email": caller.email}
     return JSONResponse({"request": request(row | named)}, headers={CHANGED: "false"})
 
 
-def made(
-    connection: Connection, access: Access, operation: str, wish: Wish, current: int, verdict: Verdict
+def add_request(
+    connection: Connection,
+    access: AuthorizationContext,
+    operation: str,
+    wish: LimitChange,
+    current: int,
+    verdict: Decision,
 ) -> JSONResponse:
     """Keep a request and its audit entry; the answer to it. A denied one is a refused change in the log."""
     request_queries.add(connection, row_of(access, wish, current, verdict))
@@ -225,5 +230,5 @@ def made(
         },
         at=wish.at,
     )
-    row = found(request_queries.one(connection, wish.id))
+    row = or_404(request_queries.one(connection, wish.id))
     return JSONResponse({"request": request(row._asdict())}, 201, {CHANGED: "true"})

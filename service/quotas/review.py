@@ -7,26 +7,26 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from service.api.pagination import Asked, asked, page_of
-from service.api.protected_route import area
-from service.api.responses import found
+from service.api.pagination import PageParams, page_of, page_params
+from service.api.protected_route import protected_router
+from service.api.responses import or_404
 from service.audit import entries
-from service.authz.authorize import Access, authorize
+from service.authz.authorize import AuthorizationContext, get_context
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.db.statements import lock_organization
-from service.errors import Refusal
+from service.errors import ApiError
 from service.quotas import queries, request_queries, request_validation
 from service.quotas.request_queries import OF_ORGANIZATION, PENDING, request
 from service.validation import is_id
 
-router = area("platform")
+router = protected_router("platform")
 REQUESTS = "/api/v1/platform/quota-requests"
 OUTCOME = {"approve": "approved", "reject": "rejected"}
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[Asked, Depends(asked)]
+Paging = Annotated[PageParams, Depends(page_params)]
 Status = Annotated[Literal["pending", "approved", "rejected"] | None, Query(description="all when left out")]
 
 
@@ -60,7 +60,7 @@ def review_quota_request(access: Granted, platform: Here, request_id: str, body:
         lock_organization(connection, the_request(connection, request_id).organization_id)
         row = the_request(connection, request_id)
         if row.status != PENDING:
-            raise Refusal(
+            raise ApiError(
                 409,
                 "QUOTA_REQUEST_DECIDED",
                 "this request is decided already",
@@ -88,8 +88,8 @@ def the_request(connection: Connection, request_id: str) -> Record:
     Raises:
         Refusal: flat 404, also for what a tenant requested: that was never the staff's to decide.
     """
-    row = found(request_queries.one(connection, request_id) if is_id(request_id) else None)
-    return found(row if row.scope == OF_ORGANIZATION else None)
+    row = or_404(request_queries.one(connection, request_id) if is_id(request_id) else None)
+    return or_404(row if row.scope == OF_ORGANIZATION else None)
 
 
 def for_staff(row: Record) -> dict[str, Any]:

@@ -9,18 +9,18 @@ from typing import Annotated, Any
 from fastapi import Depends
 from starlette.responses import JSONResponse
 
-from service.api.protected_route import area
-from service.authz.authorize import Access, authorize
+from service.api.protected_route import protected_router
+from service.authz.authorize import AuthorizationContext, get_context
 from service.catalogue.quota_types import QuotaType, quota_types
 from service.context import Platform, platform_of
 from service.quotas import limits as quotas_limits
 from service.quotas import queries, usage
 from service.quotas.limits import IMAGES, OF_COMPUTE, Use
 
-router = area("quotas")
+router = protected_router("quotas")
 QUOTAS = "/api/v1/tenants/{tenant_id}/quotas"
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
 
 
@@ -80,7 +80,7 @@ def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
     for name, quota in types.items():
         shares = {tenant_id: limits.get(tenant_id, {}).get(name, quota.limit) for tenant_id in tenant_ids}
         allocated, bound = sum(shares.values()), at_most[name]
-        use = quotas_limits.together([used[tenant_id][name] for tenant_id in tenant_ids])
+        use = quotas_limits.sum_uses([used[tenant_id][name] for tenant_id in tenant_ids])
         # What cannot be requested is given to tenants one by one: the organization has what they have.
         entry = described(quota, allocated if bound is None else bound, use)
         entry["allocated"] = allocated

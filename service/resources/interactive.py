@@ -13,15 +13,15 @@ from starlette.responses import JSONResponse
 
 from service import errors
 from service.api.changes import change
-from service.api.enforcement import compiled, require, require_somewhere, target_in
-from service.api.protected_route import area
-from service.api.responses import record
-from service.authz.authorize import Access, authorize
+from service.api.enforcement import load_grants, require, require_somewhere, target_in
+from service.api.protected_route import protected_router
+from service.api.responses import audit_in_tenant
+from service.authz.authorize import AuthorizationContext, get_context
 from service.context import Platform, platform_of
 from service.resources import queries
 from service.validation import is_id
 
-router = area("interactive sessions")
+router = protected_router("interactive sessions")
 INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
 # What a port can be forwarded to: whatever listens.
 LISTENING = ("instance", "database", "cache", "kubernetes_cluster", "webserver", "message_broker", "load_balancer")
@@ -34,7 +34,7 @@ OPENED_TO = {
 }
 """The kinds of resource that each operation is done to."""
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
 
 
@@ -70,7 +70,7 @@ def open_cluster_proxy(access: Granted, platform: Here, body: Opening) -> JSONRe
     return opened(access, platform, body.resource_id)
 
 
-def opened(access: Access, platform: Platform, resource_id: str) -> JSONResponse:
+def opened(access: AuthorizationContext, platform: Platform, resource_id: str) -> JSONResponse:
     """The decision on a resource of one of the kinds that the operation is done to.
 
     Raises:
@@ -80,12 +80,12 @@ def opened(access: Access, platform: Platform, resource_id: str) -> JSONResponse
     with change(platform, access) as (connection, access):
         row = queries.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
         if row is None:
-            require_somewhere(compiled(platform, connection, access.caller, tenant_id), access)
+            require_somewhere(load_grants(platform, connection, access.caller, tenant_id), access)
             raise errors.not_found()
         facts = replace(access.facts, region=row.region, resource_tags=row.tags)
         require(platform, connection, access, target_in(access, row), facts)
         details = {"operation": access.action}
-        record(connection, access, "interactive.open", f"{row.kind}:{row.id}", now, details)
+        audit_in_tenant(connection, access, "interactive.open", f"{row.kind}:{row.id}", now, details)
     return JSONResponse(
         {"decision": "allowed", "operation": access.action, "resourceId": row.id, "resourceKind": row.kind}
     )

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
 
 from service.db.engine import Record
-from service.db.statements import Key, behind
+from service.db.statements import KeysetKey, after_key
 from service.db.tables import resources
 
 _ORDER = (resources.c.created_at, resources.c.id)
@@ -38,7 +38,7 @@ def page(
     connection: Connection,
     tenant_id: str,
     kind: str,
-    after: Key | None,
+    after: KeysetKey | None,
     limit: int,
     regions: Iterable[str] | None = None,
     ids: Iterable[str] | None = None,
@@ -57,7 +57,7 @@ def page(
         whole = resources.c.id.in_([one for one in ids if "*" not in one])
         query = query.where(or_(whole, *(resources.c.id.like(_like(one), escape="\\") for one in ids if "*" in one)))
     if after is not None:
-        query = query.where(behind(_ORDER, after))
+        query = query.where(after_key(_ORDER, after))
     return connection.execute(query.order_by(*_ORDER).limit(limit + 1)).all()
 
 

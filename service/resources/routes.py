@@ -18,18 +18,18 @@ from client.policy.model import Facts
 from service import errors
 from service import validation as service_validation
 from service.api.changes import change
-from service.api.enforcement import compiled, require, require_somewhere, target_in
-from service.api.pagination import Asked, asked, page_of
-from service.api.protected_route import area
-from service.api.responses import found, nothing, record
-from service.authz.authorize import Access, authorize
+from service.api.enforcement import load_grants, require, require_somewhere, target_in
+from service.api.pagination import PageParams, page_of, page_params
+from service.api.protected_route import protected_router
+from service.api.responses import audit_in_tenant, no_content, or_404
+from service.authz.authorize import AuthorizationContext, get_context
 from service.catalogue.resource_types import Kind, kinds
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.default_tags.outcome import with_defaults
 from service.default_tags.queries import propagated
 from service.default_tags.validation import require_new_provider
-from service.errors import Refusal
+from service.errors import ApiError
 from service.principals.queries import CLUSTER
 from service.quotas.usage import counted_attributes, require_room
 from service.resources import queries
@@ -38,15 +38,15 @@ from service.resources.search import MOST_DECIDED, Search
 from service.validation import is_id
 from service.workloads import queries as workload_queries
 
-router = area("resources")
+router = protected_router("resources")
 RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
 SEARCHED = 1_000
 """Resources read at a time until one is found that the caller may list."""
 REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[Asked, Depends(asked)]
+Paging = Annotated[PageParams, Depends(page_params)]
 Provider = Annotated[
     str | None, Header(alias="X-FM-Provider-Version", description="The infrastructure-as-code provider that asks")
 ]
@@ -55,7 +55,7 @@ Tags = dict[str, str]
 
 async def kind_of(kind: Annotated[str, Path(description="such as instance, volume, kubernetes_cluster")]) -> Kind:
     """The kind of the path; the guard has seen that there is one."""
-    return found(kinds().get(kind))
+    return or_404(kinds().get(kind))
 
 
 OfKind = Annotated[Kind, Depends(kind_of)]
@@ -92,7 +92,7 @@ def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging
     tenant_id = str(access.tenant_id)
     page = page_of(platform, paging, "resources", tenant_id, kind.name)
     with platform.database.read() as connection:
-        ready = compiled(platform, connection, access.caller, tenant_id)
+        ready = load_grants(platform, connection, access.caller, tenant_id)
         require_somewhere(ready, access)
         search = Search(ready, access)
         shown: list[Record] = []
@@ -123,9 +123,9 @@ def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging
     return JSONResponse({"resources": [resources_validation.wire(row, kind) for row in shown], "nextCursor": cursor})
 
 
-def none_found(access: Access) -> Refusal:
+def none_found(access: AuthorizationContext) -> ApiError:
     """Return the refusal of a listing that decided about as many resources as one request may and found none."""
-    return Refusal(
+    return ApiError(
         403,
         "INSUFFICIENT_PERMISSIONS",
         f"{access.action} is allowed on none of the next {MOST_DECIDED} resources",
@@ -169,9 +169,9 @@ def create_resource(
         require_room(connection, tenant_id, kind, attributes)
         queries.add(connection, values)
         details = {"name": values["name"], "region": body.region}
-        record(connection, access, "resource.create", f"{kind.name}:{resource_id}", now, details)
+        audit_in_tenant(connection, access, "resource.create", f"{kind.name}:{resource_id}", now, details)
         return JSONResponse(
-            resources_validation.wire(found(queries.one(connection, tenant_id, kind.name, resource_id)), kind), 201
+            resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, resource_id)), kind), 201
         )
 
 
@@ -213,8 +213,8 @@ def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: 
         if kind.name == CLUSTER:
             workload_queries.remove(connection, tenant_id, resource_id)
         queries.remove(connection, tenant_id, resource_id)
-        record(connection, access, "resource.delete", f"{kind.name}:{resource_id}", now, {"name": row.name})
-    return nothing()
+        audit_in_tenant(connection, access, "resource.delete", f"{kind.name}:{resource_id}", now, {"name": row.name})
+    return no_content()
 
 
 @router.post(RESOURCES + "/{resource_id}/start")
@@ -235,7 +235,7 @@ def restart_resource(access: Granted, platform: Here, kind: OfKind, resource_id:
     return powered(access, platform, kind, resource_id, "restart")
 
 
-def powered(access: Access, platform: Platform, kind: Kind, resource_id: str, verb: str) -> JSONResponse:
+def powered(access: AuthorizationContext, platform: Platform, kind: Kind, resource_id: str, verb: str) -> JSONResponse:
     """Start, stop or restart, with its audit entry."""
     now = platform.clock.now()
     with change(platform, access) as (connection, access):
@@ -247,7 +247,7 @@ def powered(access: Access, platform: Platform, kind: Kind, resource_id: str, ve
 
 def changed_to(
     connection: Connection,
-    access: Access,
+    access: AuthorizationContext,
     kind: Kind,
     row: Record,
     values: dict[str, Any],
@@ -258,12 +258,18 @@ def changed_to(
     """Write a change and its audit entry; the resource as it is then."""
     tenant_id = str(access.tenant_id)
     queries.change(connection, tenant_id, row.id, values | {"updated_at": now})
-    record(connection, access, f"resource.{verb}", f"{kind.name}:{row.id}", now, details)
-    return JSONResponse(resources_validation.wire(found(queries.one(connection, tenant_id, kind.name, row.id)), kind))
+    audit_in_tenant(connection, access, f"resource.{verb}", f"{kind.name}:{row.id}", now, details)
+    return JSONResponse(resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, row.id)), kind))
 
 
 def the_resource(
-    connection: Connection, platform: Platform, access: Access, kind: Kind, resource_id: str, *, lock: bool = False
+    connection: Connection,
+    platform: Platform,
+    access: AuthorizationContext,
+    kind: Kind,
+    resource_id: str,
+    *,
+    lock: bool = False,
 ) -> Record:
     """The resource of the path, once the caller may do to it what the route does.
 
@@ -273,12 +279,12 @@ def the_resource(
     tenant_id = str(access.tenant_id)
     row = queries.one(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
     if row is None:
-        require_somewhere(compiled(platform, connection, access.caller, tenant_id), access)
+        require_somewhere(load_grants(platform, connection, access.caller, tenant_id), access)
         raise errors.not_found()
     require(platform, connection, access, target_in(access, row), facts_of(access, row))
     return row
 
 
-def facts_of(access: Access, row: Record) -> Facts:
+def facts_of(access: AuthorizationContext, row: Record) -> Facts:
     """What is known of a request for a resource that is there."""
     return replace(access.facts, region=row.region, resource_tags=row.tags)

@@ -12,8 +12,8 @@ from client.policy.engine import Engine
 from client.policy.matching import STAR, Target, fields_may_cover, read_operation, read_target
 from client.policy.model import Rule
 from service.api.enforcement import target_in
-from service.authz.authorize import Access
-from service.authz.decisions import Compiled, Decision
+from service.authz.authorize import AuthorizationContext
+from service.authz.decisions import CompiledGrants, Decision
 from service.db.engine import Record
 
 MOST_IDS = 5_000
@@ -44,7 +44,7 @@ class Search:
     `within` bounds what has to be read. `exhausted` is true once `MOST_DECIDED` resources were decided one by one.
     """
 
-    def __init__(self, ready: Compiled, access: Access) -> None:
+    def __init__(self, ready: CompiledGrants, access: AuthorizationContext) -> None:
         self._ready = ready
         self._access = access
         asked = read_target(target_in(access, None))

@@ -7,7 +7,7 @@ from service import errors, validation
 from service.catalogue.resource_types import Kind
 from service.clock import wire_time
 from service.db.engine import Record
-from service.errors import Refusal
+from service.errors import ApiError
 
 TAG_KEY_MAX, TAG_VALUE_MAX = 128, 255
 ATTRIBUTE_MAX = 2**53
@@ -101,8 +101,8 @@ def require_changeable(row: Record, kind: Kind, *, retags: bool) -> None:
         raise _conflict("invalid_state", f"the tags of a resource that is {row.state} cannot be changed")
 
 
-def _conflict(code: str, message: str, **details: Any) -> Refusal:
-    return Refusal(409, code, message, flat=True, details=details)
+def _conflict(code: str, message: str, **details: Any) -> ApiError:
+    return ApiError(409, code, message, flat=True, details=details)
 
 
 def wire(row: Record, kind: Kind) -> dict[str, Any]:

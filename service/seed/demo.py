@@ -13,7 +13,7 @@ from service.clock import wire_time
 from service.db import tables
 from service.oidc_issuer.issuer import ISSUER
 from service.seed import demo_access
-from service.seed.insert import SEEDS, Minting, Row, World, add, first_tags, set_up
+from service.seed.insert import SEEDS, KeyMinter, Row, World, add, first_tags, set_up
 from service.tenants.provisioning import KIND, operation_id, pending_steps
 
 KEY_LIFE = timedelta(days=365)  # checklist K22
@@ -22,7 +22,7 @@ RATE_LIMIT = 600  # checklist K33
 STEP_TOOK = timedelta(seconds=2)
 
 
-def fill(connection: Connection, name: str, now: datetime, minting: Minting) -> None:
+def fill(connection: Connection, name: str, now: datetime, minting: KeyMinter) -> None:
     """Add every row of the world `name` except the catalogue's."""
     world = World(name, now)
     add(connection, tables.platform_state, facts(world))
@@ -176,7 +176,7 @@ def resources(world: World) -> Iterator[Row]:
         }
 
 
-def api_keys(world: World, minting: Minting) -> Iterator[Row]:
+def api_keys(world: World, minting: KeyMinter) -> Iterator[Row]:
     for name, entry in world.file.get("keys", {}).items():
         created = world.at(entry["created"])
         yield minting.mint(name, entry["id"]) | {

@@ -46,7 +46,7 @@ def first_tags(tenants: Iterable[Row]) -> Iterator[Row]:
 
 
 @dataclass
-class Minting:
+class KeyMinter:
     """Makes the secrets of a world's keys and remembers them for the one file they are written to."""
 
     secret: bytes

@@ -14,7 +14,7 @@ from service.catalogue.data_files import document
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
 from service.db import tables
-from service.seed.insert import SEEDS, Minting, Row, add, first_tags, offset, set_up
+from service.seed.insert import SEEDS, KeyMinter, Row, add, first_tags, offset, set_up
 
 KEY_LIFE = timedelta(days=365)
 RATE_LIMIT = 600
@@ -37,7 +37,7 @@ class Pattern:
         return str(UUID(int=self.random.getrandbits(128), version=4))
 
 
-def fill(connection: Connection, now: datetime, minting: Minting) -> None:
+def fill(connection: Connection, now: datetime, minting: KeyMinter) -> None:
     """Add every row of the large world except the catalogue's."""
     world = Pattern(now)
     add(connection, tables.platform_state, facts(world))
@@ -148,7 +148,7 @@ def resources(world: Pattern) -> Iterator[Row]:
             }
 
 
-def api_keys(world: Pattern, minting: Minting) -> Iterator[Row]:
+def api_keys(world: Pattern, minting: KeyMinter) -> Iterator[Row]:
     entry = world.file["keys"]
     maker = world.people[world.file["first_person"]]
     for position, (tenant, _) in enumerate(world.tenants):

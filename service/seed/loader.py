@@ -14,10 +14,10 @@ from sqlalchemy import Connection, func, insert, select, text
 from service.catalogue import operations
 from service.clock import Clock
 from service.db import dialect, tables
-from service.db.engine import Database, insert_unless_there
-from service.db.platform_state import catalogue_digest, fact, is_current
+from service.db.engine import Database, upsert_insert
+from service.db.platform_state import catalogue_digest, get_value, is_current
 from service.seed import demo, large
-from service.seed.insert import Minting
+from service.seed.insert import KeyMinter
 from service.settings import WORLDS
 
 KEY_FILE = "world-keys.json"
@@ -35,9 +35,9 @@ def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: P
     if name not in WORLDS:
         raise ValueError(f"no world {name!r}; there are {', '.join(WORLDS)}")
     with database.read() as connection:
-        loaded = fact(connection, "world") is not None
+        loaded = get_value(connection, "world") is not None
     if not loaded:
-        minting = Minting(secret)
+        minting = KeyMinter(secret)
         with database.write() as connection:
             if _claim(connection, name):
                 _append(connection)
@@ -64,9 +64,7 @@ def append_catalogue(database: Database) -> int:
 
 def _claim(connection: Connection, name: str) -> bool:
     """Whether this call is the one that loads: of several replicas starting at once, the others wait here and lose."""
-    claim = (
-        insert_unless_there(connection, tables.platform_state).values(name="world", value=name).on_conflict_do_nothing()
-    )
+    claim = upsert_insert(connection, tables.platform_state).values(name="world", value=name).on_conflict_do_nothing()
     # By what comes back: the PostgreSQL driver does not count the rows of such an insert.
     return connection.scalar(claim.returning(tables.platform_state.c.name)) is not None
 
@@ -84,12 +82,12 @@ def _append(connection: Connection) -> int:
     if missing:
         rows = [asdict(operation) | {"position": taken + n} for n, operation in enumerate(missing, start=1)]
         connection.execute(insert(tables.catalogue_operations), rows)
-    digest = insert_unless_there(connection, tables.platform_state).values(name="catalogue", value=catalogue_digest())
+    digest = upsert_insert(connection, tables.platform_state).values(name="catalogue", value=catalogue_digest())
     connection.execute(digest.on_conflict_do_update(index_elements=["name"], set_={"value": digest.excluded.value}))
     return len(missing)
 
 
-def _fill(connection: Connection, name: str, now: datetime, minting: Minting) -> None:
+def _fill(connection: Connection, name: str, now: datetime, minting: KeyMinter) -> None:
     if name == "large":
         large.fill(connection, now, minting)
     else:

@@ -25,7 +25,7 @@ from service.audit.entries import record
 from service.catalogue.operations import roles
 from service.catalogue.quota_types import defaults
 from service.clock import Clock, wire_time
-from service.db.engine import Database, insert_unless_there, is_away
+from service.db.engine import Database, is_unreachable, upsert_insert
 from service.db.tables import (
     billing_accounts,
     isolation_projects,
@@ -93,7 +93,7 @@ def pending_steps() -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Provisioning:
+class ProvisioningJob:
     """Carries runs of `provision_tenant` forward. `pace` is the least time of a step, in seconds."""
 
     database: Database
@@ -111,7 +111,7 @@ class Provisioning:
                 if not isinstance(error, BackendUnavailable):
                     logger.exception("step %s of run %s failed", name, run_id)
                 text = str(error) if isinstance(error, BackendUnavailable) else UNEXPECTED
-                attempts = await asyncio.to_thread(self.put_off, run_id, name, text, count=not is_away(error))
+                attempts = await asyncio.to_thread(self.put_off, run_id, name, text, count=not is_unreachable(error))
                 await asyncio.sleep(self.wait_after(attempts))
 
     def begin(self, run_id: str) -> str | None:
@@ -305,5 +305,5 @@ WORK: Mapping[str, Callable[[Connection, str, datetime], None]] = {
 
 def _add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
     """Inserts the rows that are not there yet, by primary key; any other conflict is an error."""
-    statement = insert_unless_there(connection, table).on_conflict_do_nothing(index_elements=list(table.primary_key))
+    statement = upsert_insert(connection, table).on_conflict_do_nothing(index_elements=list(table.primary_key))
     connection.execute(statement, rows)

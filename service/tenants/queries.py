@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, insert, literal, or_, select, update
 
-from service.authz.entitlement import entitled
+from service.authz.entitlement import may_enter
 from service.db.engine import Record
 from service.db.tables import (
     default_tag_versions,
@@ -16,12 +16,12 @@ from service.db.tables import (
 )
 from service.errors import permission_denied, tenant_access_denied
 from service.jobs.queries import OPEN
-from service.principal import Caller
+from service.principal import Principal
 from service.tenants import provisioning
 from service.tenants.validation import PROVISIONING
 
 
-def get(connection: Connection, caller: Caller, tenant_id: str) -> Record:
+def get(connection: Connection, caller: Principal, tenant_id: str) -> Record:
     """One tenant the caller may enter.
 
     Raises:
@@ -33,7 +33,7 @@ def get(connection: Connection, caller: Caller, tenant_id: str) -> Record:
     return row
 
 
-def made(connection: Connection, caller: Caller, tenant_id: str) -> Record:
+def get_created(connection: Connection, caller: Principal, tenant_id: str) -> Record:
     """A tenant the caller has just made; a key is shown it though it will never enter it.
 
     Raises:
@@ -122,14 +122,14 @@ _SEEN = _TENANT.join(memberships, memberships.c.organization_id == tenants.c.org
 _SEEN_BY_WORKLOADS = _TENANT.add_columns(literal("workload").label("role"))
 
 
-def _seen(caller: Caller) -> Select[Any]:
+def _seen(caller: Principal) -> Select[Any]:
     """The tenants a caller may enter."""
     if caller.kind == "workload":
         return _SEEN_BY_WORKLOADS.where(tenants.c.id == caller.tenant_id)
-    return _SEEN.where(entitled(caller))
+    return _SEEN.where(may_enter(caller))
 
 
-def visible(connection: Connection, caller: Caller, organization_id: str | None = None) -> list[Record]:
+def visible(connection: Connection, caller: Principal, organization_id: str | None = None) -> list[Record]:
     """The tenants a caller may enter, of one organization or of all; by organization, name, id."""
     query = _seen(caller)
     if organization_id is not None:

@@ -10,30 +10,30 @@ from starlette.responses import JSONResponse
 
 from service import validation as service_validation
 from service.api.changes import change
-from service.api.idempotency import IdempotencyKey, made_under
-from service.api.protected_route import area
+from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
+from service.api.protected_route import protected_router
 from service.audit import entries
-from service.authz.authorize import Access, authorize, home_tenant
-from service.authz.entitlement import enterable
+from service.authz.authorize import AuthorizationContext, get_context, home_tenant
+from service.authz.entitlement import enterable_tenant_ids
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.db.platform_state import failing_listings
-from service.jobs.worker import Operations, worker_of
-from service.principal import Caller
+from service.jobs.worker import Worker, get_worker
+from service.principal import Principal
 from service.quotas import queries as quotas
 from service.quotas import usage
 from service.tenants import provisioning
 from service.tenants import queries as tenants_queries
 from service.tenants import validation as tenants_validation
 
-router = area("tenants")
+router = protected_router("tenants")
 CREATE = "tenant.create"
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
-AWorker = Annotated[Operations, Depends(worker_of)]
+AWorker = Annotated[Worker, Depends(get_worker)]
 Include = Literal["usage"] | None
 
 
@@ -70,7 +70,9 @@ def create_tenant(
     wanted = str(uuid4())
     run_id = None
     with change(platform, access, lock_organization=True) as (connection, access):
-        tenant_id = made_under(connection, access, idempotency_key, CREATE, (organization_id, name), wanted, now)
+        tenant_id = resolve_idempotency_key(
+            connection, access, idempotency_key, CREATE, (organization_id, name), wanted, now
+        )
         if tenant_id == wanted:
             slug = service_validation.slug(name)
             slug = service_validation.free_slug(slug, tenants_queries.slugs_like(connection, organization_id, slug))
@@ -93,7 +95,7 @@ def create_tenant(
                 details={"displayName": name, "slug": slug},
                 at=now,
             )
-        document = tenant(tenants_queries.made(connection, caller, tenant_id))
+        document = tenant(tenants_queries.get_created(connection, caller, tenant_id))
     if run_id:
         worker.submit(run_id)
     return JSONResponse(document, 201)
@@ -127,7 +129,7 @@ def rename_tenant(access: Granted, platform: Here, body: Naming) -> JSONResponse
         return JSONResponse(tenant(tenants_queries.get(connection, access.caller, tenant_id)))
 
 
-def listing(platform: Platform, caller: Caller, organization_id: str | None, include: Include) -> JSONResponse:
+def listing(platform: Platform, caller: Principal, organization_id: str | None, include: Include) -> JSONResponse:
     """Both lists. How many statements it takes does not depend on how many tenants there are."""
     with platform.database.read() as connection:
         rows = tenants_queries.visible(connection, caller, organization_id)
@@ -138,11 +140,11 @@ def listing(platform: Platform, caller: Caller, organization_id: str | None, inc
     return JSONResponse({"tenants": documents, "defaultTenantId": default or ""})
 
 
-def add_usage(connection: Connection, caller: Caller, documents: list[dict[str, Any]]) -> None:
+def add_usage(connection: Connection, caller: Principal, documents: list[dict[str, Any]]) -> None:
     """Give each tenant its `tightestQuota`, null when nothing is limited and nothing in use."""
     types = quota_types()
-    limits = quotas.limits(connection, enterable(caller))
-    counted = usage.counted(connection, enterable(caller), types.values())
+    limits = quotas.limits(connection, enterable_tenant_ids(caller))
+    counted = usage.counted(connection, enterable_tenant_ids(caller), types.values())
     failing = failing_listings(connection)
     for document in documents:
         tenant_id = document["id"]

@@ -17,29 +17,29 @@ from starlette.types import Scope
 
 from service import errors, validation
 from service.api.changes import change
-from service.api.protected_route import area
-from service.api.responses import found, nothing, record
+from service.api.protected_route import protected_router
+from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit import entries
 from service.authn import workload_tokens
-from service.authz.authorize import Access, authorize
+from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db import statements
 from service.db.engine import Record
-from service.errors import Refusal
+from service.errors import ApiError
 from service.http_server.client_address import address_of
-from service.principal import Caller
+from service.principal import Principal
 from service.principals import queries
 from service.workloads import token_exchange
 from service.workloads.queries import end_tokens, one, put, remove
 
-router = area("workload identities")
+router = protected_router("workload identities")
 ISSUER = "/api/v1/tenants/{tenant_id}/workload-identity/clusters/{cluster_id}/issuer"
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 TOKEN_TYPES = ("urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token")
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
 
 
@@ -68,15 +68,15 @@ def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIs
         values = {"issuer": issuer, "keys": keys, "changed_by": access.caller.user_id, "changed_at": now}
         put(connection, tenant_id, cluster_id, values)
         details = {"issuer": issuer, "keyIds": [key["kid"] for key in keys]}
-        record(connection, access, "workload_identity.issuer.set", f"cluster:{cluster_id}", now, details)
-        return JSONResponse(wire(found(one(connection, tenant_id, cluster_id))))
+        audit_in_tenant(connection, access, "workload_identity.issuer.set", f"cluster:{cluster_id}", now, details)
+        return JSONResponse(wire(or_404(one(connection, tenant_id, cluster_id))))
 
 
 @router.get(ISSUER)
 def get_issuer(access: Granted, platform: Here, cluster_id: str) -> JSONResponse:
     """What a cluster's tokens are checked against, and the audience they must be made out to."""
     with platform.database.read() as connection:
-        return JSONResponse(wire(found(one(connection, str(access.tenant_id), cluster_id))))
+        return JSONResponse(wire(or_404(one(connection, str(access.tenant_id), cluster_id))))
 
 
 @router.delete(ISSUER, status_code=204)
@@ -84,10 +84,10 @@ def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
     """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     with change(platform, access) as (connection, access):
-        found(one(connection, tenant_id, cluster_id))
+        or_404(one(connection, tenant_id, cluster_id))
         remove(connection, tenant_id, cluster_id)
-        record(connection, access, "workload_identity.issuer.remove", f"cluster:{cluster_id}", now)
-    return nothing()
+        audit_in_tenant(connection, access, "workload_identity.issuer.remove", f"cluster:{cluster_id}", now)
+    return no_content()
 
 
 @router.post("/api/v1/auth/workload-token")
@@ -104,7 +104,7 @@ async def subject_token_of(request: Request) -> str:
         Refusal: 415, 400 INVALID_INPUT.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
-        raise Refusal(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/x-www-form-urlencoded")
+        raise ApiError(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/x-www-form-urlencoded")
     try:
         fields = parse_qs((await request.body()).decode("ascii"), strict_parsing=True, max_num_fields=10)
     except ValueError:
@@ -112,14 +112,14 @@ async def subject_token_of(request: Request) -> str:
     if any(len(values) > 1 for values in fields.values()):
         raise errors.invalid_input("invalid request body: a field given twice", reason="form")
     for name, known in (("grant_type", (GRANT,)), ("subject_token_type", TOKEN_TYPES)):
-        validation.one_of(name, fields.get(name, [""])[0], known)
+        validation.require_choice(name, fields.get(name, [""])[0], known)
     token = fields.get("subject_token", [""])[0]
     if not token:
         raise errors.invalid_input('"subject_token" is required', member="subject_token", reason="missing")
     return token
 
 
-def exchanged(platform: Platform, anonymous: Caller, subject_token: str, scope: Scope) -> JSONResponse:
+def exchanged(platform: Platform, anonymous: Principal, subject_token: str, scope: Scope) -> JSONResponse:
     """The answer to an exchange. In `scope` is left who asks, once that is known, for a refusal to be audited.
 
     Raises:
@@ -129,23 +129,26 @@ def exchanged(platform: Platform, anonymous: Caller, subject_token: str, scope: 
     platform.attempts.require_patience(address, subject_token)
     now = platform.clock.now()
     with platform.database.read() as connection:
-        believed = token_exchange.believed(connection, subject_token, now)
+        believed = token_exchange.verify_subject_token(connection, subject_token, now)
     if believed is None:
         platform.attempts.wrong(address)
         raise errors.authentication_required()
     with platform.database.write() as connection:
         # Asked again where nothing of it can change any more: the binding, its scopes or the cluster may have.
         statements.lock_tenant(connection, believed[0].tenant_id, shared=True)
-        believed = token_exchange.believed(connection, subject_token, now)
+        believed = token_exchange.verify_subject_token(connection, subject_token, now)
         if believed is None:
             raise errors.authentication_required()
         identity, ends = believed
-        caller = Caller(
+        caller = Principal(
             kind="workload", request_id=anonymous.request_id, workload_id=identity.id, tenant_id=identity.tenant_id
         )
-        scope["frost.caller"], scope["frost.access"] = caller, Access(caller, tenant_id=identity.tenant_id)
-        if not workload_tokens.granted(connection, identity.tenant_id, identity.id, identity.scopes):
-            raise Refusal(403, "WORKLOAD_HAS_NO_GRANT", "this workload identity has neither scopes nor a policy")
+        scope["frost.caller"], scope["frost.access"] = (
+            caller,
+            AuthorizationContext(caller, tenant_id=identity.tenant_id),
+        )
+        if not workload_tokens.has_grant(connection, identity.tenant_id, identity.id, identity.scopes):
+            raise ApiError(403, "WORKLOAD_HAS_NO_GRANT", "this workload identity has neither scopes nor a policy")
         until = min(now + workload_tokens.LIFETIME, ends)
         token = workload_tokens.issue(connection, platform.secret, identity.id, at=now, until=until)
         entries.record(

@@ -10,25 +10,25 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors, validation
 from service.api.changes import change
-from service.api.pagination import Asked, asked, page_of
-from service.api.protected_route import area
-from service.api.responses import found, nothing, record
-from service.authz.authorize import Access, authorize
+from service.api.pagination import PageParams, page_of, page_params
+from service.api.protected_route import protected_router
+from service.api.responses import audit_in_tenant, no_content, or_404
+from service.authz.authorize import AuthorizationContext, get_context
 from service.context import Platform, platform_of
 from service.db.engine import Record
-from service.errors import Refusal
+from service.errors import ApiError
 from service.iam import attachments, author_check, representations
 from service.iam.author_check import Author
 from service.principals import queries
-from service.principals.grants import documents, policies_of
+from service.principals.grants import policies_for_principal, policy_documents
 
-router = area("workload identities")
+router = protected_router("workload identities")
 BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
 KIND = "workload_identity"
 
-Granted = Annotated[Access, Depends(authorize)]
+Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[Asked, Depends(asked)]
+Paging = Annotated[PageParams, Depends(page_params)]
 
 
 class NewBinding(BaseModel):
@@ -61,7 +61,7 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
     }
     scopes = validation.scopes(body.scopes or [])
 
-    def require_authority(connection: Connection, access: Access) -> None:
+    def require_authority(connection: Connection, access: AuthorizationContext) -> None:
         if not validation.is_id(body.cluster_id) or not queries.cluster_exists(connection, tenant_id, body.cluster_id):
             raise errors.not_found()
         require_new(connection, tenant_id, subject)
@@ -77,8 +77,8 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
             connection, values | {"created_by": access.caller.user_id, "created_at": now, "updated_at": now}
         )
         details = subject | {"scopes": scopes}
-        record(connection, access, "workload_identity.create", f"workload_identity:{binding_id}", now, details)
-        return JSONResponse(shown(connection, the_binding(connection, access, binding_id)), 201)
+        audit_in_tenant(connection, access, "workload_identity.create", f"workload_identity:{binding_id}", now, details)
+        return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)), 201)
 
 
 @router.get(BINDINGS)
@@ -100,7 +100,7 @@ def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONRespon
 def get_binding(access: Granted, platform: Here, binding_id: str) -> JSONResponse:
     """One binding."""
     with platform.database.read() as connection:
-        return JSONResponse(shown(connection, the_binding(connection, access, binding_id)))
+        return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
 
 
 @router.put(BINDINGS + "/{binding_id}")
@@ -109,11 +109,11 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     scopes = validation.scopes(body.scopes or [])
 
-    def require_authority(connection: Connection, access: Access) -> Record:
-        before = the_binding(connection, access, binding_id)
+    def require_authority(connection: Connection, access: AuthorizationContext) -> Record:
+        before = get_binding_or_404(connection, access, binding_id)
         if before.scopes != scopes:
             author = author_check.author_of(connection, platform, access)
-            author_check.require_over(connection, author, [(KIND, binding_id)])
+            author_check.require_authority_over(connection, author, [(KIND, binding_id)])
             require_scopes(author, scopes)
             if not scopes:
                 require_policies_within(connection, author, binding_id)
@@ -125,12 +125,14 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
     with change(platform, access) as (connection, access):
         before = require_authority(connection, access)
         if before.scopes != scopes:
-            granted = attachments.granted(connection, tenant_id, [binding_id])
+            granted = attachments.granted_identities(connection, tenant_id, [binding_id])
             queries.change_scopes(connection, tenant_id, binding_id, scopes, now)
-            attachments.require_kept(connection, tenant_id, granted)
+            attachments.require_remaining_grants(connection, tenant_id, granted)
             details = {"from": before.scopes, "to": scopes}
-            record(connection, access, "workload_identity.update", f"workload_identity:{binding_id}", now, details)
-        return JSONResponse(shown(connection, the_binding(connection, access, binding_id)))
+            audit_in_tenant(
+                connection, access, "workload_identity.update", f"workload_identity:{binding_id}", now, details
+            )
+        return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
 
 
 @router.delete(BINDINGS + "/{binding_id}", status_code=204)
@@ -138,10 +140,10 @@ def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response
     """Remove a binding, its memberships and its attachments. Never refused for its grants."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
 
-    def require_authority(connection: Connection, access: Access) -> Record:
-        binding = the_binding(connection, access, binding_id)
+    def require_authority(connection: Connection, access: AuthorizationContext) -> Record:
+        binding = get_binding_or_404(connection, access, binding_id)
         author = author_check.author_of(connection, platform, access)
-        author_check.require_over(connection, author, [(KIND, binding_id)])
+        author_check.require_authority_over(connection, author, [(KIND, binding_id)])
         return binding
 
     # Checked twice, as in `create_binding`.
@@ -151,14 +153,14 @@ def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response
         binding = require_authority(connection, access)
         queries.remove_identity(connection, tenant_id, binding_id)
         details = {"namespace": binding.namespace, "serviceAccount": binding.service_account}
-        record(connection, access, "workload_identity.delete", f"workload_identity:{binding_id}", now, details)
-    return nothing()
+        audit_in_tenant(connection, access, "workload_identity.delete", f"workload_identity:{binding_id}", now, details)
+    return no_content()
 
 
-def the_binding(connection: Connection, access: Access, binding_id: str) -> Record:
+def get_binding_or_404(connection: Connection, access: AuthorizationContext, binding_id: str) -> Record:
     """The binding of the path in the tenant of the path, or the flat 404."""
     tenant_id = str(access.tenant_id)
-    return found(queries.identity(connection, tenant_id, binding_id) if validation.is_id(binding_id) else None)
+    return or_404(queries.identity(connection, tenant_id, binding_id) if validation.is_id(binding_id) else None)
 
 
 def shown(connection: Connection, row: Record) -> dict[str, object]:
@@ -171,7 +173,7 @@ def require_new(connection: Connection, tenant_id: str, subject: dict[str, str])
     """Refuse a service account that is bound already, naming the binding."""
     bound = queries.bound(connection, tenant_id, subject)
     if bound is not None:
-        raise Refusal(
+        raise ApiError(
             409, "BINDING_EXISTS", f"this service account is bound already: {bound}", details={"bindingId": bound}
         )
 
@@ -187,6 +189,6 @@ def require_policies_within(connection: Connection, author: Author, binding_id: 
 
     With scopes a policy could only narrow; without them it gives all that it allows.
     """
-    held = [one.policy_id for one in policies_of(connection, author.tenant_id, KIND, binding_id)]
-    for policy_id, (name, text) in documents(connection, author.tenant_id, held).items():
+    held = [one.policy_id for one in policies_for_principal(connection, author.tenant_id, KIND, binding_id)]
+    for policy_id, (name, text) in policy_documents(connection, author.tenant_id, held).items():
         author_check.require_within(author, text, policyId=policy_id, policyName=name)

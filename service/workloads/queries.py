@@ -4,16 +4,14 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, delete, select
 
-from service.db.engine import Record, insert_unless_there
+from service.db.engine import Record, upsert_insert
 from service.db.tables import cluster_issuers, resources, workload_identities, workload_tokens
 from service.principals.queries import CLUSTER
 
 
 def put(connection: Connection, tenant_id: str, cluster_id: str, values: dict[str, Any]) -> None:
     """Write what is known of a cluster's issuer, in place of what was."""
-    statement = insert_unless_there(connection, cluster_issuers).values(
-        tenant_id=tenant_id, cluster_id=cluster_id, **values
-    )
+    statement = upsert_insert(connection, cluster_issuers).values(tenant_id=tenant_id, cluster_id=cluster_id, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant_id", "cluster_id"], set_=values))
 
 

@@ -15,15 +15,15 @@ from sqlalchemy import Connection
 from service import errors
 from service.authn.bearer_tokens import LONGEST, in_time
 from service.authn.http_fetch import require_safe
-from service.authn.oidc_provider import OutsideIssuer
+from service.authn.oidc_provider import ExternalIssuer
 from service.db.engine import Record
-from service.errors import Refusal
+from service.errors import ApiError
 from service.validation import is_id
 from service.workloads import queries
 
 AUDIENCE = "frost:cluster:"
-MOST_KEYS = 10
-ALGORITHMS: Sequence[str] = OutsideIssuer.algorithms
+MAX_KEYS = 10
+ALGORITHMS: Sequence[str] = ExternalIssuer.algorithms
 CURVES = ("P-256", "P-384")
 RSA_BITS = range(2048, 8192 + 1)
 LONGEST_KID = 200
@@ -56,8 +56,8 @@ def public_keys(given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     Raises:
         Refusal: 400 INVALID_INPUT; a private key is never stored.
     """
-    if not 1 <= len(given) <= MOST_KEYS:
-        raise _refused(f"one to {MOST_KEYS} keys")
+    if not 1 <= len(given) <= MAX_KEYS:
+        raise _refused(f"one to {MAX_KEYS} keys")
     kept = [_public_key(key) for key in given]
     if len({key["kid"] for key in kept}) < len(kept):
         raise _refused("two keys have the same kid")
@@ -89,11 +89,11 @@ def _public_key(given: dict[str, Any]) -> dict[str, Any]:
     return {**key.as_dict(private=False), "kid": kid}
 
 
-def _refused(message: str) -> Refusal:
+def _refused(message: str) -> ApiError:
     return errors.invalid_input(f"keys: {message}", member="keys", reason="keys")
 
 
-def believed(connection: Connection, token: str, now: datetime) -> tuple[Record, datetime] | None:
+def verify_subject_token(connection: Connection, token: str, now: datetime) -> tuple[Record, datetime] | None:
     """The identity a cluster's token stands for and when the token ends; None for every other token."""
     from joserfc import jws, jwt
     from joserfc.errors import JoseError

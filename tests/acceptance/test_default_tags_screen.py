@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from service.default_tags.outcome import adding, examined_kinds
+from service.default_tags.outcome import examined_kinds, plan_add
 from tests.acceptance.people import WEB_SHOP
 from tests.homes import Home
 from tests.terminal import Program
@@ -67,7 +67,7 @@ def looked_at(home: Home, tenant_id: str, tags: dict[str, str]) -> tuple[Counter
     for resource_id, kind, state, own, relations in rows:
         present[resource_id] = json.loads(own)
         if kind in kinds:
-            found[adding(kinds[kind], state, present[resource_id], json.loads(relations or "{}"), tags).what] += 1
+            found[plan_add(kinds[kind], state, present[resource_id], json.loads(relations or "{}"), tags).what] += 1
     return found, present
 
 

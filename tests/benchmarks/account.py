@@ -131,7 +131,7 @@ def counting(url: str) -> Iterator[Line]:
 
     def count() -> None:
         with database.write() as connection:
-            rate_limit.take(connection, "benchmark", 60_000)
+            rate_limit.consume(connection, "benchmark", 60_000)
 
     taken = sorted(milliseconds(count) for _ in range(3_000))
     database.close()

@@ -23,7 +23,7 @@ from service.db import dialect as statistics_of_tables
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import Document, resources
-from service.default_tags.apply_job import Applying
+from service.default_tags.apply_job import ApplyJob
 from tests.benchmarks.ratios import Line
 from tests.homes import UnixConnection
 from tests.service.audited import audited
@@ -102,7 +102,7 @@ def timed(url: str, tagged: Tagged, do: Callable[[Tagged], None]) -> float:
 
 def whole_run(tagged: Tagged) -> None:
     run_id = tagged.planned()
-    asyncio.run(Applying(tagged.database, FixedClock(NOW), pace=0).run(run_id))
+    asyncio.run(ApplyJob(tagged.database, FixedClock(NOW), pace=0).run(run_id))
     assert tagged.operation(run_id)["result"]["summary"]["updated"] == RESOURCES
 
 

@@ -16,7 +16,7 @@ from client.policy.catalogue import Catalogue
 from client.policy.containment import check
 from client.policy.coverage import CatalogueMasks, cover
 from client.policy.document import read
-from client.policy.engine import Engine, GrantedRule, compile_document, grants
+from client.policy.engine import Engine, GrantedRule, compile_document, labelled_rules
 from client.policy.explain import explain
 from client.policy.matching import read_target
 from client.policy.model import Document, Facts, Question, Rule, read_address
@@ -166,7 +166,7 @@ def milliseconds(action: Callable[[], object], runs: int = 15) -> float:
 
 def compiling(chance: random.Random) -> Iterator[Line]:
     rules = document(chance, 1_000)
-    granted = grants(rules)
+    granted = labelled_rules(rules)
     yield Line("compile, per 100 rules", milliseconds(lambda: Engine(granted)) / 10, 2, "the promise", "ms")
 
 
@@ -185,7 +185,7 @@ def mapping(chance: random.Random) -> Iterator[Line]:
         written = json.dumps(usable)
 
         def whole(catalogue: Catalogue = catalogue, masks: CatalogueMasks = masks, written: str = written) -> object:
-            return cover(masks, grants(read(written, catalogue).document), targets, facts)
+            return cover(masks, labelled_rules(read(written, catalogue).document), targets, facts)
 
         yield Line(f"coverage from text, 20 rules x {total:,} x 10", milliseconds(whole), most, "the promise", "ms")
 
@@ -196,7 +196,7 @@ def checking(chance: random.Random) -> Iterator[Line]:
         draft, author = document(chance, drafted), document(chance, held)
         # Held piece by piece, so that all of it must be looked at.
         whole = Document((*(rule for rule in author.rules if not rule.denies), *draft.rules))
-        for said, granted in (("within", grants(whole)), ("beyond", grants(author))):
+        for said, granted in (("within", labelled_rules(whole)), ("beyond", labelled_rules(author))):
 
             def answer(draft: Document = draft, granted: list[GrantedRule] = granted) -> object:
                 return check(draft, granted, tenant=TENANT, catalogue=NAMES)
@@ -220,12 +220,12 @@ def entangling(chance: random.Random) -> Iterator[Line]:
     ]
     written = [{"access": "allow", "operations": ["compute:*"], "targets": ["*"]}, *denies]
     draft = read(json.dumps({"schemaVersion": "1", "rules": written}), CATALOGUE).document
-    viewer = grants(read(json.dumps(roles()["viewer"].document), CATALOGUE).document)
+    viewer = labelled_rules(read(json.dumps(roles()["viewer"].document), CATALOGUE).document)
     many = document(chance, 500)
     for name, mine, granted in (
         ("30 denies on *word* against a viewer", draft, viewer),
-        ("30 denies on *word* against themselves", draft, grants(draft)),
-        ("500 rules against themselves", many, grants(many)),
+        ("30 denies on *word* against themselves", draft, labelled_rules(draft)),
+        ("500 rules against themselves", many, labelled_rules(many)),
     ):
 
         def answer(mine: Document = mine, granted: list[GrantedRule] = granted) -> object:
@@ -246,11 +246,11 @@ def typing(chance: random.Random) -> Iterator[Line]:
     def verdict() -> object:
         found = read(text, CATALOGUE).document
         told = explain(compile_document(found), question)
-        return told, cover(CATALOGUE.masks, grants(found), everywhere, question.facts)
+        return told, cover(CATALOGUE.masks, labelled_rules(found), everywhere, question.facts)
 
     def checked() -> object:
         found = read(text, CATALOGUE).document
-        return check(found, grants(document_of_a_member), tenant=TENANT, catalogue=NAMES)
+        return check(found, labelled_rules(document_of_a_member), tenant=TENANT, catalogue=NAMES)
 
     document_of_a_member = read(json.dumps(roles()["member"].document), CATALOGUE).document
     size = f"{len(text) // 1000} KB"

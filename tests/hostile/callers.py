@@ -12,7 +12,7 @@ from typing import Any
 
 from joserfc.jwk import ECKey
 
-from service.authz.route_policies import RULES, Rule
+from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.catalogue.operations import enforced_scopes
 from tests.homes import Answer, UnixConnection
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, document
@@ -104,7 +104,7 @@ class Route:
 
     method: str
     path: str
-    rule: Rule
+    rule: RoutePolicy
 
     @property
     def name(self) -> str:
@@ -137,7 +137,7 @@ def routes() -> list[Route]:
     """Every route that somebody can be refused at, over the network as well."""
     return [
         Route(method, path, rule)
-        for (method, path), rule in RULES.items()
+        for (method, path), rule in ROUTE_POLICIES.items()
         if not rule.local and rule.who != "anyone" and rule.operation not in APART
     ]
 

@@ -20,7 +20,7 @@ from typing import Any
 from client import config, config_yaml
 from client.errors import Exit, FrostError
 from client.policy.catalogue import Catalogue
-from client.policy.document import DocumentRefused, canonical, canonical_text, read
+from client.policy.document import InvalidDocument, canonical, canonical_text, read
 from client.policy.engine import compile_document
 from client.text import safe
 from tests.policy import reference, worlds
@@ -88,7 +88,7 @@ def scarred(chance: random.Random, text: str, tokens: list[str]) -> str | bytes:
     return data
 
 
-def rightly_refused(refused: DocumentRefused, source: str | bytes) -> str:
+def rightly_refused(refused: InvalidDocument, source: str | bytes) -> str:
     """With places, and in words that can be sent."""
     assert 1 <= len(refused.problems) <= 20
     for problem in refused.problems:
@@ -107,7 +107,7 @@ def document_case(chance: random.Random) -> str:
     source = scarred(chance, written(chance, value), TOKENS)
     try:
         document = read(source, CATALOGUE).document
-    except DocumentRefused as refused:
+    except InvalidDocument as refused:
         return rightly_refused(refused, source)
     stored = canonical_text(document)
     again = read(stored, CATALOGUE).document

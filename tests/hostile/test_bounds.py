@@ -38,7 +38,7 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
         with lock:
             seen["inside"] += 1
             seen["most"] = max(seen["most"], seen["inside"])
-            if seen["inside"] == concurrency_limit.AT_ONCE:
+            if seen["inside"] == concurrency_limit.MAX_CONCURRENT:
                 inside.set()
         answered.wait(60)
         with lock:
@@ -49,7 +49,7 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
         async with world.client() as client:
             trials = [
                 asyncio.create_task(client.post(f"{IAM}/simulate", headers=owner, json=TRIAL))
-                for _ in range(concurrency_limit.AT_ONCE + concurrency_limit.MOST_WAITING + 6)
+                for _ in range(concurrency_limit.MAX_CONCURRENT + concurrency_limit.MAX_WAITING + 6)
             ]
             await asyncio.to_thread(inside.wait, 60)
             other = await client.get("/api/v1/me", headers=viewer)
@@ -62,8 +62,8 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
     monkeypatch.setattr(simulate, "read_document", long)
     statuses, other, in_time = asyncio.run(scene())
     assert (other, in_time) == (200, True)
-    assert Counter(statuses) == {200: concurrency_limit.AT_ONCE + concurrency_limit.MOST_WAITING, 429: 6}
-    assert seen["most"] == concurrency_limit.AT_ONCE
+    assert Counter(statuses) == {200: concurrency_limit.MAX_CONCURRENT + concurrency_limit.MAX_WAITING, 429: 6}
+    assert seen["most"] == concurrency_limit.MAX_CONCURRENT
 
 
 def test_d05_the_line_is_gone_with_its_last_request(world: World) -> None:

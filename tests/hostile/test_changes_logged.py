@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from service.authz.route_policies import RULES
+from service.authz.route_policies import ROUTE_POLICIES
 from service.db.engine import Database
 from service.db.tables import audit_log
 from tests.homes import Answer
@@ -134,7 +134,7 @@ def test_i02_each_change_is_one_entry_whatever_it_is(own: Running) -> None:
     log.change("platform.stop", "POST", "/api/v1/platform/stop", as_=None, tenant=None)
     log.database.close()
 
-    assert {rule.operation for rule in RULES.values() if rule.operation} - log.seen == ELSEWHERE
+    assert {rule.operation for rule in ROUTE_POLICIES.values() if rule.operation} - log.seen == ELSEWHERE
 
 
 def exchanged(log: Log, cluster: Cluster) -> None:

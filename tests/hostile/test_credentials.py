@@ -18,7 +18,7 @@ from service.authn import api_keys
 from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
-from service.errors import Refusal
+from service.errors import ApiError
 from tests.effort import take_as_long
 from tests.homes import UnixConnection
 from tests.service.access import Iam, allow, code
@@ -114,8 +114,8 @@ def test_c02_unknown_revoked_and_wrong_keys_take_the_same_time_and_words(inside:
     words = set()
 
     def refuse(name: str) -> None:
-        with pytest.raises(Refusal) as refused:
-            api_keys.caller_of(
+        with pytest.raises(ApiError) as refused:
+            api_keys.authenticate(
                 platform.database, platform.secret, tries[name], at=platform.clock.now(), request_id="r", peer_uid=None
             )
         words.add((refused.value.status_code, json.dumps(refused.value.body)))

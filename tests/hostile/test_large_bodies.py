@@ -20,8 +20,8 @@ from service import concurrency_limit
 from service.api import request_body
 from service.api.request_body import MAX_VALUES
 from service.authzen import evaluation
-from service.concurrency_limit import LARGE_BODIES_WAITING, LargeBodies
-from service.errors import Refusal
+from service.concurrency_limit import LARGE_BODIES_WAITING, LargeBodyLimiter
+from service.errors import ApiError
 from service.iam import simulate
 from service.iam.policy_body import split
 from tests.hostile.test_bounds import IAM, TRIAL
@@ -85,7 +85,7 @@ def test_commas_in_texts_are_not_values(world: World) -> None:
 
 def test_a_policy_body_of_many_members_is_refused_like_any_other() -> None:
     members = ",".join(f'"m{number}":1' for number in range(MAX_VALUES + 1))
-    with pytest.raises(Refusal, match="more than"):
+    with pytest.raises(ApiError, match="more than"):
         split(f"{{{members}}}")
 
 
@@ -158,7 +158,7 @@ def test_after_a_large_body_the_next_waits_as_long_as_it_took(monkeypatch: pytes
         now[0] += seconds
 
     async def scene() -> None:
-        bodies = LargeBodies()
+        bodies = LargeBodyLimiter()
         for _ in range(2):
             async with bodies.turn("k"):
                 now[0] += 3.0
@@ -217,13 +217,13 @@ def test_a_body_that_does_not_arrive_takes_no_turn(own: Running, path: str) -> N
 def test_evaluations_take_no_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """None of a hundred is refused, and none waits for another."""
     asking = decision_key(world)
-    number, whole = 100, evaluation.Sitting.decide
+    number, whole = 100, evaluation.EvaluationContext.decide
     lock, seen, several = threading.Lock(), Counter[str](), threading.Event()
 
     def slow(*arguments: Any) -> Any:
         with lock:
             seen["inside"] += 1
-            if seen["inside"] > concurrency_limit.AT_ONCE:
+            if seen["inside"] > concurrency_limit.MAX_CONCURRENT:
                 several.set()
         several.wait(60)
         return whole(*arguments)
@@ -233,7 +233,7 @@ def test_evaluations_take_no_turns(world: World, monkeypatch: pytest.MonkeyPatch
             sent = [client.post("/access/v1/evaluation", headers=asking, json=QUESTION) for _ in range(number)]
             return [answer.status_code for answer in await asyncio.gather(*sent)]
 
-    monkeypatch.setattr(evaluation.Sitting, "decide", slow)
+    monkeypatch.setattr(evaluation.EvaluationContext, "decide", slow)
     assert Counter(asyncio.run(scene())) == {200: number}
     assert several.is_set()
 
@@ -253,9 +253,9 @@ def test_one_session_does_not_take_the_turns_of_another(world: World, monkeypatc
             slow = {**TRIAL, "documentText": TRIAL["documentText"] + " "}
             trials = [
                 asyncio.create_task(client.post(f"{IAM}/simulate", headers=laptop, json=slow))
-                for _ in range(concurrency_limit.AT_ONCE + 1)
+                for _ in range(concurrency_limit.MAX_CONCURRENT + 1)
             ]
-            for _ in range(concurrency_limit.AT_ONCE):
+            for _ in range(concurrency_limit.MAX_CONCURRENT):
                 assert await asyncio.to_thread(inside.acquire, timeout=60)
             other = asyncio.create_task(client.post(f"{IAM}/simulate", headers=desktop, json=TRIAL))
             done, _ = await asyncio.wait([other], timeout=30)

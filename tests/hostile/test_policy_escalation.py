@@ -60,14 +60,14 @@ def test_a02_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(
     from client.policy.catalogue import Catalogue
     from client.policy.containment import Answer, check
     from client.policy.document import read
-    from client.policy.engine import grants
+    from client.policy.engine import labelled_rules
     from service.catalogue.operations import operations
 
     names = [operation.name for operation in operations()]
     today = [name for name in names if name.startswith("dns:")]
     author = read(json.dumps(document(allow(*today))), Catalogue(names)).document
     draft = read(json.dumps(document(allow("dns:*"))), Catalogue(names)).document
-    found = check(draft, grants(author), tenant="t", catalogue=names)
+    found = check(draft, labelled_rules(author), tenant="t", catalogue=names)
     assert found.answer is Answer.BEYOND
     assert found.examples
     assert all(example.future for example in found.examples)
@@ -195,10 +195,10 @@ def test_a08_a_scopeless_identity_of_a_weak_maker_is_not_freed_of_its_scopes_int
 
 
 def test_a10_a_key_manages_no_access_whatever_its_scopes(iam: Iam) -> None:
-    from service.authz.route_policies import RULES
+    from service.authz.route_policies import ROUTE_POLICIES
 
     asked = 0
-    for (method, path), rule in RULES.items():
+    for (method, path), rule in ROUTE_POLICIES.items():
         if rule.who != "person" or rule.scope_of != "tenant":
             continue
         real = path.replace("{tenant_id}", WEB_SHOP)
@@ -319,7 +319,7 @@ PLANTED = {
 @pytest.mark.slow
 def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
     """Generated over the table of rules: each refusal is the same with and without what could be taken for facts."""
-    from service.authz.route_policies import RULES
+    from service.authz.route_policies import ROUTE_POLICIES
 
     query = "&".join(f"{name}={json.dumps(value).strip(chr(34))}" for name, value in PLANTED.items())
     ids = {
@@ -330,7 +330,7 @@ def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
         "kind": "instance",
     }
     asked = 0
-    for (method, path), rule in RULES.items():
+    for (method, path), rule in ROUTE_POLICIES.items():
         if rule.local or rule.who == "anyone" or rule.scope_of is None:
             continue
         real = re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], IDENTITIES["checkout"]), path)
@@ -350,17 +350,17 @@ def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
     """10,000 requests over random graphs of roles, scopes, policies and authors; put to the assembled decision."""
     from client.policy.catalogue import Catalogue
     from client.policy.document import read
-    from client.policy.engine import Engine, grants
+    from client.policy.engine import Engine, labelled_rules
     from client.policy.model import Facts
-    from service.authz.decisions import NOBODY, Compiled, Known, role_engine
+    from service.authz.decisions import DENY_ALL, CatalogueSnapshot, CompiledGrants, role_engine
     from service.catalogue.operations import operations
-    from service.principals.grants import Standing
+    from service.principals.grants import PrincipalGrants
 
     chance = random.Random(17)
     shipped = operations()
     names = [operation.name for operation in shipped]
     catalogue = Catalogue(names)
-    known = Known(catalogue, {one.name: one.access_level for one in shipped})
+    known = CatalogueSnapshot(catalogue, {one.name: one.access_level for one in shipped})
     roles = ["owner", "admin", "member", "viewer", "regional", None]
     scopes = ["compute:*", "compute:read", "storage:write", "organizations:*", "network:read", "quotas:write"]
     regions, tags = ["fi-hel-1", "se-sto-1"], ["dev", "prod"]
@@ -379,12 +379,13 @@ def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
             text = json.dumps(document(rule))
             author = chance.choice(roles)
             rules += [
-                (one, author) for one in grants(read(text, catalogue).document, str(number), "", role_engine(author))
+                (one, author)
+                for one in labelled_rules(read(text, catalogue).document, str(number), "", role_engine(author))
             ]
         policies = Engine(one for one, _ in rules) if rules else None
         mine = tuple(chance.sample(scopes, chance.randint(1, 3)))
-        standing = Standing("api_key", "k", "t", "o", creator, mine)
-        compiled = Compiled(standing, known, role_engine(creator), policies)
+        standing = PrincipalGrants("api_key", "k", "t", "o", creator, mine)
+        compiled = CompiledGrants(standing, known, role_engine(creator), policies)
         for _ in range(25):
             operation = chance.choice(names)
             service, kind, _ = operation.split(":")
@@ -405,4 +406,4 @@ def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
                 )
                 assert role_engine(author).decide(operation, target, facts) > 0
     assert given > 150
-    assert NOBODY.decide("compute:instances:read", "*", Facts()) == 0
+    assert DENY_ALL.decide("compute:instances:read", "*", Facts()) == 0

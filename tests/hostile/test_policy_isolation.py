@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from joserfc.jwk import ECKey
 
-from service.authz.route_policies import RULES
+from service.authz.route_policies import ROUTE_POLICIES
 from tests.service.access import KEYS, Iam, allow, code, deny, details, document
 from tests.service.running import BOREALIS_OWNER, NEWSROOM, STAGING, WEB_SHOP, Running
 
@@ -63,7 +63,7 @@ def test_b01_b02_every_route_with_an_id_of_another_tenant_answers_as_for_one_tha
         "resource_id": "acdd5646-ec93-4d0b-937d-1afc6542d2d0",
     }
     asked = 0
-    for (method, path), rule in RULES.items():
+    for (method, path), rule in ROUTE_POLICIES.items():
         name = next((name for name in theirs if "{" + name + "}" in path), None)
         if name is None:
             continue

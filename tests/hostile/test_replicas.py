@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import func, select, text
 
 from service.authn import api_keys
-from service.authn.login_throttle import ADDRESS_GUESSES, PREFIX_GUESSES, Attempts
-from service.authn.rate_limit import TooMany, forget, guess, take
+from service.authn.login_throttle import ADDRESS_GUESSES, PREFIX_GUESSES, LoginThrottle
+from service.authn.rate_limit import RateLimited, consume, forget, throttle_key
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.service.inside import Inside
@@ -26,11 +26,11 @@ def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]
     opened.close()
 
 
-def heard(replica: Attempts, address: str, prefix: str | None = None, looked_up: bool = True) -> bool:
+def heard(replica: LoginThrottle, address: str, prefix: str | None = None, looked_up: bool = True) -> bool:
     try:
         replica.require_patience(address, "guessed")
         replica.wrong(address, prefix, looked_up=looked_up)
-    except TooMany:
+    except RateLimited:
         return False
     return True
 
@@ -42,14 +42,14 @@ def rows(database: Database) -> int:
 
 def test_d01_an_address_has_the_same_number_of_guesses_however_many_replicas_there_are(database: Database) -> None:
     instant = [0.0]
-    replicas = [Attempts(lambda: instant[0], database) for _ in range(3)]
+    replicas = [LoginThrottle(lambda: instant[0], database) for _ in range(3)]
     found = [heard(replicas[number % 3], ADDRESS) for number in range(3 * ADDRESS_GUESSES)]
     # While they guess, one comes back each 0.2 s; counted by each for itself it were three times as many.
     assert ADDRESS_GUESSES <= sum(found) < 2 * ADDRESS_GUESSES
     assert not any(found[-30:])
     assert heard(replicas[0], ELSEWHERE)
     # A replica that was just started hears what came back meanwhile, and knows with the next one.
-    fresh = Attempts(lambda: instant[0], database)
+    fresh = LoginThrottle(lambda: instant[0], database)
     found = [heard(fresh, ADDRESS) for _ in range(90)]
     assert sum(found) < 30
     assert not any(found[-30:])
@@ -59,7 +59,7 @@ def test_d01_an_address_has_the_same_number_of_guesses_however_many_replicas_the
 
 
 def test_d02_one_prefix_from_many_addresses_at_many_replicas_is_limited(database: Database) -> None:
-    replicas = [Attempts(lambda: 0.0, database) for _ in range(3)]
+    replicas = [LoginThrottle(lambda: 0.0, database) for _ in range(3)]
     found = [heard(replicas[number % 3], f"198.51.100.{number}", "fmk_aaaaaaaa") for number in range(150)]
     assert PREFIX_GUESSES <= sum(found) < 2 * PREFIX_GUESSES
 
@@ -82,14 +82,14 @@ async def test_c01_what_is_no_key_reaches_no_database_and_a_guess_that_was_looke
         # Counted all the same, in memory.
         assert ADDRESS_GUESSES <= found.count(401) < 900
         assert 429 in found[-20:]  # one comes back each 0.2 seconds
-        inside.platform.attempts = Attempts(shared=inside.platform.database)
+        inside.platform.attempts = LoginThrottle(shared=inside.platform.database)
         assert await status(good) == 401
         assert rows(inside.platform.database) == 2
     inside.close()
 
 
 def test_guesses_that_are_over_are_forgotten(database: Database) -> None:
-    replica = Attempts(lambda: 0.0, database)
+    replica = LoginThrottle(lambda: 0.0, database)
     for number in range(20):
         heard(replica, f"198.51.100.{number}")
     assert rows(database) == 20
@@ -103,15 +103,15 @@ def test_guesses_that_are_over_are_forgotten(database: Database) -> None:
 
 
 def test_a_guess_that_sweeps_and_one_that_counts_do_not_wait_in_a_circle(database: Database) -> None:
-    other = guess("fmk_bbbbbbbb")
+    other = throttle_key("fmk_bbbbbbbb")
     with database.write() as connection:
         connection.execute(rate_limits.insert().values(key_id=other, full_at=1))
     # A replica's first guess sweeps. The other one has counted its address and comes to its prefix, which is over.
     waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
     with ThreadPoolExecutor(1) as threads:
         with database.write() as connection:
-            assert take(connection, guess(ADDRESS), ADDRESS_GUESSES) is None
-            sweeping = threads.submit(heard, Attempts(lambda: 0.0, database), ADDRESS)
+            assert consume(connection, throttle_key(ADDRESS), ADDRESS_GUESSES) is None
+            sweeping = threads.submit(heard, LoginThrottle(lambda: 0.0, database), ADDRESS)
             until(lambda: bool(connection.scalar(waiting)))
-            assert take(connection, other, PREFIX_GUESSES) is None
+            assert consume(connection, other, PREFIX_GUESSES) is None
         assert sweeping.result()

@@ -10,7 +10,7 @@ import pytest
 from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer, Check, check
 from client.policy.document import read
-from client.policy.engine import grants
+from client.policy.engine import labelled_rules
 from client.policy.matching import ANYTHING, read_target
 from client.policy.model import Document, Rule
 from tests.effort import effort
@@ -45,7 +45,9 @@ TAG, OTHER = "frn:resourceTag/env", "frn:resourceTag/team"
 
 
 def asked(draft: list[Rule], author: list[Rule]) -> Check:
-    return check(Document(tuple(draft)), grants(Document(tuple(author))), tenant="t1", catalogue=worlds.CATALOGUE)
+    return check(
+        Document(tuple(draft)), labelled_rules(Document(tuple(author))), tenant="t1", catalogue=worlds.CATALOGUE
+    )
 
 
 def disagreement(seed: int, pairs: int) -> str | None:
@@ -172,7 +174,9 @@ def test_tags_are_unknown_only_together() -> None:
 def test_a_comparison_that_exceeds_its_steps_is_undecided() -> None:
     halves = rules(allow("*", **ranges("10.0.0.0/9")), allow("*", **ranges("10.128.0.0/9")))
     for draft in (rules(allow("*", **ranges("10.0.0.0/8"))), rules(allow("*"))):
-        found = check(Document(tuple(draft)), grants(Document(tuple(halves))), tenant="t", catalogue=(), budget=0)
+        found = check(
+            Document(tuple(draft)), labelled_rules(Document(tuple(halves))), tenant="t", catalogue=(), budget=0
+        )
         assert (found.answer, found.examples) == (Answer.UNDECIDED, ())
 
 
@@ -223,7 +227,7 @@ def test_a_counterexample_has_a_region_that_exists_if_there_is_one() -> None:
     def regions(draft: list[Rule], author: list[Rule]) -> list[tuple[str, str | None, bool]]:
         found = check(
             Document(tuple(draft)),
-            grants(Document(tuple(author))),
+            labelled_rules(Document(tuple(author))),
             tenant="t1",
             catalogue=worlds.CATALOGUE,
             regions=("eu", "us"),
@@ -254,7 +258,7 @@ def bounded(draft: list[Rule], author: list[Rule]) -> Answer:
     """The answer within a fortieth of the steps and a tenth of the work that a check may take."""
     return check(
         Document(tuple(draft)),
-        grants(Document(tuple(author))),
+        labelled_rules(Document(tuple(author))),
         tenant="t1",
         catalogue=worlds.CATALOGUE,
         budget=1_250,

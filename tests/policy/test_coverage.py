@@ -8,7 +8,7 @@ from client.policy.catalogue import Catalogue
 from client.policy.coverage import CatalogueMasks, Coverage, cover
 from client.policy.document import read
 from client.policy.effect_diff import changes, conditions_of, differing
-from client.policy.engine import grants
+from client.policy.engine import labelled_rules
 from client.policy.matching import ANYTHING, Target, read_target
 from client.policy.model import Document, Facts, Question, Rule, read_address
 from tests.policy import reference, worlds
@@ -47,7 +47,7 @@ def test_an_operation_is_conditional_exactly_when_what_is_unknown_decides(seed: 
     for _ in range(150):
         document, facts = worlds.document(chance), chance.choice((Facts(), worlds.facts(chance)))
         targets = [worlds.target_text(chance, ("a", "ab", "*")) for _ in range(3)] + ["*"]
-        for coverage in cover(MASKS, grants(document), list(map(read_target, targets)), facts):
+        for coverage in cover(MASKS, labelled_rules(document), list(map(read_target, targets)), facts):
             for operation in worlds.CATALOGUE:
                 asked = question(operation, coverage.target, facts)
                 expected = state(document, asked)
@@ -62,7 +62,7 @@ def test_what_is_in_effect_stays_so_and_what_is_nothing_stays_nothing_as_facts_b
     for _ in range(400):
         document, facts = worlds.document(chance), worlds.facts(chance)
         target = read_target(worlds.target_text(chance, ("a", "*")))
-        unknown, known = (cover(MASKS, grants(document), [target], one)[0] for one in (Facts(), facts))
+        unknown, known = (cover(MASKS, labelled_rules(document), [target], one)[0] for one in (Facts(), facts))
         for operation in worlds.CATALOGUE:
             then, now = shown(unknown, operation), shown(known, operation)
             turned.add((then, now))
@@ -103,8 +103,10 @@ def test_every_move_between_two_documents_is_told_and_none_besides(seed: int) ->
         rules = [one if chance.random() < 0.6 else worlds.rule(chance) for one in old.rules]
         new = Document(tuple(chance.sample(rules, len(rules))))
         target = read_target(worlds.target_text(chance, ("a", "*")))
-        before, after = (cover(MASKS, grants(one), [target], facts)[0] for one in (old, new))
-        differ = differing(*(conditions_of(MASKS, grants(one), [(target, MASKS.all)], facts)[0] for one in (old, new)))
+        before, after = (cover(MASKS, labelled_rules(one), [target], facts)[0] for one in (old, new))
+        differ = differing(
+            *(conditions_of(MASKS, labelled_rules(one), [(target, MASKS.all)], facts)[0] for one in (old, new))
+        )
         found = changes(before, after, differ)
         for place, operation in enumerate(worlds.CATALOGUE):
             asked = question(operation, target, facts)
@@ -124,7 +126,7 @@ def told(before: str, after: str, target: Target = ANYTHING, facts: Facts | None
     facts = facts or Facts()
     catalogue = Catalogue(worlds.CATALOGUE)
     held = [
-        grants(read('{"schemaVersion":"1","rules":[' + one + "]}", catalogue).document) if one else []
+        labelled_rules(read('{"schemaVersion":"1","rules":[' + one + "]}", catalogue).document) if one else []
         for one in (before, after)
     ]
     then, now = (cover(MASKS, one, [target], facts)[0] for one in held)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import DocumentRefused, Reading, canonical, read
+from client.policy.document import InvalidDocument, Reading, canonical, read
 from client.policy.matching import _remembered, glob
 from client.policy.problems import Problem
 from tests.effort import effort
@@ -31,7 +31,7 @@ def accepted(source: str | bytes) -> Reading:
 
 
 def refused(source: str | bytes) -> tuple[Problem, ...]:
-    with pytest.raises(DocumentRefused) as caught:
+    with pytest.raises(InvalidDocument) as caught:
         read(source, CATALOGUE)
     return caught.value.problems
 
@@ -318,7 +318,7 @@ def test_e17_whatever_is_in_a_quarter_of_a_megabyte_it_is_read_within_64_megabyt
     source = (HUGE | largest)[kind]
     tracemalloc.start()
     try:
-        with contextlib.suppress(DocumentRefused):
+        with contextlib.suppress(InvalidDocument):
             read(source, CATALOGUE)
         assert tracemalloc.get_traced_memory()[1] < 64 * 1024 * 1024
     finally:
@@ -375,7 +375,7 @@ def test_E18_any_value_is_read_or_refused_with_a_place(value: Any) -> None:
     problems: Sequence[Problem] = ()
     try:
         canonical(read(source, CATALOGUE).document)
-    except DocumentRefused as refused:
+    except InvalidDocument as refused:
         problems = refused.problems
     assert all(problem.line >= 1 and problem.column >= 1 and problem.path.startswith("$") for problem in problems)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from client.policy.bitsets import Work
+from client.policy.bitsets import Budget
 from client.policy.conditions import read_block
 from client.policy.containment import Answer, check
 from client.policy.coverage import CatalogueMasks, cover
-from client.policy.engine import Engine, compile_document, grants
+from client.policy.engine import Engine, compile_document, labelled_rules
 from client.policy.explain import Truth, explain
 from client.policy.glob_classes import classes
 from client.policy.matching import (
@@ -26,7 +26,7 @@ from client.policy.matching import (
     read_target,
 )
 from client.policy.model import Constraint, Document, Facts, Question, Rule
-from client.policy.partial import some_target
+from client.policy.partial import exists_allowed_target
 from tests.effort import effort
 from tests.policy import enumeration, reference, worlds
 
@@ -94,7 +94,7 @@ def test_the_coverage_map_holds_exactly_what_is_decided_one_by_one(seed: int) ->
         engine = compile_document(document)
         facts = worlds.facts(chance)
         targets = [worlds.target_text(chance, ("a", "ab", "*")) for _ in range(3)]
-        for coverage in cover(masks, grants(document), list(map(read_target, targets)), facts):
+        for coverage in cover(masks, labelled_rules(document), list(map(read_target, targets)), facts):
             for operation in worlds.CATALOGUE:
                 asked = read_target(str(coverage.target))
                 service = operation.partition(":")[0] if asked.service == "*" else asked.service
@@ -125,7 +125,7 @@ def test_containment_never_passes_a_draft_that_some_request_escapes(seed: int) -
             for q in questions
             if read_target(q.target).tenant == "t1"
         ]
-        found = check(draft, grants(author), tenant="t1", catalogue=worlds.CATALOGUE)
+        found = check(draft, labelled_rules(author), tenant="t1", catalogue=worlds.CATALOGUE)
         answers[found.answer] += 1
         if found.answer is Answer.WITHIN:
             assert not escapes(list(draft.rules), list(author.rules), questions)
@@ -141,7 +141,7 @@ def test_a_document_never_outgrows_itself_nor_one_with_an_allow_more_or_a_deny_l
         draft = worlds.document(chance, most=4)
         more = [*draft.rules, worlds.rule(chance, deny=0)]
         fewer = [rule for rule in more if not rule.denies or chance.random() < 0.5]
-        author = grants(type(draft)(tuple(fewer)))
+        author = labelled_rules(type(draft)(tuple(fewer)))
         assert check(draft, author, tenant="t1", catalogue=worlds.CATALOGUE).answer is Answer.WITHIN
 
 
@@ -150,7 +150,7 @@ def test_a_cap_takes_away_what_the_author_no_longer_holds() -> None:
     for _ in range(300):
         document, author = worlds.document(chance), worlds.document(chance)
         cap = compile_document(author)
-        engine = Engine(grants(document, cap=cap))
+        engine = Engine(labelled_rules(document, cap=cap))
         for _ in range(10):
             question = worlds.question(chance)
             own = reference.decide(list(document.rules), question)
@@ -174,7 +174,7 @@ def test_globs_and_their_classes_agree_with_trying_every_short_text(seed: int) -
     for pattern in patterns:
         for text in texts:
             assert glob(pattern)(text) is reference.like(pattern, text)
-    found = classes(patterns, Work())
+    found = classes(patterns, Budget())
     vectors = {tuple(reference.like(pattern, text) for pattern in patterns) for text in found}
     assert {tuple(reference.like(pattern, text) for pattern in patterns) for text in texts} <= vectors
     # A literal is told apart even from texts that the same globs match.
@@ -204,7 +204,7 @@ def test_whether_some_target_would_be_allowed_agrees_with_trying_them(seed: int)
             engine.decide(question.operation, str(Target._make((target.service, *parts))), question.facts) > 0
             for parts in product(*fields, names if target.id == "*" else [target.id])
         )
-        assert some_target(engine, operation, target, question.facts) is expected
+        assert exists_allowed_target(engine, operation, target, question.facts) is expected
         answers.append(expected)
     assert 20 < sum(answers) < 180
 

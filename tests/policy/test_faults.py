@@ -28,8 +28,8 @@ from client.policy import (
 from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer
 from client.policy.coverage import CatalogueMasks, cover
-from client.policy.document import DocumentRefused, read
-from client.policy.engine import Engine, compile_document, grants
+from client.policy.document import InvalidDocument, read
+from client.policy.engine import Engine, compile_document, labelled_rules
 from client.policy.matching import OperationPattern, read_target
 from client.policy.model import Document, Facts, Question, Rule
 from tests.policy import reference, worlds
@@ -80,7 +80,7 @@ def capped() -> object:
     chance = random.Random(12)
     for _ in range(300):
         own, author = worlds.document(chance), worlds.document(chance)
-        compiled = Engine(grants(own, cap=compile_document(author)))
+        compiled = Engine(labelled_rules(own, cap=compile_document(author)))
         question = worlds.question(chance)
         both = reference.decide(list(own.rules), question) > 0 < reference.decide(list(author.rules), question)
         if (compiled.decide(question.operation, question.target, question.facts) > 0) is not both:
@@ -95,7 +95,7 @@ def maps() -> object:
     for _ in range(150):
         found, known = worlds.document(chance), worlds.facts(chance)
         target = read_target(worlds.target_text(chance, ("a", "ab", "*")))
-        mapped = cover(masks, grants(found), [target], known)[0]
+        mapped = cover(masks, labelled_rules(found), [target], known)[0]
         given, perhaps = masks.names(mapped.effective), masks.names(mapped.conditional)
         for operation in worlds.CATALOGUE:
             service = operation.partition(":")[0] if target.service == "*" else target.service
@@ -197,7 +197,7 @@ def readings() -> object:
     ):
         try:
             read(text, CATALOGUE)
-        except DocumentRefused:
+        except InvalidDocument:
             continue
         return text
     return None
@@ -228,7 +228,7 @@ def unknown_counts_as(value: bool) -> Any:
 def one_answer_for_the_head(self: Engine, operation: str, head: str, name: str) -> Any:
     """What the first id of a head got is kept for all the ids of that head."""
     found = HEAD(self, operation, head, name)
-    if isinstance(found, engine.Head):
+    if isinstance(found, engine.TargetEntry):
         found = self._table[operation][head] = self._named(operation, head, name, found)
     return found
 

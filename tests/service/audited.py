@@ -12,6 +12,6 @@ SECRET = sha256(b"the secret of the tests' audit logs").digest()
 def audited(url: str, secret: bytes = SECRET) -> Database:
     """A database opened as a platform with this secret opens it."""
     database = Database(url)
-    chain.begin(database, secret, datetime.now(UTC), rolling=False)
-    chain.keep(database, secret)
+    chain.initialize_chain(database, secret, datetime.now(UTC), rolling=False)
+    chain.install_audit_hooks(database, secret)
     return database

@@ -26,7 +26,7 @@ from service.app import create_app
 from service.context import Platform
 from service.db import tables
 from service.http_server import sockets
-from service.http_server.protocol import PeerProtocol
+from service.http_server.protocol import HttpProtocol
 from service.settings import from_arguments
 from tests.homes import Answer
 from tests.service.access import code
@@ -86,7 +86,7 @@ class InThisProcess(Running):
         self._barrier: Barrier | None = None
         self._write = self.platform.database.write
         self.platform.database.write = self.write  # type: ignore[method-assign,assignment]
-        config = uvicorn.Config(app, http=PeerProtocol, ws="none", lifespan="off", log_config=None)
+        config = uvicorn.Config(app, http=HttpProtocol, ws="none", lifespan="off", log_config=None)
         self.server = uvicorn.Server(config)
         listener = sockets.unix_socket(self.folder / "api.sock")
         self.thread = threading.Thread(target=self.server.run, args=([listener],))

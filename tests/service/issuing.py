@@ -14,13 +14,13 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from sqlalchemy import insert, select, update
 
-from service.authn.bearer_tokens import Tokens
+from service.authn.bearer_tokens import BearerTokens
 from service.db.engine import Database
 from service.db.tables import audit_log, platform_state, sessions, users
-from service.errors import Refusal
+from service.errors import ApiError
 from service.oidc_issuer import endpoints
 from service.oidc_issuer.issuer import LocalIssuer
-from service.principal import Caller
+from service.principal import Principal
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 SECRET = sha256(b"the platform's secret").digest()
@@ -69,7 +69,7 @@ class Issuing:
         self.folder = folder
         self.clock = clock or HandClock()
         self.issuer = LocalIssuer(database, self.clock, folder, SECRET)
-        self.tokens = Tokens(database, self.clock, self.issuer)
+        self.tokens = BearerTokens(database, self.clock, self.issuer)
 
     def populate(self) -> "Issuing":
         people = {"u-owner": OWNER, "u-member": MEMBER, "u-gone": GONE}
@@ -88,7 +88,7 @@ class Issuing:
 
     def ask(self, endpoint: endpoints.Endpoint, fields: dict[str, str] | str, method: str = "POST") -> Reply:
         encoded = fields if isinstance(fields, str) else urlencode(fields)
-        caller = Caller(kind="anonymous", request_id="request-1", peer_uid=1000)
+        caller = Principal(kind="anonymous", request_id="request-1", peer_uid=1000)
         response = endpoints.answer(self.issuer, caller, endpoint, method, encoded.encode())
         body = json.loads(response.body) if response.body else {}
         headers = response.headers
@@ -155,13 +155,13 @@ class Issuing:
             {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": "frost-cli", **fields},
         )
 
-    def bearer(self, access_token: str) -> Caller:
+    def bearer(self, access_token: str) -> Principal:
         return self.tokens.bearer(access_token, request_id="request-2", peer_uid=1000)
 
     def accepted(self, access_token: str) -> bool:
         try:
             return self.bearer(access_token).kind == "session"
-        except Refusal as refusal:
+        except ApiError as refusal:
             if refusal.code != "AUTHENTICATION_REQUIRED":
                 raise
             return False

@@ -23,7 +23,7 @@ from service.db.tables import (
     tenant_roles,
     tenants,
 )
-from service.tenants.provisioning import Provisioning, plan
+from service.tenants.provisioning import ProvisioningJob, plan
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -39,8 +39,8 @@ class Planned:
     run_id: str
 
     @property
-    def provisioning(self) -> Provisioning:
-        return Provisioning(self.database, FixedClock(NOW), pace=0)
+    def provisioning(self) -> ProvisioningJob:
+        return ProvisioningJob(self.database, FixedClock(NOW), pace=0)
 
     def row(self) -> dict[str, Any]:
         with self.database.read() as connection:

@@ -25,9 +25,9 @@ from service.db.tables import (
     users,
 )
 from service.default_tags import apply_job
-from service.default_tags.apply_batch import Job
-from service.default_tags.apply_job import Applying
-from service.default_tags.outcome import adding
+from service.default_tags.apply_batch import TagChange
+from service.default_tags.apply_job import ApplyJob
+from service.default_tags.outcome import plan_add
 
 BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -71,8 +71,8 @@ class Tagged:
             )
 
     @property
-    def applying(self) -> Applying:
-        return Applying(self.database, FixedClock(NOW), pace=0, least=self.size, most=self.size)
+    def applying(self) -> ApplyJob:
+        return ApplyJob(self.database, FixedClock(NOW), pace=0, least=self.size, most=self.size)
 
     # What is there
 
@@ -118,7 +118,7 @@ class Tagged:
 
     def planned(self, tags: Mapping[str, str] = DEFAULTS, undoes: str | None = None) -> str:
         with self.database.write() as connection:
-            job = Job(self.tenant_id, dict(tags), undoes)
+            job = TagChange(self.tenant_id, dict(tags), undoes)
             return apply_job.plan(connection, job, started_by=self.owner_id, at=BEFORE)
 
     def carried(self, run_id: str) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Tagged:
 
     def preview(self, tags: Mapping[str, str] = DEFAULTS, undoes: str | None = None) -> dict[str, Any]:
         with self.database.read() as connection:
-            return apply_job.preview(connection, Job(self.tenant_id, tags, undoes))
+            return apply_job.preview(connection, TagChange(self.tenant_id, tags, undoes))
 
     def operation(self, run_id: str) -> dict[str, Any]:
         with self.database.read() as connection:
@@ -166,7 +166,7 @@ class Tagged:
         """What the rules say becomes of each resource, counted by kind."""
         counts: dict[str, Counter[str]] = {}
         for row in before.values():
-            outcome = adding(kinds()[row["kind"]], row["state"], row["tags"], row["relations"], DEFAULTS)
+            outcome = plan_add(kinds()[row["kind"]], row["state"], row["tags"], row["relations"], DEFAULTS)
             counts.setdefault(row["kind"], Counter())[outcome.what] += 1
         return counts
 

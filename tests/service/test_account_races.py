@@ -17,9 +17,9 @@ from service.authn import account_linking, sessions
 from service.authn import api_keys as authn_api_keys
 from service.db.engine import Database
 from service.db.tables import api_keys, device_codes, tenants, users
-from service.errors import Refusal
+from service.errors import ApiError
 from service.oidc_issuer.queries import take_device_code
-from service.principal import Caller
+from service.principal import Principal
 from tests.service.access import code
 from tests.service.account import Key, keys_of
 from tests.service.running import MEMBER, VIEWER, WEB_SHOP, Running
@@ -129,7 +129,7 @@ def test_keys_that_happen_to_begin_alike_are_told_apart_also_when_both_are_being
 
 
 def test_a_workload_whose_binding_goes_while_it_asks_is_nobody(database: Database) -> None:
-    with database.read() as connection, pytest.raises(Refusal) as refused:
+    with database.read() as connection, pytest.raises(ApiError) as refused:
         queries.workload(connection, "gone")
     assert refused.value.status_code == 401
 
@@ -145,13 +145,13 @@ def start(connection: Connection) -> None:
 
 
 def start_outside(connection: Connection) -> None:
-    account_linking.first_sight(
+    account_linking.start_session_for_new_sign_in(
         connection,
         issuer="https://idp.example",
         name="sid s 1",
         claims={"sub": "e", "email": "u@x.example", "email_verified": True, "auth_time": int(NOW.timestamp()) - 1},
         signed_in=NOW.timestamp() - 1,
-        caller=Caller(kind="anonymous", request_id="r", peer_uid=None),
+        caller=Principal(kind="anonymous", request_id="r", peer_uid=None),
         place="",
         at=NOW,
     )
@@ -185,6 +185,6 @@ def test_no_outside_session_starts_while_all_are_ended(database: Database) -> No
     with meanwhile(database) as (connection, begin):
         end_all(connection)
         done = begin(start_outside)
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         done.result()
     assert alive(database) == []

@@ -12,8 +12,8 @@ from service.authn import account_linking, sessions
 from service.authn.sessions import Session
 from service.db.engine import Database
 from service.db.tables import api_keys, audit_log, memberships, users
-from service.errors import Refusal
-from service.principal import Caller
+from service.errors import ApiError
+from service.principal import Principal
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key
@@ -126,13 +126,13 @@ def test_an_outside_sign_in_from_before_starts_no_session_afterwards(
         told = {name: int(NOW.timestamp()) + seconds for name, seconds in claims.items()}
 
         def seen() -> Session | None:
-            return account_linking.first_sight(
+            return account_linking.start_session_for_new_sign_in(
                 connection,
                 issuer="https://idp.example",
                 name="sid s 1",
                 claims={"sub": "ext", "email": SOMEBODY, "email_verified": True, **told},
                 signed_in=told["auth_time"],
-                caller=Caller(kind="anonymous", request_id="r", peer_uid=None),
+                caller=Principal(kind="anonymous", request_id="r", peer_uid=None),
                 place="",
                 at=NOW + timedelta(minutes=2),
             )
@@ -140,7 +140,7 @@ def test_an_outside_sign_in_from_before_starts_no_session_afterwards(
         if accepted:
             assert seen() is not None
         else:
-            with pytest.raises(Refusal) as refused:
+            with pytest.raises(ApiError) as refused:
                 seen()
             assert (refused.value.status_code, refused.value.code) == (401, "REAUTHENTICATION_REQUIRED")
             assert 'max_age="120"' in (refused.value.headers or {})["WWW-Authenticate"]

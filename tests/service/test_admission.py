@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from anyio.to_thread import run_sync
 
-from service.errors import Refusal
+from service.errors import ApiError
 from service.http_server.admission import (
     LOCAL,
     Admission,
@@ -24,7 +24,7 @@ from service.http_server.admission import (
     on_behalf_of,
 )
 from service.http_server.listener import Listener
-from service.http_server.protocol import PeerProtocol
+from service.http_server.protocol import HttpProtocol
 from service.settings import MEBIBYTE, Limits
 
 
@@ -119,11 +119,11 @@ def test_requests_keep_an_eighth_for_the_unix_socket() -> None:
     requests = Requests(Limits(max_requests=16, max_requests_per_address=16))
     for _ in range(14):
         requests.enter("192.0.2.1")
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         requests.enter("192.0.2.2")
     for _ in range(2):
         requests.enter(None)
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         requests.enter(None)
 
 
@@ -193,10 +193,10 @@ async def nothing(*_: object) -> None:
     """An application that is never asked."""
 
 
-def protocol_of(admission: Admission) -> PeerProtocol:
+def protocol_of(admission: Admission) -> HttpProtocol:
     config = uvicorn.Config(nothing, lifespan="off", log_config=None)
     config.load()
-    protocol = PeerProtocol(config, uvicorn.server.ServerState(), {})
+    protocol = HttpProtocol(config, uvicorn.server.ServerState(), {})
     protocol.admission = admission
     return protocol
 

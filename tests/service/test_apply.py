@@ -14,7 +14,7 @@ from service.catalogue.resource_types import kinds
 from service.db.engine import Database
 from service.db.tables import memberships, resources
 from service.default_tags import apply_job, apply_queries
-from service.default_tags.apply_job import Applying
+from service.default_tags.apply_job import ApplyJob
 from service.default_tags.outcome import examined_kinds
 from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
 
@@ -302,7 +302,7 @@ async def test_the_pace_is_kept_between_portions(tagged: Tagged) -> None:
     tagged.many(3)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await Applying(tagged.database, tagged.applying.clock, pace=0.1, most=1).run(tagged.planned())
+    await ApplyJob(tagged.database, tagged.applying.clock, pace=0.1, most=1).run(tagged.planned())
     assert loop.time() - began >= 0.4
 
 
@@ -370,7 +370,7 @@ def test_a_change_that_comes_between_look_and_write_waits_and_is_made_whole(
     one = tagged.resource()
     theirs = {f"k{number}": "" for number in range(kinds()["instance"].tag_limit)}
     other = threading.Thread(target=lambda: tagged.change(one, tags=theirs))
-    real = apply_queries.remember
+    real = apply_queries.add_to_undo_log
 
     def remember(*args: Any) -> None:
         real(*args)

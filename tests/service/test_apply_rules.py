@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service.catalogue.resource_types import kinds
 from service.db.engine import Database
-from service.default_tags.outcome import adding, removing, with_defaults
+from service.default_tags.outcome import plan_add, plan_remove, with_defaults
 from tests.service.tagged import Tagged
 
 KIND = kinds()["dns_zone"]
@@ -83,7 +83,7 @@ def test_the_database_merges_as_the_rules_say_and_an_undo_restores(
     result = tagged.carried(run_id)["result"]
     remembered = tagged.remembered(run_id)
     for resource_id, row in zip(ids, rows, strict=True):
-        outcome = adding(KIND, row["state"], row["tags"], row["relations"], defaults)
+        outcome = plan_add(KIND, row["state"], row["tags"], row["relations"], defaults)
         wanted = {**defaults, **row["tags"]} if outcome.what == "updated" else row["tags"]
         assert tagged.tags(resource_id) == wanted
         assert tuple(remembered.get(resource_id, ())) == outcome.keys
@@ -99,7 +99,7 @@ def test_a_resource_gets_all_it_lacks_or_nothing_and_never_more_than_it_may_carr
 ) -> None:
     defaults, rows = inventory
     for row in rows:
-        outcome = adding(KIND, row["state"], row["tags"], row["relations"], defaults)
+        outcome = plan_add(KIND, row["state"], row["tags"], row["relations"], defaults)
         lacking = set(defaults) - set(row["tags"])
         assert set(outcome.keys) in (set(), lacking)
         assert (outcome.what == "updated") == bool(outcome.keys)
@@ -107,7 +107,7 @@ def test_a_resource_gets_all_it_lacks_or_nothing_and_never_more_than_it_may_carr
         assert bool(outcome.reason) == (outcome.what in ("skipped", "failed"))
         merged = {**defaults, **row["tags"]}
         if outcome.what == "updated":
-            back = removing(KIND, row["state"], merged, row["relations"], outcome.keys, defaults)
+            back = plan_remove(KIND, row["state"], merged, row["relations"], outcome.keys, defaults)
             assert set(back.keys) == lacking
 
 

@@ -4,17 +4,17 @@ from collections.abc import Callable
 
 import pytest
 
-from service.authn.login_throttle import ADDRESS_GUESSES, Attempts
-from service.authn.rate_limit import TooMany
+from service.authn.login_throttle import ADDRESS_GUESSES, LoginThrottle
+from service.authn.rate_limit import RateLimited
 from service.db.engine import Database
 from tests.service.conftest import KINDS
 
 
-def is_heard(attempts: Attempts, address: str) -> bool:
+def is_heard(attempts: LoginThrottle, address: str) -> bool:
     try:
         attempts.require_patience(address, "guessed")
         attempts.wrong(address, looked_up=True)
-    except TooMany:
+    except RateLimited:
         return False
     return True
 
@@ -24,7 +24,7 @@ def test_guesses_from_one_ipv6_network_are_counted_together(
     kind: str, new_database_url: Callable[[str, bool], str]
 ) -> None:
     database = Database(new_database_url(kind, True))
-    attempts = Attempts(lambda: 0.0, database)
+    attempts = LoginThrottle(lambda: 0.0, database)
     network = [f"2001:db8:0:7:{number:x}::{number:x}" for number in range(ADDRESS_GUESSES + 10)]
     found = [is_heard(attempts, address) for address in network]
     # The one at the bound depends on how the sum of the pauses is rounded.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, func, insert, select, text, update
 
 from service.audit import chain, entries
-from service.audit.chain import ALTERED, MOVED, PORTION, UNCHAINED, BrokenHead, Verdict, key_of, verify
+from service.audit.chain import ALTERED, MOVED, PORTION, UNCHAINED, ChainBroken, Verification, key_of, verify
 from service.bootstrap import open_platform
 from service.db import migrate
 from service.db.engine import Database
@@ -32,7 +32,7 @@ def write(database: Database, target: str = "t", **details: Any) -> None:
         entries.record(connection, PLATFORM, operation="x.y", target=target, details=details, at=NOW)
 
 
-def verdict(database: Database, secret: bytes = SECRET) -> Verdict:
+def verdict(database: Database, secret: bytes = SECRET) -> Verification:
     with database.read() as connection:
         return verify(connection, key_of(secret))
 
@@ -63,7 +63,7 @@ def test_an_empty_log_is_whole(database: Database) -> None:
     assert verdict(database).fault is None
 
 
-@pytest.mark.parametrize("column", [name for name in chain.SAID if name not in ("at", "details")])
+@pytest.mark.parametrize("column", [name for name in chain.ENTRY_FIELDS if name not in ("at", "details")])
 def test_any_altered_member_of_an_entry_is_found(log: Database, column: str) -> None:
     with log.write() as connection:
         connection.execute(update(audit_log).where(audit_log.c.id == 4).values({column: "other"}))
@@ -149,7 +149,7 @@ def test_a_missing_end_with_a_head_put_back_to_it_is_found(log: Database) -> Non
 def test_a_head_that_is_gone_is_found_and_no_start_makes_another(log: Database) -> None:
     with log.write() as connection:
         connection.execute(delete(audit_head))
-    chain.begin(log, SECRET, NOW, rolling=False)
+    chain.initialize_chain(log, SECRET, NOW, rolling=False)
     assert found(log) == (None, "the end of the audit log's chain is missing")
 
 
@@ -158,7 +158,7 @@ def test_nothing_is_written_behind_an_end_that_is_not_ours(log: Database, tamper
     """It would become ours by that, and what was done to it would look right."""
     with log.write() as connection:
         connection.execute(tampered)
-    with pytest.raises(BrokenHead):
+    with pytest.raises(ChainBroken):
         write(log)
     with log.read() as connection:
         assert connection.scalar(select(func.count()).select_from(audit_log)) == 10
@@ -305,7 +305,7 @@ def test_the_entries_of_an_older_version_are_chained_once(
         connection.execute(insert(audit_log), [unchained(f"t:{n}") for n in range(PORTION + 5)])
     replicas = [Database(database.engine.url.render_as_string(hide_password=False)) for _ in range(3)]
     with ThreadPoolExecutor(3) as threads:
-        list(threads.map(lambda replica: chain.begin(replica, SECRET, NOW, rolling=False), replicas))
+        list(threads.map(lambda replica: chain.initialize_chain(replica, SECRET, NOW, rolling=False), replicas))
     told = verdict(database)
     assert (told.entries, told.fault, told.began_at) == (PORTION + 5, None, NOW)
     with database.write() as connection:
@@ -323,8 +323,8 @@ def test_entries_of_replicas_of_the_version_before_are_counted_for_a_day_after_a
     database_url: str, rolling: bool, late: timedelta, bad: bool
 ) -> None:
     database = Database(database_url)
-    chain.begin(database, SECRET, NOW, rolling=rolling)
-    chain.keep(database, SECRET)
+    chain.initialize_chain(database, SECRET, NOW, rolling=rolling)
+    chain.install_audit_hooks(database, SECRET)
     write(database)
     with database.write() as connection:
         connection.execute(insert(audit_log).values(unchained("old replica", NOW + late)))
@@ -336,8 +336,8 @@ def test_entries_of_replicas_of_the_version_before_are_counted_for_a_day_after_a
 
 def test_an_entry_without_a_hash_among_later_ones_is_not_taken_for_one_of_an_upgrade(database_url: str) -> None:
     database = Database(database_url)
-    chain.begin(database, SECRET, NOW, rolling=True)
-    chain.keep(database, SECRET)
+    chain.initialize_chain(database, SECRET, NOW, rolling=True)
+    chain.install_audit_hooks(database, SECRET)
     with database.write() as connection:
         later = NOW + timedelta(days=2)
         entries.record(connection, PLATFORM, operation="x.y", target="t", at=later)

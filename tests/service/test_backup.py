@@ -26,9 +26,9 @@ from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_log, tenants
 from service.operator import archive
-from service.operator.archive import Unfit
+from service.operator.archive import InvalidBackup
 from service.operator.backup import make
-from service.operator.restore import READY, STAGED, put_back, settle
+from service.operator.restore import READY, STAGED, finish_interrupted_restore, put_back
 from service.settings import Settings, from_arguments
 from tests.service.planned import until
 from tests.service.running import AURORA, OWNER, STAGING, Running
@@ -115,7 +115,7 @@ def test_other_replicas_on_the_database_are_not_restored_under_their_feet(
                 shutil.copy(running.folder / name, other.folder / name)
         with other:
             running.stop()
-            with pytest.raises(Unfit, match="other replicas are running"):
+            with pytest.raises(InvalidBackup, match="other replicas are running"):
                 put_back(settings, tmp_path / "backup.tar")
         running.start()
 
@@ -312,7 +312,7 @@ def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(
     running, settings, good = stopped
     before = state(running.folder)
     make_it, why = UNFIT[which]
-    with pytest.raises(Unfit, match=why):
+    with pytest.raises(InvalidBackup, match=why):
         put_back(settings, make_it(tmp_path / "bad.tar", good))
     assert state(running.folder) == before
     assert not list(running.folder.parent.rglob("evil"))
@@ -394,14 +394,14 @@ def test_a_wrong_seal_is_refused_with_trust_as_well(
 def test_a_backup_replaces_nothing(stopped: tuple[Running, Settings, Path], tmp_path: Path) -> None:
     _, settings, good = stopped
     before = good.read_bytes()
-    with pytest.raises(Unfit, match="is there already"):
+    with pytest.raises(InvalidBackup, match="is there already"):
         make(settings, good)
     assert good.read_bytes() == before
     assert [one.name for one in good.parent.iterdir()] == [good.name]
 
 
 def test_a_folder_without_a_platform_has_nothing_to_back_up(tmp_path: Path) -> None:
-    with pytest.raises(Unfit, match="there is no platform"):
+    with pytest.raises(InvalidBackup, match="there is no platform"):
         make(from_arguments(["--data-dir", str(tmp_path)], {}), tmp_path / "b.tar")
 
 
@@ -468,12 +468,12 @@ def test_a_restore_that_was_decided_is_finished_by_the_next_start(
     _, settings, good = stopped
     changed(settings)
     with monkeypatch.context() as crash:
-        crash.setattr("service.operator.archive.fsync_folder", fail_after(1))
-        crash.setattr("service.operator.restore.settle", once(settle))
+        crash.setattr("service.files.fsync_folder", fail_after(1))
+        crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
         with pytest.raises(KeyboardInterrupt):
             put_back(settings, good)
     assert (settings.data_dir / READY).exists()
-    settle(settings)
+    finish_interrupted_restore(settings)
     assert "since" not in targets(settings)
     assert not (settings.data_dir / READY).exists()
 
@@ -484,12 +484,12 @@ def test_a_restore_that_was_not_decided_is_forgotten_by_the_next_start(
     _, settings, good = stopped
     changed(settings)
     with monkeypatch.context() as crash:
-        crash.setattr("service.operator.archive.fsync_folder", fail_after(0))
-        crash.setattr("service.operator.restore.settle", once(settle))
+        crash.setattr("service.files.fsync_folder", fail_after(0))
+        crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
         with pytest.raises(KeyboardInterrupt):
             put_back(settings, good)
     assert (settings.data_dir / STAGED).exists()
-    settle(settings)
+    finish_interrupted_restore(settings)
     assert "since" in targets(settings)
     assert not (settings.data_dir / STAGED).exists()
 
@@ -550,11 +550,11 @@ def test_a_restore_of_postgresql_is_decided_by_its_transaction(
         key.unlink()
         with monkeypatch.context() as crash:
             crash.setattr(f"service.operator.restore.{'_is_whole' if committed else '_refuse_others'}", interrupted)
-            crash.setattr("service.operator.restore.settle", once(settle))
+            crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
             with pytest.raises(KeyboardInterrupt):
                 put_back(settings, file, trust=True)
         assert (settings.data_dir / STAGED).exists()
-        settle(settings)
+        finish_interrupted_restore(settings)
         assert ("since" in targets(settings)) is not committed
         assert (key.exists() and key.read_bytes() == secret) is committed
         put_back(settings, file, trust=True)
@@ -588,7 +588,7 @@ def test_killed_anywhere_in_a_restore_it_is_the_old_platform_or_the_new_one(
             process.wait()
             # What it had begun on a server ends with it, but not at the same moment.
             until(lambda: is_there(running.database_url), 30)
-            settle(settings)
+            finish_interrupted_restore(settings)
             assert ("since" in targets(settings)) is ("changed since" in names(settings))
             assert (settings.data_dir / "secret.key").stat().st_size == 32
             assert not (settings.data_dir / READY).exists()

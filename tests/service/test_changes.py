@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from service.app import AREAS
-from service.authz.route_policies import HOME_PATHS, RULES
+from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, document
 from tests.service.account import Key
 from tests.service.clusters import Cluster
@@ -134,8 +134,8 @@ REQUESTS |= {
     for (method, of) in list(REQUESTS)
     if of == path
 }
-CHANGING = {line for line, rule in RULES.items() if rule.operation and rule.who not in EXEMPT}
-OPEN_TO_KEYS = sorted(line for line in CHANGING if RULES[line].who in ("caller", "person_or_key"))
+CHANGING = {line for line, rule in ROUTE_POLICIES.items() if rule.operation and rule.who not in EXEMPT}
+OPEN_TO_KEYS = sorted(line for line in CHANGING if ROUTE_POLICIES[line].who in ("caller", "person_or_key"))
 
 
 def test_every_changing_route_has_a_request() -> None:

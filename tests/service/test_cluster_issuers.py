@@ -13,8 +13,8 @@ from joserfc.jwk import ECKey, RSAKey
 from sqlalchemy import Connection, delete, insert, select, update
 
 from service.db import statements, tables
-from service.errors import Refusal
-from service.principal import Caller
+from service.errors import ApiError
+from service.principal import Principal
 from service.principals import queries
 from service.workloads import cluster_issuers, token_exchange
 from service.workloads import queries as workload_queries
@@ -70,7 +70,7 @@ def test_leading_zeros_do_not_make_a_key_longer() -> None:
     ],
 )
 def test_keys_that_are_too_weak_too_large_or_for_something_else_are_refused(key: dict[str, Any], message: str) -> None:
-    with pytest.raises(Refusal, match=message) as refused:
+    with pytest.raises(ApiError, match=message) as refused:
         token_exchange.public_keys([key])
     assert (refused.value.status_code, refused.value.code) == (400, "INVALID_INPUT")
 
@@ -144,10 +144,10 @@ class Bound:
 
     def exchange(self) -> int:
         """The status of an exchange."""
-        anonymous = Caller(kind="anonymous", request_id="r")
+        anonymous = Principal(kind="anonymous", request_id="r")
         try:
             return cluster_issuers.exchanged(self.platform, anonymous, self.token, {}).status_code
-        except Refusal as refusal:
+        except ApiError as refusal:
             return refusal.status_code
 
     def tokens(self) -> int:

@@ -185,7 +185,7 @@ def test_postgresql_is_always_driven_by_psycopg_3(url: str) -> None:
 def test_a_connection_the_server_has_closed_meanwhile_is_replaced(
     new_database_url: Callable[[str, bool], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.db.engine.REST_SECONDS", -1)
+    monkeypatch.setattr("service.db.engine.IDLE_PING_SECONDS", -1)
     database, other = (Database(url) for url in [new_database_url("postgresql", True)] * 2)
     with database.read() as connection:
         process = connection.scalar(text("SELECT pg_backend_pid()"))

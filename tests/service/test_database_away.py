@@ -9,7 +9,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
-from service.db.engine import SESSION, Database, over_psycopg, passes
+from service.db.engine import SESSION, Database, is_transient, with_psycopg_defaults
 from tests.service.live import Live
 from tests.service.planned import until
 from tests.service.postgres import Cluster
@@ -51,7 +51,7 @@ def test_replicas_say_that_the_database_is_away_and_go_on_with_it(server: Cluste
 
 def test_what_passes_is_told_from_what_does_not(cluster: Cluster) -> None:
     def met(error: Exception) -> bool:
-        return passes(OperationalError("statement", None, error))
+        return is_transient(OperationalError("statement", None, error))
 
     assert met(psycopg.errors.AdminShutdown())
     assert met(psycopg.errors.TooManyConnections())
@@ -59,16 +59,16 @@ def test_what_passes_is_told_from_what_does_not(cluster: Cluster) -> None:
     assert met(psycopg.errors.DeadlockDetected())
     assert met(psycopg.errors.QueryCanceled())
     assert met(psycopg.OperationalError("connection failed"))
-    assert passes(NoneFree())
+    assert is_transient(NoneFree())
     assert not met(psycopg.errors.DiskFull())
     assert not met(psycopg.errors.ReadOnlySqlTransaction())
-    assert not passes(SQLAlchemyError())
-    assert not passes(ValueError())
+    assert not is_transient(SQLAlchemyError())
+    assert not is_transient(ValueError())
 
 
 def test_a_session_is_bounded_unless_its_url_says_otherwise(cluster: Cluster) -> None:
     def bounds(url: str) -> tuple[str, ...]:
-        engine = create_engine(over_psycopg(make_url(url)))
+        engine = create_engine(with_psycopg_defaults(make_url(url)))
         with engine.connect() as connection:
             shown = [
                 str(connection.exec_driver_sql(f"SHOW {name}").scalar_one())
@@ -80,7 +80,7 @@ def test_a_session_is_bounded_unless_its_url_says_otherwise(cluster: Cluster) ->
     url = cluster.url("postgres")
     assert bounds(url) == ("1min", "1min")
     assert bounds(f"{url}&options=-c%20statement_timeout%3D5s") == ("5s", "1min")
-    query = over_psycopg(make_url(f"{url}&connect_timeout=2")).query
+    query = with_psycopg_defaults(make_url(f"{url}&connect_timeout=2")).query
     assert (query["connect_timeout"], query["keepalives_idle"], query["options"]) == ("2", "20", SESSION)
 
 

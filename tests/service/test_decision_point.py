@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from service.authzen.routes import MOST_EVALUATIONS
+from service.authzen.routes import MAX_EVALUATIONS
 from service.db import tables
 from service.db.engine import Database
 from tests.homes import Answer
@@ -309,7 +309,7 @@ def test_the_three_semantics(asking: Asking, semantic: str | None, names: list[A
         {"options": {"evaluations_semantic": "any"}},
         {"options": []},
         {"evaluations": {}},
-        {"evaluations": [{}] * (MOST_EVALUATIONS + 1)},
+        {"evaluations": [{}] * (MAX_EVALUATIONS + 1)},
         {"subject": "alice", "evaluations": [{}]},
     ],
 )

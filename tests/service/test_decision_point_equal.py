@@ -16,15 +16,15 @@ import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 from starlette.requests import Request
 
-from service.api.enforcement import enforce, facts_of, require, target_in
+from service.api.enforcement import enforce, request_context, require, target_in
 from service.authn import api_keys, workload_tokens
 from service.authz import authorize
-from service.authz.route_policies import RULES, Rule
+from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.catalogue.operations import enforced_scopes, operations, roles
 from service.catalogue.resource_types import kinds
 from service.db import tables
-from service.errors import Refusal
-from service.principal import Caller
+from service.errors import ApiError
+from service.principal import Principal
 from service.resources import interactive, queries, routes
 from tests.service.conftest import KINDS
 from tests.service.inside import Inside
@@ -123,13 +123,13 @@ class World:
                 given = dice.sample(scopes, dice.choice((0, 0, 30, len(scopes))))
                 connection.execute(update(identities).where(identities.c.id == identity).values(scopes=given))
 
-    def caller(self, connection: Connection, kind: str, name: str) -> Caller:
+    def caller(self, connection: Connection, kind: str, name: str) -> Principal:
         if kind == "user":
-            return Caller("session", "r", user_id=self.people.get(name, NOBODY))
+            return Principal("session", "r", user_id=self.people.get(name, NOBODY))
         if kind == "api_key":
             if name not in self.secrets:
-                raise Refusal(401, "X", "x")
-            return api_keys.caller_of(
+                raise ApiError(401, "X", "x")
+            return api_keys.authenticate(
                 self.platform.database,
                 self.platform.secret,
                 self.secrets[name],
@@ -139,9 +139,9 @@ class World:
             )
         query = select(tables.workload_identities).where(tables.workload_identities.c.id == name)
         row = connection.execute(query).one_or_none()
-        if row is None or not workload_tokens.granted(connection, row.tenant_id, row.id, row.scopes):
-            raise Refusal(401, "X", "x")
-        return Caller("workload", "r", workload_id=row.id, tenant_id=row.tenant_id, scopes=tuple(row.scopes))
+        if row is None or not workload_tokens.has_grant(connection, row.tenant_id, row.id, row.scopes):
+            raise ApiError(401, "X", "x")
+        return Principal("workload", "r", workload_id=row.id, tenant_id=row.tenant_id, scopes=tuple(row.scopes))
 
     def does(self, subject: tuple[str, str], address: str, ask: Callable[[Connection, Any], None]) -> bool:
         """Whether the platform does what this caller asks for from this address."""
@@ -150,15 +150,17 @@ class World:
             try:
                 caller = self.caller(connection, *subject)
                 ask(connection, (caller, request))
-            except Refusal:
+            except ApiError:
                 return False
         return True
 
-    def admitted(self, connection: Connection, by: Any, rule: Rule, path: dict[str, str]) -> authorize.Access:
+    def admitted(
+        self, connection: Connection, by: Any, rule: RoutePolicy, path: dict[str, str]
+    ) -> authorize.AuthorizationContext:
         """What the guard does before a route."""
         caller, request = by
-        access = authorize.decide(rule, caller, connection, path)
-        access = replace(access, facts=facts_of(self.platform, request, access))
+        access = authorize.authorize(rule, caller, connection, path)
+        access = replace(access, facts=request_context(self.platform, request, access))
         enforce(self.platform, connection, rule, access)
         return access
 
@@ -174,7 +176,7 @@ def on_resource(world: World, dice: random.Random) -> Question:
     identifier = dice.choice((*[row.id] * 7, NOBODY))
     tags = dice.choice((None, *TAGS)) if verb in ("update", "create") else None
     region = dice.choice(REGIONS)
-    rule = RULES[VERBS[verb]]
+    rule = ROUTE_POLICIES[VERBS[verb]]
 
     def ask(connection: Connection, by: Any) -> None:
         path = {"tenant_id": WEB_SHOP, "kind": kind.name, "resource_id": identifier}
@@ -199,10 +201,10 @@ def on_session(world: World, dice: random.Random) -> Question:
     path = f"/api/v1/tenants/{{tenant_id}}/interactive/{operation.split(':')[1]}"
 
     def ask(connection: Connection, by: Any) -> None:
-        access = world.admitted(connection, by, RULES["POST", path], {"tenant_id": WEB_SHOP})
+        access = world.admitted(connection, by, ROUTE_POLICIES["POST", path], {"tenant_id": WEB_SHOP})
         found = queries.any_kind(connection, WEB_SHOP, interactive.OPENED_TO[operation], row.id)
         if found is None:
-            raise Refusal(404, "X", "x")
+            raise ApiError(404, "X", "x")
         require(world.platform, connection, access, target_in(access, found), routes.facts_of(access, found))
 
     return {"action": {"name": operation}, "resource": {"type": row.kind, "id": row.id}}, ask
@@ -210,7 +212,7 @@ def on_session(world: World, dice: random.Random) -> Question:
 
 def on_tenant(world: World, dice: random.Random) -> Question:
     """What the platform decides about the tenant itself."""
-    own = [rule for (_, path), rule in RULES.items() if path.startswith(TENANT) and rule.who == "caller"]
+    own = [rule for (_, path), rule in ROUTE_POLICIES.items() if path.startswith(TENANT) and rule.who == "caller"]
     rule = dice.choice([rule for rule in own if rule.action and not rule.of_people])
 
     def ask(connection: Connection, by: Any) -> None:

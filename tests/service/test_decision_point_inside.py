@@ -11,11 +11,11 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.exc import OperationalError
 
 from service.api import middleware
-from service.authz.decisions import Decisions
+from service.authz.decisions import PolicyEngineCache
 from service.authzen import search
-from service.authzen.evaluation import Sitting
+from service.authzen.evaluation import EvaluationContext
 from service.db import tables
-from service.principals.grants import Held, Standing, held_by, policies_of
+from service.principals.grants import AppliedPolicy, PrincipalGrants, policies_for, policies_for_principal
 from tests.service.conftest import KINDS
 from tests.service.inside import Inside
 from tests.service.running import NOBODY, VIEWER, WEB_SHOP
@@ -98,7 +98,7 @@ def test_a_failure_is_a_message_alone_and_a_database_that_is_away_is_no_failure(
     def fails(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(Sitting, "decide", fails)
+    monkeypatch.setattr(EvaluationContext, "decide", fails)
     monkeypatch.setattr(middleware, "passes", lambda error: isinstance(error, OperationalError))
     part = {"type": "user", "id": "x"}
     body = {"subject": part, "action": {"name": "read"}, "resource": part}
@@ -167,21 +167,21 @@ def test_a_search_that_took_its_time_leads_on_to_the_same_results(demo: Demo, mo
 
 
 def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
-    decisions = Decisions()
+    decisions = PolicyEngineCache()
     with demo.platform.database.read() as connection:
         mine = connection.execute(select(tables.policies).where(tables.policies.c.tenant_id == WEB_SHOP)).all()
 
         def compiled(policy: Any) -> int:
             """Read for it from the database: 1, or kept: 0."""
-            held = (Held(policy.id, policy.version, "owner"),)
+            held = (AppliedPolicy(policy.id, policy.version, "owner"),)
             demo.forget()
-            decisions.compiled(connection, Standing("workload_identity", "w", WEB_SHOP, "o", None, None, held))
+            decisions.compiled(connection, PrincipalGrants("workload_identity", "w", WEB_SHOP, "o", None, None, held))
             return sum("document" in one for one in demo.statements)
 
         assert len(mine) > 2
         assert [compiled(policy) for policy in (*mine, *mine)] == [1] * len(mine) + [0] * len(mine)
-        monkeypatch.setattr("service.authz.decisions.MOST_RULES", 0)
-        decisions = Decisions()
+        monkeypatch.setattr("service.authz.decisions.MAX_RULES", 0)
+        decisions = PolicyEngineCache()
         assert [compiled(policy) for policy in (mine[0], mine[0], mine[1], mine[1], mine[0])] == [1, 0, 1, 0, 1]
 
 
@@ -206,6 +206,6 @@ def test_policies_of_several_are_those_of_each(demo: Demo, kind: str) -> None:
                 }
                 connection.execute(insert(tables.policy_attachments).values(row))
     with demo.platform.database.read() as connection:
-        each = {one: policies_of(connection, WEB_SHOP, kind, one) for one in ids}
-        assert held_by(connection, WEB_SHOP, kind, ids) == {one: held for one, held in each.items() if held}
+        each = {one: policies_for_principal(connection, WEB_SHOP, kind, one) for one in ids}
+        assert policies_for(connection, WEB_SHOP, kind, ids) == {one: held for one, held in each.items() if held}
     assert sum(map(bool, each.values())) > 1

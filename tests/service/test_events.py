@@ -29,8 +29,16 @@ from service.db.tables import (
 )
 from service.jobs import event_stream as signals_module
 from service.jobs import queries, routes
-from service.jobs.event_stream import LOOK_SECONDS, MOST_OF_ONE, MOST_STREAMS, MOST_WAITING, RESYNC, Signals, Stream
-from service.principal import Caller
+from service.jobs.event_stream import (
+    MAX_PENDING,
+    MAX_PER_PRINCIPAL,
+    MAX_STREAMS,
+    POLL_SECONDS,
+    RESYNC,
+    EventHub,
+    Stream,
+)
+from service.principal import Principal
 from tests.service.clusters import Cluster, Workload
 from tests.service.live import EventReader, Live
 from tests.service.planned import BEFORE, NOW, Planned, planned_on
@@ -229,8 +237,8 @@ def test_stopping_the_platform_ends_streams_instead_of_waiting_for_them(platform
 def test_streams_are_bounded_and_the_rest_of_the_platform_stays_quick(platform: Live) -> None:
     people = [OWNER, ADMIN, MEMBER, VIEWER, REGIONAL]
     tokens = [platform.sign_in(person) for person in people]
-    readers = [EventReader(platform, WEB_SHOP, token) for token in tokens for _ in range(MOST_STREAMS // len(people))]
-    assert len(readers) == MOST_STREAMS
+    readers = [EventReader(platform, WEB_SHOP, token) for token in tokens for _ in range(MAX_STREAMS // len(people))]
+    assert len(readers) == MAX_STREAMS
     assert {reader.answer.status for reader in readers} == {200}
     token = platform.sign_in(BOREALIS_OWNER)
     refused = platform.call("GET", f"/api/v1/tenants/{NEWSROOM}/events", token)
@@ -255,11 +263,11 @@ def test_streams_are_bounded_and_the_rest_of_the_platform_stays_quick(platform: 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_one_person_cannot_take_all_the_streams(platform: Live) -> None:
     tokens = [platform.owner(), platform.owner()]
-    readers = [EventReader(platform, WEB_SHOP, token) for token in tokens for _ in range(MOST_OF_ONE // 2)]
+    readers = [EventReader(platform, WEB_SHOP, token) for token in tokens for _ in range(MAX_PER_PRINCIPAL // 2)]
     assert {reader.answer.status for reader in readers} == {200}
     refused = platform.call("GET", f"/api/v1/tenants/{DATA_LAKE}/events", platform.owner())
     error = refused.json()["error"]
-    assert (refused.status, error["code"], error["details"]["limit"]) == (429, "rate_limited", MOST_OF_ONE)
+    assert (refused.status, error["code"], error["details"]["limit"]) == (429, "rate_limited", MAX_PER_PRINCIPAL)
     assert refused.headers["retry-after"] == str(error["details"]["retryAfterSeconds"])
     other = EventReader(platform, WEB_SHOP, platform.sign_in(MEMBER))
     assert other.answer.status == 200
@@ -275,7 +283,7 @@ def planned(database: Database) -> Planned:
     return planned_on(database)
 
 
-def caller(database: Database) -> Caller:
+def caller(database: Database) -> Principal:
     """A member of every organization with a session that lasts."""
     with database.write() as connection:
         connection.execute(insert(users).values(id="u", email="owner@aurora.example", name="O", created_at=BEFORE))
@@ -298,18 +306,18 @@ def caller(database: Database) -> Caller:
                 expires_at=datetime(2030, 1, 1, tzinfo=UTC),
             )
         )
-    return Caller(kind="session", request_id="r", user_id="u", session_id="s")
+    return Principal(kind="session", request_id="r", user_id="u", session_id="s")
 
 
-async def collected(signals: Signals, stream: Stream, seconds: float) -> list[str]:
-    return [told async for told in routes._told(signals, stream, seconds)]
+async def collected(signals: EventHub, stream: Stream, seconds: float) -> list[str]:
+    return [told async for told in routes._events(signals, stream, seconds)]
 
 
 async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time(
     planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routes, "KEEPALIVE_SECONDS", 0.2)
-    signals = Signals(planned.database, FixedClock(NOW))
+    signals = EventHub(planned.database, FixedClock(NOW))
     stream = signals.open(caller(planned.database), planned.tenant_id)
     began = time.monotonic()
     texts = await collected(signals, stream, 2.0)
@@ -324,14 +332,14 @@ async def test_a_session_that_runs_out_ends_its_streams(planned: Planned) -> Non
     who = caller(planned.database)
     with planned.database.write() as connection:
         connection.execute(update(sessions).values(expires_at=NOW))
-    signals = Signals(planned.database, FixedClock(NOW))
+    signals = EventHub(planned.database, FixedClock(NOW))
     assert await collected(signals, signals.open(who, planned.tenant_id), 5) == []
 
 
 async def test_nothing_is_looked_at_while_no_stream_is_open(planned: Planned) -> None:
-    signals = Signals(planned.database, FixedClock(NOW))
+    signals = EventHub(planned.database, FixedClock(NOW))
     await collected(signals, signals.open(caller(planned.database), planned.tenant_id), 0.1)
-    await asyncio.sleep(2 * LOOK_SECONDS)
+    await asyncio.sleep(2 * POLL_SECONDS)
     assert [task for task in asyncio.all_tasks() if task.get_name() == "event-streams"] == []
 
 
@@ -340,7 +348,7 @@ async def test_a_change_between_two_looks_is_never_missed(planned: Planned, monk
     """An operation that begins and ends before anybody looks again is told all the same."""
     for pause in ("LOOK_SECONDS", "BUSY_LOOK_SECONDS"):  # long enough for a busy machine
         monkeypatch.setattr(signals_module, pause, 3.0)
-    signals = Signals(planned.database, FixedClock(NOW))
+    signals = EventHub(planned.database, FixedClock(NOW))
     stream = signals.open(caller(planned.database), planned.tenant_id)
     assert await stream.next(5) == RESYNC
     await planned.provisioning.run(planned.run_id)
@@ -368,7 +376,7 @@ def entry(tenant_id: str | None, operation: str, outcome: str = "done") -> dict[
 
 
 async def test_changes_of_one_kind_are_one_signal_and_refusals_are_none(planned: Planned) -> None:
-    signals = Signals(planned.database, FixedClock(NOW))
+    signals = EventHub(planned.database, FixedClock(NOW))
     stream = signals.open(caller(planned.database), planned.tenant_id)
     assert await stream.next(60) == RESYNC
     entries = [
@@ -389,7 +397,7 @@ async def test_more_changes_than_are_looked_at_tell_readers_to_read_everything(
     planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "MAX_ENTRIES", 2)
-    signals = Signals(planned.database, FixedClock(NOW))
+    signals = EventHub(planned.database, FixedClock(NOW))
     with planned.database.write() as connection:
         connection.execute(insert(audit_log), [entry(None, "session.start")])
     stream = signals.open(caller(planned.database), planned.tenant_id)
@@ -405,7 +413,7 @@ async def test_entries_that_change_nothing_of_the_tenant_do_not_count(
 ) -> None:
     """Refusals, changes of other tenants and exchanged tokens made every reader read everything again."""
     monkeypatch.setattr(queries, "MAX_ENTRIES", 2)
-    signals = Signals(planned.database, FixedClock(NOW))
+    signals = EventHub(planned.database, FixedClock(NOW))
     stream = signals.open(caller(planned.database), planned.tenant_id)
     assert await stream.next(60) == RESYNC
     entries = [
@@ -423,18 +431,18 @@ async def test_entries_that_change_nothing_of_the_tenant_do_not_count(
 
 async def test_a_reader_that_falls_behind_is_told_to_read_everything_again() -> None:
     stream = Stream("t", "u", "s", None)
-    for number in range(MOST_WAITING + 1):
+    for number in range(MAX_PENDING + 1):
         stream.put(f"event: resource\ndata: {number}\n\n")
     assert await stream.next(1) == RESYNC
 
 
 async def test_streams_outlive_a_database_that_cannot_be_read_for_a_moment(planned: Planned) -> None:
-    signals = Signals(planned.database, FixedClock(NOW))
+    signals = EventHub(planned.database, FixedClock(NOW))
     stream = signals.open(caller(planned.database), planned.tenant_id)
     assert await stream.next(5) == RESYNC
     with planned.database.write() as connection:
         connection.execute(text("ALTER TABLE sessions RENAME TO sessions_away"))
-    await asyncio.sleep(3 * LOOK_SECONDS)
+    await asyncio.sleep(3 * POLL_SECONDS)
     with planned.database.write() as connection:
         connection.execute(text("ALTER TABLE sessions_away RENAME TO sessions"))
         connection.execute(update(operations).values(seq=operations.c.seq + 1))

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import insert
 
-from service.authz.route_policies import RULES
+from service.authz.route_policies import ROUTE_POLICIES
 from service.db import tables
 from service.iam import author_check
 from tests.service.access import STOREFRONT, Iam, allow, code, details
@@ -235,6 +235,10 @@ def test_the_rights_of_an_author_are_compared_before_the_write_transaction(
 
 @pytest.mark.parametrize(("method", "heavy"), [("POST", True), ("PUT", True), ("DELETE", True), ("GET", False)])
 def test_changes_of_bindings_take_a_turn(method: str, heavy: bool) -> None:
-    rules = [rule for (verb, path), rule in RULES.items() if verb == method and "/workload-identity/bindings" in path]
+    rules = [
+        rule
+        for (verb, path), rule in ROUTE_POLICIES.items()
+        if verb == method and "/workload-identity/bindings" in path
+    ]
     assert rules
     assert {rule.heavy for rule in rules} == {heavy}

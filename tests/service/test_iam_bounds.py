@@ -11,26 +11,30 @@ from sqlalchemy import Connection
 
 from client.policy.catalogue import Catalogue
 from client.policy.document import read
-from client.policy.engine import Engine, grants
-from service.authz.decisions import Compiled, Known
+from client.policy.engine import Engine, labelled_rules
+from service.authz.decisions import CatalogueSnapshot, CompiledGrants
 from service.catalogue import operations as shipped
 from service.db.engine import Database
 from service.iam import effective_access, policy_queries
 from service.principals import grants as principals_grants
-from service.principals.grants import Standing
+from service.principals.grants import PrincipalGrants
 from tests.service.access import KEYS, Iam, allow, deny, document
 from tests.service.running import Running
 
 MORE_THAN_A_STATEMENT_TAKES = 70_000
 
 
-def compiled(policies: int, *rules: dict[str, Any]) -> Compiled:
+def compiled(policies: int, *rules: dict[str, Any]) -> CompiledGrants:
     """A key that stands on the same rules in a number of policies."""
     operations = shipped.operations()
-    known = Known(Catalogue(one.name for one in operations), {one.name: one.access_level for one in operations})
+    known = CatalogueSnapshot(
+        Catalogue(one.name for one in operations), {one.name: one.access_level for one in operations}
+    )
     one = read(json.dumps(document(*rules)), known.catalogue).document
-    engine = Engine(granted for number in range(policies) for granted in grants(one, f"p{number}", f"name {number}"))
-    return Compiled(Standing("api_key", "k", "t", "o", None, ("compute:*",)), known, None, engine)
+    engine = Engine(
+        granted for number in range(policies) for granted in labelled_rules(one, f"p{number}", f"name {number}")
+    )
+    return CompiledGrants(PrincipalGrants("api_key", "k", "t", "o", None, ("compute:*",)), known, None, engine)
 
 
 @pytest.mark.slow
@@ -57,7 +61,9 @@ def test_what_gives_and_what_takes_is_counted_for_each_operation() -> None:
     assert [one["ruleIndex"] for one in found["compute:images:read"]["by"][1:3]] == [0, 1]
 
 
-@pytest.mark.parametrize("asked", [principals_grants.documents, policy_queries.held], ids=["documents", "policies"])
+@pytest.mark.parametrize(
+    "asked", [principals_grants.policy_documents, policy_queries.held], ids=["documents", "policies"]
+)
 def test_more_policies_than_a_statement_takes_are_read(
     database: Database, asked: Callable[[Connection, str, list[str]], Any]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer, check
 from client.policy.document import read
-from client.policy.engine import grants
+from client.policy.engine import labelled_rules
 from service.catalogue.operations import operations
 from service.catalogue.resource_types import REGIONS
 from service.iam import representations
@@ -97,7 +97,7 @@ def test_a_printed_counterexample_is_allowed_by_the_draft_and_denied_by_what_its
             for denies in (0.3, 0.15)
         )
         reading = read(draft, CATALOGUE).document
-        held = grants(read(author, CATALOGUE).document)
+        held = labelled_rules(read(author, CATALOGUE).document)
         found = check(reading, held, tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS)
         assert found.answer is not Answer.UNDECIDED
         for one in found.examples:
@@ -134,7 +134,7 @@ def test_an_example_at_an_unknown_time_says_so(iam: Iam) -> None:
     author.append(allow("*", before={"frn:currentTime": TIMES[1]}, after={"frn:currentTime": "2025-01-01T00:00:00Z"}))
     text = json.dumps(document(allow("compute:instances:read")))
     reading, held = (read(json.dumps(document(*rules)), CATALOGUE).document for rules in ([allow(NAMES[0])], author))
-    (example, *_) = check(reading, grants(held), tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS).examples
+    (example, *_) = check(reading, labelled_rules(held), tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS).examples
     shown = representations.counterexample(example, reading)
     assert shown["facts"] == {"currentTime": None}
     assert decision(iam, json.dumps(document(*author)), shown) == "denied"

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import DocumentRefused
-from service.authz.decisions import Known
+from client.policy.document import InvalidDocument
+from service.authz.decisions import CatalogueSnapshot
 from service.iam.policy_documents import ReadingCache
 from tests.service.access import allow, document
 
 NAME = "compute:instances:read"
 
 
-def known(*names: str) -> Known:
-    return Known(Catalogue(names or (NAME,)), {})
+def known(*names: str) -> CatalogueSnapshot:
+    return CatalogueSnapshot(Catalogue(names or (NAME,)), {})
 
 
 def text(number: int, operation: str = NAME, target: str = "*") -> str:
@@ -49,10 +49,10 @@ def test_a_document_larger_than_the_cache_is_read_all_the_same() -> None:
 
 def test_a_larger_catalogue_or_another_setting_reads_again() -> None:
     cache = ReadingCache()
-    with pytest.raises(DocumentRefused):
+    with pytest.raises(InvalidDocument):
         cache.read(text(1, "storage:buckets:read"), known(), "accept")
     assert cache.read(text(1, "storage:buckets:read"), known(NAME, "storage:buckets:read"), "accept").document.rules
     catalogue, pinned = known(), text(1, target="frn:compute:eu:*:instances/*")
     assert cache.read(pinned, catalogue, "accept").document.rules
-    with pytest.raises(DocumentRefused):
+    with pytest.raises(InvalidDocument):
         cache.read(pinned, catalogue, "refuse")

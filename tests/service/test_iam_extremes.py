@@ -19,7 +19,7 @@ from client.policy import containment
 from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer
 from service.api import protected_route
-from service.authz.decisions import Known
+from service.authz.decisions import CatalogueSnapshot
 from service.db import tables
 from service.db.engine import Database
 from service.iam import author_check, policy_body
@@ -182,12 +182,12 @@ def test_who_may_is_answered_for_very_many_that_rest_on_the_same(own: Running) -
 def test_what_was_found_within_ones_rights_is_not_found_out_again_in_the_writers_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known = Known(Catalogue(["compute:instances:read"]), {"compute:instances:read": "read"})
+    known = CatalogueSnapshot(Catalogue(["compute:instances:read"]), {"compute:instances:read": "read"})
     author, asked, whole = Author("u", "t", "owner", known), count(), containment.check
     monkeypatch.setattr(containment, "check", lambda *given, **more: next(asked) >= 0 and whole(*given, **more))
     texts = [json.dumps(document(allow("compute:instances:read") | {"name": str(n)})) for n in range(200)]
     for _ in range(2):
-        assert {author_check.examine(author, text).answer for text in texts} == {Answer.WITHIN}
+        assert {author_check.check_document(author, text).answer for text in texts} == {Answer.WITHIN}
     assert next(asked) == len(texts)
 
 

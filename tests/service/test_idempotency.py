@@ -179,11 +179,11 @@ def test_a_migration_and_the_recovery_do_not_exclude_each_other(pair: tuple[Data
     assert len({dialect.MIGRATION, dialect.RECOVERY}) == 2
     with one.write() as migrating, other.write() as connection:
         migrating.exec_driver_sql(f"SELECT pg_advisory_xact_lock({dialect.MIGRATION})")
-        assert queries.may_share_out(connection)
+        assert queries.try_recovery_lock(connection)
     with one.write() as recovering:
-        assert queries.may_share_out(recovering)
+        assert queries.try_recovery_lock(recovering)
         with other.write() as connection:
-            assert not queries.may_share_out(connection)
+            assert not queries.try_recovery_lock(connection)
 
 
 def test_after_a_bulk_load_the_planner_knows_the_inventory(platform: Running, platform_database: Database) -> None:

@@ -10,14 +10,14 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from service.authn import api_keys
-from service.authn.rate_limit import TooMany
+from service.authn.rate_limit import RateLimited
 from service.db.engine import Database
 from tests.service.inside import READ_ONLY, Inside, every_connection
 
 
 def asked(inside: Inside, secret: str) -> int:
     try:
-        api_keys.caller_of(
+        api_keys.authenticate(
             inside.platform.database,
             inside.platform.secret,
             secret,
@@ -25,7 +25,7 @@ def asked(inside: Inside, secret: str) -> int:
             request_id="r",
             peer_uid=None,
         )
-    except TooMany:
+    except RateLimited:
         return 429
     return 200
 

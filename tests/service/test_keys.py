@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, insert, select, update
 
 from service.authn import api_keys as authn_api_keys
-from service.authn.credentials import presented
+from service.authn.credentials import extract_credential
 from service.db.engine import Database
 from service.db.tables import api_keys, memberships, users
-from service.errors import Refusal
+from service.errors import ApiError
 from tests.homes import Answer
 from tests.service.inside import Inside
 from tests.service.running import (
@@ -99,8 +99,8 @@ GOOD = secret_of("aB3" * 10).encode()
     ],
 )
 def test_only_exactly_one_credential_of_the_right_shape_is_looked_at(headers: list[tuple[bytes, bytes]]) -> None:
-    with pytest.raises(Refusal) as refused:
-        presented(headers)
+    with pytest.raises(ApiError) as refused:
+        extract_credential(headers)
     assert (refused.value.status_code, refused.value.code) == (401, "AUTHENTICATION_REQUIRED")
 
 

@@ -8,8 +8,8 @@ from itertools import count
 import httpx
 import uvicorn
 
-from service.http_server.protocol import PeerProtocol
-from service.readiness_cache import KEPT_SECONDS, Looks
+from service.http_server.protocol import HttpProtocol
+from service.readiness_cache import KEPT_SECONDS, ReadinessCache
 from service.server import Server
 from tests.service.inside import Inside
 from tests.service.planned import until
@@ -17,7 +17,7 @@ from tests.service.planned import until
 
 def test_a_look_is_kept_for_a_moment() -> None:
     now, looks = 0.0, count()
-    kept = Looks(lambda: now)
+    kept = ReadinessCache(lambda: now)
 
     def look() -> dict[str, str]:
         return {"number": str(next(looks))}
@@ -35,14 +35,14 @@ def test_the_first_checks_are_not_waited_for() -> None:
         return {}
 
     try:
-        assert asyncio.run(Looks().soon(hang)) is None
+        assert asyncio.run(ReadinessCache().soon(hang)) is None
         assert time.monotonic() - began < 4
     finally:
         go_on.set()
 
 
 def test_a_server_starts_the_checks_before_anyone_asks(inside: Inside) -> None:
-    config = uvicorn.Config(inside.app, http=PeerProtocol, lifespan="off", log_config=None)
+    config = uvicorn.Config(inside.app, http=HttpProtocol, lifespan="off", log_config=None)
     state = inside.app.state
 
     async def scene() -> None:

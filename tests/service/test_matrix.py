@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.authn import api_keys
-from service.authz.route_policies import RULES
+from service.authz.route_policies import ROUTE_POLICIES
 from service.catalogue.operations import enforced_scopes
 from tests.service.access import Iam
 from tests.service.account import Key
@@ -130,7 +130,8 @@ def outcome(status: int) -> str:
 
 def test_the_table_has_every_route_and_no_other() -> None:
     patterns = {
-        (method, path): re.compile(re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", re.escape(path))) for method, path in RULES
+        (method, path): re.compile(re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", re.escape(path)))
+        for method, path in ROUTE_POLICIES
     }
     unmatched, seen = [], set()
     for row in table():
@@ -145,7 +146,7 @@ def test_the_table_has_every_route_and_no_other() -> None:
         if best is None:
             unmatched.append(row.name)
     assert unmatched == []
-    assert set(RULES) - seen == set()
+    assert set(ROUTE_POLICIES) - seen == set()
     assert len(table()) * (len(PEOPLE) + len(SCOPES) + 7) > 400
 
 

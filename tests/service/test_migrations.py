@@ -109,7 +109,7 @@ def test_a_database_of_an_older_version_is_brought_up_with_all_that_is_in_it(
     after = contents(database)
     assert {name: {**after[name], **row} for name, row in before.items()} == after
     with database.write() as connection:
-        assert rate_limit.take(connection, "k", 1) is None
+        assert rate_limit.consume(connection, "k", 1) is None
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         history = connection.execute(select(default_tag_versions)).one()

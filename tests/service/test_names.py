@@ -14,10 +14,10 @@ from service.account import api_key_validation
 from service.catalogue.resource_types import kinds
 from service.db import tables
 from service.db.engine import Database
-from service.errors import Refusal
+from service.errors import ApiError
 from service.quotas import request_validation
 from service.resources import validation as resource_rules
-from service.validation import NAME_MAX, SLUG_MAX, display_name, free_slug, slug, stored_name
+from service.validation import MAX_NAME_LENGTH, MAX_SLUG_LENGTH, display_name, free_slug, slug, stored_name
 from tests.service.access import allow, document
 from tests.service.running import AURORA, OWNER, WEB_SHOP, Running
 
@@ -49,7 +49,7 @@ def test_the_slug_of_a_name(name: str, expected: str) -> None:
 def test_every_name_has_a_plain_slug(name: str) -> None:
     made = slug(name)
     assert SLUG.fullmatch(made)
-    assert len(made) <= SLUG_MAX
+    assert len(made) <= MAX_SLUG_LENGTH
 
 
 @given(st.text(min_size=1, max_size=200))
@@ -64,7 +64,7 @@ def test_a_taken_slug_gets_the_first_free_number_within_the_length(name: str, al
         made = free_slug(wanted, frozenset(taken))
         assert made not in taken
         assert SLUG.fullmatch(made)
-        assert len(made) <= SLUG_MAX
+        assert len(made) <= MAX_SLUG_LENGTH
         assert made == wanted if number == 1 else made.endswith(f"-{number}")
         taken.add(made)
 
@@ -77,7 +77,7 @@ def test_a_taken_slug_gets_the_first_free_number_within_the_length(name: str, al
         ("Cafe\u0301", "Café"),
         ("[/red] 'quoted' <b>", "[/red] 'quoted' <b>"),
         ("東京 🌙", "東京 🌙"),
-        ("x" * NAME_MAX, "x" * NAME_MAX),
+        ("x" * MAX_NAME_LENGTH, "x" * MAX_NAME_LENGTH),
     ],
 )
 def test_a_name_is_kept_in_one_normal_form(given_name: str, kept: str) -> None:
@@ -89,7 +89,7 @@ def test_a_name_is_kept_in_one_normal_form(given_name: str, kept: str) -> None:
     [
         ("", "too_short"),
         (" \u3000 ", "too_short"),
-        ("x" * (NAME_MAX + 1), "too_long"),
+        ("x" * (MAX_NAME_LENGTH + 1), "too_long"),
         ("bell\a", "character"),
         ("\x1b[31mred", "character"),
         ("two\nlines", "character"),
@@ -101,21 +101,26 @@ def test_a_name_is_kept_in_one_normal_form(given_name: str, kept: str) -> None:
     ],
 )
 def test_a_name_that_cannot_be_shown_is_refused_with_the_reason(given_name: str, reason: str) -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         display_name(given_name)
     assert refused.value.body["code"] == "INVALID_INPUT"
-    assert refused.value.body["details"] == {"member": "displayName", "reason": reason, "min": 1, "max": NAME_MAX}
+    assert refused.value.body["details"] == {
+        "member": "displayName",
+        "reason": reason,
+        "min": 1,
+        "max": MAX_NAME_LENGTH,
+    }
 
 
 @given(st.text(max_size=300))
 def test_a_name_is_kept_as_it_will_always_be_read_or_refused(name: str) -> None:
     try:
         kept = display_name(name)
-    except Refusal:
+    except ApiError:
         return
     assert display_name(kept) == kept
     assert unicodedata.is_normalized("NFC", kept)
-    assert 1 <= len(kept) <= NAME_MAX
+    assert 1 <= len(kept) <= MAX_NAME_LENGTH
     assert kept.isprintable() or all(c.isprintable() or unicodedata.category(c) in ("Zs", "Co") for c in kept)
 
 
@@ -124,16 +129,16 @@ INVISIBLE = ["\u3164", "\u2800", "\ufe0f", "\U000e0100", "\u115f\u1160", "\uffa0
 
 @pytest.mark.parametrize("name", INVISIBLE)
 def test_a_name_without_a_visible_character_is_refused_but_can_be_looked_up(name: str) -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ApiError) as caught:
         display_name(name)
     assert caught.value.body["details"]["reason"] == "character"
     assert stored_name(name) == name
     assert display_name(f"a{name}b") == f"a{name}b"
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         request_validation.reason(name)
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         resource_rules.tags({name: "value"}, kinds()["instance"])
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         api_key_validation.name(name)
 
 

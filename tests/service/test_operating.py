@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from service.authn import api_keys
-from service.authz.route_policies import RULES
+from service.authz.route_policies import ROUTE_POLICIES
 from service.db import migrate
 from service.db.engine import Database
 from service.logs import JsonLines
@@ -130,7 +130,7 @@ def description(demo: Running) -> Any:
 
 def test_the_description_has_every_route(description: Any) -> None:
     described = {(method.upper(), path) for path, operations in description["paths"].items() for method in operations}
-    assert described == set(RULES)
+    assert described == set(ROUTE_POLICIES)
 
 
 def test_operation_ids_are_plain_and_unique(description: Any) -> None:

@@ -15,11 +15,11 @@ from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import api_keys, audit_log, memberships, users
 from service.default_tags import apply_job, apply_queries
-from service.default_tags.apply_batch import Job
-from service.default_tags.apply_job import Applying
+from service.default_tags.apply_batch import TagChange
+from service.default_tags.apply_job import ApplyJob
 from service.jobs import queries
 from service.tenants import provisioning
-from service.tenants.provisioning import Provisioning
+from service.tenants.provisioning import ProvisioningJob
 from tests.service.conftest import KINDS
 from tests.service.planned import planned_on, until
 from tests.service.running import ADMIN, OWNER, SANDBOX, WEB_SHOP, Running
@@ -122,7 +122,7 @@ async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monk
     monkeypatch.setattr(apply_queries, "add_tags", breaks_every_other_time)
     monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
     run_id = tagged.planned()
-    await Applying(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=2).run(run_id)
+    await ApplyJob(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=2).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], calls) == ("completed", 8)
 
@@ -141,7 +141,7 @@ async def test_a_run_that_failed_half_way_keeps_its_counts_and_can_be_undone(
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
     monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
-    await Applying(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=3).run(run_id)
+    await ApplyJob(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
     assert "5 resources were changed until then" in row["error"]
@@ -166,7 +166,7 @@ async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(
     monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
     run_id = tagged.planned()
     async with asyncio.timeout(60):
-        await Applying(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
+        await ApplyJob(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
     assert tagged.operation(run_id)["error"].startswith("gave up after 3 tries")
 
 
@@ -193,7 +193,7 @@ async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
     monkeypatch.setattr(apply_job, "_end_early", breaks_twice)
     monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
     run_id = tagged.planned()
-    await Applying(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
+    await ApplyJob(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], ends, portions) == ("failed", 3, 3)
     assert row["error"].startswith("gave up after 3 tries")
@@ -206,7 +206,7 @@ async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
 async def test_a_provisioning_fails_after_some_tries_and_can_be_planned_again(database: Database) -> None:
     planned = planned_on(database, faults={"roles": 100})
     async with asyncio.timeout(60):
-        await Provisioning(database, FixedClock(NOW), pace=0, max_tries=3).run(planned.run_id)
+        await ProvisioningJob(database, FixedClock(NOW), pace=0, max_tries=3).run(planned.run_id)
     row = planned.row()
     assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
     assert row["error"] == "gave up after 3 tries at roles (2/4): roles backend unavailable"
@@ -325,7 +325,7 @@ def test_a_run_stops_when_the_key_that_started_it_is_revoked_or_deleted(tagged: 
     with tagged.database.write() as connection:
         connection.execute(insert(api_keys).values(**key))
         run_id = apply_job.plan(
-            connection, Job(tagged.tenant_id, {"a": "b"}), started_by=tagged.owner_id, at=BEFORE, key_id=key["id"]
+            connection, TagChange(tagged.tenant_id, {"a": "b"}), started_by=tagged.owner_id, at=BEFORE, key_id=key["id"]
         )
     assert tagged.applying.begin(run_id)
     assert tagged.applying.carry_on(run_id, 5)

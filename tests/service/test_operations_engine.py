@@ -17,14 +17,14 @@ from service.clock import SystemClock
 from service.db.engine import Database
 from service.db.tables import executors, operations, tenants
 from service.jobs import worker
-from service.jobs.worker import Operations
+from service.jobs.worker import Worker
 from service.settings import Settings, from_arguments
 from service.tenants import provisioning
 from tests.service.planned import completed, planned_on, until
 
 pytestmark = pytest.mark.slow
 
-Started = Callable[..., Operations]
+Started = Callable[..., Worker]
 
 
 def settings_for(database: Database, data_dir: Path, pace: float) -> Settings:
@@ -38,9 +38,9 @@ def settings_for(database: Database, data_dir: Path, pace: float) -> Settings:
 def started(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
     """Starts the operations of a process on the test's database; one at a time."""
     monkeypatch.setattr(worker, "START_DELAY", 0)
-    running: list[Operations] = []
+    running: list[Worker] = []
 
-    def start(pace: float = 0.01) -> Operations:
+    def start(pace: float = 0.01) -> Worker:
         running.append(open_worker(database, SystemClock(), settings_for(database, tmp_path, pace)))
         running[-1].start()
         return running[-1]
@@ -64,15 +64,15 @@ def test_a_run_that_the_engine_takes_for_running_while_nobody_is_at_it_is_taken_
     database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a failure that could not be written down: the engine's own record of a run that was broken off stays."""
-    begin, broken = provisioning.Provisioning.begin, []
+    begin, broken = provisioning.ProvisioningJob.begin, []
 
-    def once(self: provisioning.Provisioning, run_id: str) -> str | None:
+    def once(self: provisioning.ProvisioningJob, run_id: str) -> str | None:
         if not broken:
             broken.append(run_id)
             raise asyncio.CancelledError
         return begin(self, run_id)
 
-    monkeypatch.setattr(provisioning.Provisioning, "begin", once)
+    monkeypatch.setattr(provisioning.ProvisioningJob, "begin", once)
     operations_here = started()
     planned = planned_on(database)
     operations_here.submit(planned.run_id)

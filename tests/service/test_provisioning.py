@@ -16,7 +16,7 @@ from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import billing_accounts, isolation_projects, tenant_quotas
 from service.jobs import queries
-from service.tenants.provisioning import STEPS, BackendUnavailable, Provisioning, plan
+from service.tenants.provisioning import STEPS, BackendUnavailable, ProvisioningJob, plan
 from tests.service.audited import audited
 from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
 
@@ -186,7 +186,7 @@ def run_until_killed(url: str, run_id: str, statement: int) -> None:
 
     event.listen(database.engine, "before_cursor_execute", count)
     event.listen(database.engine, "commit", count)
-    asyncio.run(Provisioning(database, FixedClock(NOW), pace=0).run(run_id))
+    asyncio.run(ProvisioningJob(database, FixedClock(NOW), pace=0).run(run_id))
     os._exit(0)
 
 

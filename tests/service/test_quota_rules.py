@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from service.catalogue.quota_types import QuotaType, quota_types
 from service.catalogue.resource_types import kinds
-from service.errors import Refusal
+from service.errors import ApiError
 from service.quotas import limits as quotas_limits
 from service.quotas import request_validation
 from service.quotas.limits import Use
-from service.quotas.request_validation import LIMIT_MAX, REASON_MAX
+from service.quotas.request_validation import MAX_LIMIT, MAX_REASON_LENGTH
 
-LIMITS = st.integers(0, LIMIT_MAX)
+LIMITS = st.integers(0, MAX_LIMIT)
 VCPU = quota_types()["vcpu"]
 
 
@@ -56,7 +56,7 @@ def test_what_is_above_the_bound_is_refused_with_the_bound_and_nothing_else_is(
     if asked <= bound:
         request_validation.require_within_bound(VCPU, current, asked, bound)
         return
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         request_validation.require_within_bound(VCPU, current, asked, bound)
     assert (refused.value.status_code, refused.value.code) == (409, "QUOTA_BOUND_EXCEEDED")
     figures = {"resourceType": "vcpu", "limit": asked, "requestable": bound, "current": current}
@@ -100,7 +100,7 @@ def test_a_verdict_says_its_figures(asked: int, used: Use | None, status: str, d
 
 @given(uses=st.lists(st.none() | use()))
 def test_the_use_of_an_organization_is_known_only_when_that_of_every_tenant_is(uses: list[Use | None]) -> None:
-    together = quotas_limits.together(uses)
+    together = quotas_limits.sum_uses(uses)
     assert (together is None) == (None in uses)
     if together is not None:
         assert together.total == sum(one.total for one in uses if one)
@@ -110,14 +110,14 @@ def test_the_use_of_an_organization_is_known_only_when_that_of_every_tenant_is(u
 # Room
 
 
-@given(limit=LIMITS, used=LIMITS, wanted=st.integers(1, LIMIT_MAX), known=st.booleans())
+@given(limit=LIMITS, used=LIMITS, wanted=st.integers(1, MAX_LIMIT), known=st.booleans())
 def test_a_creation_goes_through_exactly_where_it_stays_within_the_limit(
     limit: int, used: int, wanted: int, known: bool
 ) -> None:
     if used + wanted <= limit:
         quotas_limits.require_room(VCPU, limit, used, wanted, known=known)
         return
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         quotas_limits.require_room(VCPU, limit, used, wanted, known=known)
     shown = used if known else None
     assert (refused.value.status_code, refused.value.code) == (403, "QUOTA_EXCEEDED")
@@ -125,7 +125,7 @@ def test_a_creation_goes_through_exactly_where_it_stays_within_the_limit(
 
 
 def test_a_count_that_is_unknown_to_others_is_in_no_word_of_the_refusal() -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         quotas_limits.require_room(VCPU, 50, 4711, 1, known=False)
     assert "4711" not in str(refused.value.body)
 
@@ -136,7 +136,7 @@ def test_a_count_that_is_unknown_to_others_is_in_no_word_of_the_refusal() -> Non
 def test_every_type_but_those_of_images_can_be_requested() -> None:
     for name in quota_types():
         if name in ("image", "image_storage"):
-            with pytest.raises(Refusal) as refused:
+            with pytest.raises(ApiError) as refused:
                 request_validation.requested_type(name)
             assert (refused.value.status_code, refused.value.code) == (400, "QUOTA_NOT_REQUESTABLE")
             assert refused.value.body["hint"] == "contact support"
@@ -149,7 +149,7 @@ def test_every_type_but_those_of_images_can_be_requested() -> None:
     [("VCPU", ["vcpu"]), ("Ram", ["ram"]), ("instances", ["instance"]), ("vcpu ", ["vcpu"]), ("東京", []), ("", [])],
 )
 def test_another_type_is_refused_with_those_there_are(name: str, near: list[str]) -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         request_validation.requested_type(name)
     assert (refused.value.status_code, refused.value.code) == (400, "UNKNOWN_RESOURCE_TYPE")
     details = refused.value.body["details"]
@@ -162,34 +162,34 @@ def test_a_limit_is_zero_to_two_to_the_power_of_53(limit: int) -> None:
     if 0 <= limit <= 2**53:
         assert request_validation.requested_limit(limit) == limit
     else:
-        with pytest.raises(Refusal, match="limit must be"):
+        with pytest.raises(ApiError, match="limit must be"):
             request_validation.requested_limit(limit)
 
 
 @pytest.mark.parametrize("limit", [-1, 2**53 + 1, 10**400])
 def test_the_edges_of_a_limit(limit: int) -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         request_validation.requested_limit(limit)
     assert refused.value.body["details"] == {"member": "limit", "reason": "range", "min": 0, "max": 2**53}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u3000", "\u2003\u2003"])
 def test_a_blank_reason_is_none(text: str) -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         request_validation.reason(text)
     assert refused.value.body["details"] == {"member": "reason", "reason": "blank"}
 
 
 def test_a_reason_has_500_characters_after_trimming_and_composing() -> None:
-    assert request_validation.reason("  " + "e\u0301" * REASON_MAX + " ") == "é" * REASON_MAX
-    with pytest.raises(Refusal) as refused:
-        request_validation.reason("é" * (REASON_MAX + 1))
+    assert request_validation.reason("  " + "e\u0301" * MAX_REASON_LENGTH + " ") == "é" * MAX_REASON_LENGTH
+    with pytest.raises(ApiError) as refused:
+        request_validation.reason("é" * (MAX_REASON_LENGTH + 1))
     assert refused.value.body["details"] == {"member": "reason", "reason": "too_long", "max": 500}
 
 
 @pytest.mark.parametrize("character", ["\0", "\x1b", "\r", "\u202e", "\u200b", "\ufdd0", "\U000e0001"])
 def test_a_reason_moves_no_terminal(character: str) -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         request_validation.reason(f"launch{character}now")
     assert refused.value.body["details"] == {"member": "reason", "reason": "character"}
 
@@ -198,10 +198,10 @@ def test_a_reason_moves_no_terminal(character: str) -> None:
 def test_a_reason_that_is_taken_is_taken_as_it_is_kept(text: str) -> None:
     try:
         kept = request_validation.reason(text)
-    except Refusal:
+    except ApiError:
         return
     assert request_validation.reason(kept) == kept
-    assert 1 <= len(kept) <= REASON_MAX
+    assert 1 <= len(kept) <= MAX_REASON_LENGTH
 
 
 # What is counted

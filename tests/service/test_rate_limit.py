@@ -57,7 +57,7 @@ def test_the_allowance_comes_back_evenly_and_no_edge_of_a_window_gives_it_twice(
 
     def ask() -> bool:
         with database.write() as connection:
-            return rate_limit.take(connection, "key", 60, now=now) is None
+            return rate_limit.consume(connection, "key", 60, now=now) is None
 
     assert [ask() for _ in range(61)] == [True] * 60 + [False]
     now += SECOND - 1
@@ -72,9 +72,9 @@ def test_the_allowance_comes_back_evenly_and_no_edge_of_a_window_gives_it_twice(
 
 def test_a_clock_that_was_set_back_locks_nobody_out(database: Database) -> None:
     with database.write() as connection:
-        assert rate_limit.take(connection, "key", 60) is None
+        assert rate_limit.consume(connection, "key", 60) is None
         connection.execute(text("UPDATE rate_limits SET full_at = full_at + 3600000000"))
-        assert rate_limit.take(connection, "key", 60) is None
+        assert rate_limit.consume(connection, "key", 60) is None
 
 
 def test_another_key_of_the_same_person_is_not_affected(platform: Running) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from service.authn.rate_limit import TooMany
+from service.authn.rate_limit import RateLimited
 from service.authn.request_limit import RequestLimit
 from service.db.engine import Database
 from tests.service.access import Iam
@@ -17,7 +17,7 @@ def is_counted(database: Database, limit: RequestLimit, name: str = "a session")
     with database.read_newest() as connection:
         try:
             limit.require(connection, name)
-        except TooMany:
+        except RateLimited:
             return False
     return True
 

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from service import app as application
-from service.api.protected_route import area
-from service.authz.route_policies import HOME_PATHS, RULES, Rule
+from service.api.protected_route import protected_router
+from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES, RoutePolicy
 from service.catalogue.operations import enforced_scopes
 from service.settings import from_arguments
 
@@ -31,11 +31,11 @@ def served(app: FastAPI) -> set[tuple[str, str]]:
 
 
 def test_every_route_has_a_rule_and_every_rule_a_route(app: FastAPI) -> None:
-    assert served(app) == set(RULES)
+    assert served(app) == set(ROUTE_POLICIES)
 
 
 def test_a_path_without_a_tenant_keeps_the_dependencies_and_responses_of_its_route() -> None:
-    router, check, gone = area("bindings"), Depends(lambda: None), {410: {"description": "gone"}}
+    router, check, gone = protected_router("bindings"), Depends(lambda: None), {410: {"description": "gone"}}
     for path in HOME_PATHS.values():
         router.add_api_route(path, lambda: None, dependencies=[check], responses=gone)
     routes = application.home_routes(router.routes)
@@ -47,7 +47,7 @@ def test_a_path_without_a_tenant_keeps_the_dependencies_and_responses_of_its_rou
     ("router", "said"),
     [
         (APIRouter(), "is not a guarded route"),
-        (area("strange"), "has no rule"),
+        (protected_router("strange"), "has no rule"),
     ],
 )
 def test_a_route_without_a_decision_keeps_the_platform_from_starting(router: APIRouter, said: str) -> None:
@@ -61,7 +61,7 @@ def test_a_route_without_a_decision_keeps_the_platform_from_starting(router: API
 def test_the_platform_does_not_start_with_a_route_that_has_no_rule(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    router = area("strange")
+    router = protected_router("strange")
 
     @router.get("/api/v1/strange")
     def strange() -> None: ...
@@ -74,28 +74,28 @@ def test_the_platform_does_not_start_with_a_route_that_has_no_rule(
 def test_a_change_without_a_name_for_the_audit_log_keeps_the_platform_from_starting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    router = area("strange")
+    router = protected_router("strange")
 
     @router.post("/api/v1/strange")
     def strange() -> None: ...
 
-    monkeypatch.setitem(RULES, ("POST", "/api/v1/strange"), Rule("caller"))
+    monkeypatch.setitem(ROUTE_POLICIES, ("POST", "/api/v1/strange"), RoutePolicy("caller"))
     with pytest.raises(RuntimeError, match="without a name for the audit log"):
         application.check_rules(router.routes)
 
 
 def test_every_scope_a_rule_asks_for_is_one_the_platform_lists_as_enforced() -> None:
-    assert {rule.scope for rule in RULES.values() if rule.scope} <= enforced_scopes().keys()
+    assert {rule.scope for rule in ROUTE_POLICIES.values() if rule.scope} <= enforced_scopes().keys()
 
 
 def test_staff_and_the_local_issuer_exist_on_the_socket_only() -> None:
-    for (_, path), rule in RULES.items():
+    for (_, path), rule in ROUTE_POLICIES.items():
         assert rule.local is (path == "/metrics" or path.startswith(("/issuer/", "/api/v1/platform/"))), path
         assert (rule.who == "staff") <= rule.local, path
 
 
 def test_a_path_with_an_id_says_whose_entitlement_counts() -> None:
-    for (_, path), rule in RULES.items():
+    for (_, path), rule in ROUTE_POLICIES.items():
         in_tenant = "{tenant_id}" in path or path in HOME_PATHS
         expected = "tenant" if in_tenant else "organization" if "{organization_id}" in path else None
         assert rule.scope_of == expected, path
@@ -103,7 +103,9 @@ def test_a_path_with_an_id_says_whose_entitlement_counts() -> None:
 
 
 def test_a_path_without_a_tenant_has_the_rule_of_the_path_with_one() -> None:
-    homes = {(method, path): rule for (method, path), rule in RULES.items() if rule.home}
+    homes = {(method, path): rule for (method, path), rule in ROUTE_POLICIES.items() if rule.home}
     assert len(homes) == 18
     for (method, path), rule in homes.items():
-        assert RULES[method, path.replace("/api/v1/", "/api/v1/tenants/{tenant_id}/")] == replace(rule, home=False)
+        assert ROUTE_POLICIES[method, path.replace("/api/v1/", "/api/v1/tenants/{tenant_id}/")] == replace(
+            rule, home=False
+        )

@@ -9,7 +9,7 @@ from sqlalchemy import event
 
 from service.authn import account_linking, sessions
 from service.db.engine import Database
-from service.principal import Caller
+from service.principal import Principal
 from tests.service.inside import READ_ONLY, every_connection
 from tests.service.issuing import MEMBER, NOW, Issuing, claims_of
 
@@ -19,7 +19,7 @@ def issuing(database: Database, tmp_path: Path) -> Issuing:
     return Issuing(database, tmp_path).populate()
 
 
-def caller_of(issuing: Issuing, tokens: dict[str, str]) -> Caller:
+def caller_of(issuing: Issuing, tokens: dict[str, str]) -> Principal:
     return issuing.bearer(tokens["access_token"])
 
 
@@ -156,10 +156,12 @@ def test_no_request_that_began_after_the_end_is_let_in(issuing: Issuing) -> None
     ],
 )
 def test_an_outside_session_is_a_sign_in_by_sid_else_by_subject(claims: dict[str, object], name: str | None) -> None:
-    assert account_linking.name_of(claims) == name
+    assert account_linking.sign_in_key(claims) == name
 
 
 def test_long_names_of_sign_ins_are_told_apart_as_well() -> None:
-    names = {account_linking.name_of({"sub": "u" * 250 + end, "auth_time": when}) for end in "ab" for when in (5, 6)}
+    names = {
+        account_linking.sign_in_key({"sub": "u" * 250 + end, "auth_time": when}) for end in "ab" for when in (5, 6)
+    }
     assert len(names) == 4
     assert all(name and len(name) <= account_linking.LONGEST_NAME for name in names)

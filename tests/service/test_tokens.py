@@ -16,7 +16,7 @@ from joserfc.jws import JWSRegistry
 
 from service.authn import bearer_tokens
 from service.db.engine import Database
-from service.errors import Refusal
+from service.errors import ApiError
 from service.oidc_issuer.issuer import LocalIssuer
 from tests.service.issuing import NOW, OWNER, Issuing, claims_of
 
@@ -186,7 +186,7 @@ def test_every_refusal_has_the_same_words(issuing: Issuing) -> None:
     claims = claims_of(issuing.sign_in()["access_token"])
     answers = set()
     for forge in FORGERIES.values():
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(ApiError) as caught:
             issuing.bearer(forge(issuing, claims))
         answers.add(json.dumps(caught.value.body))
     assert len(answers) == 1

@@ -14,12 +14,12 @@ from joserfc.jwk import ECKey, OctKey, RSAKey
 from sqlalchemy import select
 
 from service.authn import oidc_provider
-from service.authn.bearer_tokens import LEAD_SECONDS, ClockLead, Tokens
-from service.authn.oidc_provider import OutsideIssuer
+from service.authn.bearer_tokens import LEAD_SECONDS, BearerTokens, ClockLead
+from service.authn.oidc_provider import ExternalIssuer
 from service.authn.sessions import end, end_all
 from service.db.engine import Database
 from service.db.tables import audit_log, sessions
-from service.errors import Refusal
+from service.errors import ApiError
 from tests.service.issuing import GONE, MEMBER, NOW, OWNER, HandClock, Issuing
 from tests.service.planned import until
 
@@ -92,20 +92,20 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def trusting(database: Database, tmp_path: Path, provider: Provider) -> Tokens:
+def trusting(database: Database, tmp_path: Path, provider: Provider) -> BearerTokens:
     Issuing(database, tmp_path).populate()
-    return Tokens(database, HandClock(), OutsideIssuer(provider.url))
+    return BearerTokens(database, HandClock(), ExternalIssuer(provider.url))
 
 
-def assuming(database: Database, folder: Path, provider: Provider, *claims: str) -> Tokens:
+def assuming(database: Database, folder: Path, provider: Provider, *claims: str) -> BearerTokens:
     Issuing(database, folder).populate()
-    return Tokens(database, HandClock(), OutsideIssuer(provider.url, assumed=frozenset(claims)))
+    return BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed=frozenset(claims)))
 
 
-def accepted(trusting: Tokens, token: str) -> bool:
+def accepted(trusting: BearerTokens, token: str) -> bool:
     try:
         return trusting.bearer(token, request_id="request-3", peer_uid=None, place="192.0.2.7").email == OWNER
-    except Refusal as refusal:
+    except ApiError as refusal:
         if refusal.code != "AUTHENTICATION_REQUIRED":
             raise
         return False
@@ -117,7 +117,7 @@ def rows(database: Database) -> list[Any]:
 
 
 def test_a_session_starts_at_the_first_sight_of_a_valid_token_and_ends_here(
-    trusting: Tokens, provider: Provider, database: Database
+    trusting: BearerTokens, provider: Provider, database: Database
 ) -> None:
     token = provider.token()
     assert accepted(trusting, token)
@@ -132,7 +132,7 @@ def test_a_session_starts_at_the_first_sight_of_a_valid_token_and_ends_here(
 
 
 def test_without_a_sid_the_sign_in_time_tells_sessions_apart(
-    trusting: Tokens, provider: Provider, database: Database
+    trusting: BearerTokens, provider: Provider, database: Database
 ) -> None:
     for auth_time in (AT - 100, AT - 50, AT - 100):
         assert accepted(trusting, provider.token(sid=None, auth_time=auth_time))
@@ -140,7 +140,7 @@ def test_without_a_sid_the_sign_in_time_tells_sessions_apart(
 
 
 def test_a_token_that_does_not_say_when_its_person_signed_in_starts_nothing(
-    trusting: Tokens, provider: Provider, database: Database
+    trusting: BearerTokens, provider: Provider, database: Database
 ) -> None:
     """It may be refreshed from a sign-in before `revoke-all`, and nothing in it would tell."""
     for sid in (None, "their-session"):
@@ -149,7 +149,7 @@ def test_a_token_that_does_not_say_when_its_person_signed_in_starts_nothing(
 
 
 def test_who_signs_out_and_in_again_in_the_same_session_of_the_provider_is_in(
-    trusting: Tokens, provider: Provider, database: Database
+    trusting: BearerTokens, provider: Provider, database: Database
 ) -> None:
     old = provider.token()
     assert accepted(trusting, old)
@@ -159,7 +159,9 @@ def test_who_signs_out_and_in_again_in_the_same_session_of_the_provider_is_in(
     assert not accepted(trusting, old)
 
 
-def test_many_first_sights_at_once_are_one_session(trusting: Tokens, provider: Provider, database: Database) -> None:
+def test_many_first_sights_at_once_are_one_session(
+    trusting: BearerTokens, provider: Provider, database: Database
+) -> None:
     token = provider.token()
     results: list[bool] = []
     threads = [threading.Thread(target=lambda: results.append(accepted(trusting, token))) for _ in range(12)]
@@ -195,14 +197,14 @@ def test_many_first_sights_at_once_are_one_session(trusting: Tokens, provider: P
     ids=str,
 )
 def test_strangers_unverified_addresses_and_wrong_claims_start_nothing(
-    trusting: Tokens, provider: Provider, database: Database, changes: dict[str, Any]
+    trusting: BearerTokens, provider: Provider, database: Database, changes: dict[str, Any]
 ) -> None:
     assert not accepted(trusting, provider.token(**changes))
     assert rows(database) == []
 
 
 def test_the_account_is_the_subjects_from_the_first_sign_in_on_whatever_its_address(
-    trusting: Tokens, provider: Provider, database: Database
+    trusting: BearerTokens, provider: Provider, database: Database
 ) -> None:
     assert accepted(trusting, provider.token())
     for change in ({"email": "married@aurora.example"}, {"email": MEMBER}, {"email": None}, {"email_verified": False}):
@@ -211,7 +213,7 @@ def test_the_account_is_the_subjects_from_the_first_sign_in_on_whatever_its_addr
 
 
 def test_an_address_that_was_given_to_somebody_else_leads_nowhere(
-    trusting: Tokens, provider: Provider, database: Database
+    trusting: BearerTokens, provider: Provider, database: Database
 ) -> None:
     assert accepted(trusting, provider.token())
     assert not accepted(trusting, provider.token(sub="ext-2"))
@@ -219,7 +221,7 @@ def test_an_address_that_was_given_to_somebody_else_leads_nowhere(
     assert len(rows(database)) == 1
 
 
-def test_a_session_does_not_pass_to_another_person(trusting: Tokens, provider: Provider) -> None:
+def test_a_session_does_not_pass_to_another_person(trusting: BearerTokens, provider: Provider) -> None:
     assert accepted(trusting, provider.token())
     assert not accepted(trusting, provider.token(sub="ext-2", email=MEMBER))
     # Nor once that person is known here.
@@ -228,7 +230,7 @@ def test_a_session_does_not_pass_to_another_person(trusting: Tokens, provider: P
     assert not accepted(trusting, provider.token(sub="ext-2", email=MEMBER))
 
 
-def test_two_subjects_with_one_new_address_at_once_are_one_person(trusting: Tokens, provider: Provider) -> None:
+def test_two_subjects_with_one_new_address_at_once_are_one_person(trusting: BearerTokens, provider: Provider) -> None:
     tokens = [provider.token(sub=f"ext-{number}", sid=f"s-{number}") for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
         assert sum(pool.map(lambda token: accepted(trusting, token), tokens)) == 1
@@ -263,7 +265,7 @@ def test_a_token_that_does_not_promise_what_auth_time_means_is_taken_only_where_
     closed = assuming(database, tmp_path, provider, "email_verified")
     assert accepted(closed, provider.token())
     assert not accepted(closed, provider.token(kind=kind)), "nor for a session that is there"
-    opened = Tokens(database, HandClock(), OutsideIssuer(provider.url, assumed={"auth_time"}))
+    opened = BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed={"auth_time"}))
     assert accepted(opened, provider.token(kind=kind))
     assert not accepted(opened, provider.token(kind=kind, auth_time=None, sid="next"))
 
@@ -272,14 +274,14 @@ def test_an_address_counts_as_verified_unsaid_only_where_that_is_assumed(
     database: Database, tmp_path: Path, provider: Provider
 ) -> None:
     assert not accepted(assuming(database, tmp_path, provider, "auth_time"), provider.token(email_verified=None))
-    opened = Tokens(database, HandClock(), OutsideIssuer(provider.url, assumed={"email_verified"}))
+    opened = BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed={"email_verified"}))
     for said in (False, "true", "false", 0):
         assert not accepted(opened, provider.token(email_verified=said)), said
     assert accepted(opened, provider.token(email_verified=None))
 
 
 def test_a_withdrawn_key_takes_its_tokens_with_it(
-    trusting: Tokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
+    trusting: BearerTokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also those that were verified and remembered while it was good."""
     token = provider.token()
@@ -294,7 +296,7 @@ def test_a_withdrawn_key_takes_its_tokens_with_it(
 
 
 def test_an_outage_of_the_provider_ends_no_session_for_an_hour(
-    trusting: Tokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
+    trusting: BearerTokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert accepted(trusting, provider.token())
     monkeypatch.setattr(oidc_provider, "KEPT_SECONDS", -1)
@@ -302,12 +304,12 @@ def test_an_outage_of_the_provider_ends_no_session_for_an_hour(
     provider.say(KEYS, {}, 500)
     assert accepted(trusting, provider.token(iat=AT - 1))
     monkeypatch.setattr(oidc_provider, "STALE_SECONDS", -1)
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ApiError) as caught:
         accepted(trusting, provider.token(iat=AT - 2))
     assert caught.value.status_code == 503
 
 
-def test_keys_for_encryption_sign_nothing(trusting: Tokens, provider: Provider) -> None:
+def test_keys_for_encryption_sign_nothing(trusting: BearerTokens, provider: Provider) -> None:
     key = RSAKey.generate_key(2048)
     key.ensure_kid()
     wrong = {**key.as_dict(private=False), "use": "enc"}
@@ -316,7 +318,7 @@ def test_keys_for_encryption_sign_nothing(trusting: Tokens, provider: Provider) 
     assert accepted(trusting, provider.token())
 
 
-def test_shared_secrets_are_refused_even_when_published(trusting: Tokens, provider: Provider) -> None:
+def test_shared_secrets_are_refused_even_when_published(trusting: BearerTokens, provider: Provider) -> None:
     secret = OctKey.generate_key(256)
     secret.ensure_kid()
     provider.say("/realm/keys", {"keys": [provider.key.as_dict(private=False), secret.as_dict(private=True)]})
@@ -324,7 +326,7 @@ def test_shared_secrets_are_refused_even_when_published(trusting: Tokens, provid
     assert accepted(trusting, provider.token())
 
 
-def test_an_rsa_provider_is_understood(trusting: Tokens, provider: Provider) -> None:
+def test_an_rsa_provider_is_understood(trusting: BearerTokens, provider: Provider) -> None:
     key = RSAKey.generate_key(2048)
     key.ensure_kid()
     provider.publish(key)
@@ -332,7 +334,7 @@ def test_an_rsa_provider_is_understood(trusting: Tokens, provider: Provider) -> 
 
 
 def test_a_new_key_is_fetched_at_once_but_made_up_ones_do_not_make_us_hammer(
-    trusting: Tokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
+    trusting: BearerTokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert accepted(trusting, provider.token())
     newer, made_up, newest = (ECKey.generate_key("P-256") for _ in range(3))
@@ -360,24 +362,24 @@ def test_made_up_keys_take_no_more_than_a_share_of_the_threads_while_the_provide
         go_on.wait(30)
         return {"known": object()}
 
-    monkeypatch.setattr(OutsideIssuer, "_fetch", slow)
-    issuer = OutsideIssuer("https://id.example")
+    monkeypatch.setattr(ExternalIssuer, "_fetch", slow)
+    issuer = ExternalIssuer("https://id.example")
 
     def ask(_: int) -> None:
         try:
             answers.append(issuer.key("made up"))
-        except Refusal as refusal:
+        except ApiError as refusal:
             answers.append(refusal.status_code)
 
     with ThreadPoolExecutor(40) as pool:
         asking = [pool.submit(ask, number) for number in range(40)]
         try:
-            until(lambda: len(answers) >= 39 - oidc_provider.MOST_WAITING)
+            until(lambda: len(answers) >= 39 - oidc_provider.MAX_WAITING)
         finally:
             go_on.set()
         wait(asking)
     assert answers.count(None) + answers.count(503) == 40
-    assert 1 < answers.count(None) <= oidc_provider.MOST_WAITING + 1
+    assert 1 < answers.count(None) <= oidc_provider.MAX_WAITING + 1
 
 
 KEYS, DISCOVERY = "/realm/keys", "/realm/.well-known/openid-configuration"
@@ -399,7 +401,7 @@ KEYS, DISCOVERY = "/realm/keys", "/realm/.well-known/openid-configuration"
     ids=lambda value: str(value)[:40],
 )
 def test_keys_that_cannot_be_read_are_an_outage_not_a_sign_in(
-    trusting: Tokens,
+    trusting: BearerTokens,
     provider: Provider,
     database: Database,
     path: str,
@@ -410,26 +412,26 @@ def test_keys_that_cannot_be_read_are_an_outage_not_a_sign_in(
     good = provider.answers[path][2]
     provider.say("/realm/elsewhere", json.loads(good))
     provider.say(path, json.loads(good) | change, status, **headers)
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ApiError) as caught:
         accepted(trusting, provider.token())
     assert (caught.value.status_code, caught.value.code) == (503, "SERVICE_UNAVAILABLE")
     assert "/realm/elsewhere" not in provider.asked
     assert rows(database) == []
 
 
-def test_a_list_where_an_object_belongs_is_an_outage_too(trusting: Tokens, provider: Provider) -> None:
+def test_a_list_where_an_object_belongs_is_an_outage_too(trusting: BearerTokens, provider: Provider) -> None:
     provider.say(KEYS, [])
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         accepted(trusting, provider.token())
 
 
-def test_keys_over_plain_http_from_elsewhere_are_not_fetched(trusting: Tokens, provider: Provider) -> None:
+def test_keys_over_plain_http_from_elsewhere_are_not_fetched(trusting: BearerTokens, provider: Provider) -> None:
     port = provider.server.server_address[1]
     provider.say(
         "/realm/.well-known/openid-configuration",
         {"issuer": provider.url, "jwks_uri": f"http://localhost:{port}/realm/keys"},
     )
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         accepted(trusting, provider.token())
     assert "/realm/keys" not in provider.asked
 
@@ -451,7 +453,7 @@ def test_keys_over_plain_http_from_elsewhere_are_not_fetched(trusting: Tokens, p
 )
 def test_an_issuer_that_is_not_a_plain_https_url_is_refused_at_the_start(url: str) -> None:
     with pytest.raises(ValueError, match="must be"):
-        OutsideIssuer(url)
+        ExternalIssuer(url)
 
 
 def test_the_lead_of_the_issuers_clock_is_forgotten_when_it_is_over(
@@ -460,7 +462,7 @@ def test_the_lead_of_the_issuers_clock_is_forgotten_when_it_is_over(
     """It once only grew: long after the clock was set, a sign-in right after `revoke-all` was refused."""
     Issuing(database, tmp_path).populate()
     clock = HandClock()
-    opened = Tokens(database, clock, OutsideIssuer(provider.url))
+    opened = BearerTokens(database, clock, ExternalIssuer(provider.url))
     assert accepted(opened, provider.token(iat=AT + 25))
 
     def signs_in_after_revoke_all(hours: float) -> bool:
@@ -472,7 +474,7 @@ def test_the_lead_of_the_issuers_clock_is_forgotten_when_it_is_over(
         times = {"iat": at + 5, "auth_time": at + 5, "exp": at + 600, "sid": f"sid {at}"}
         try:
             return accepted(opened, provider.token(**times))
-        except Refusal:
+        except ApiError:
             return False
 
     assert not signs_in_after_revoke_all(hours=0)

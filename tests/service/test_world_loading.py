@@ -21,7 +21,7 @@ from service.catalogue.resource_types import kinds
 from service.clock import FixedClock
 from service.db import tables
 from service.db.engine import Database
-from service.db.platform_state import fact, failing_listings
+from service.db.platform_state import failing_listings, get_value
 from service.quotas import queries as quotas
 from service.quotas import usage
 from service.seed import large, loader
@@ -68,10 +68,10 @@ def test_a_world_is_loaded_once_and_says_which_it_is(database: Database, tmp_pat
     assert {table.name: count(database, table) for table in tables.metadata.sorted_tables} == before
     assert (tmp_path / loader.KEY_FILE).read_bytes() == kept
     with database.read() as connection:
-        assert fact(connection, "world") == "demo"
-        assert fact(connection, "first_person") == "owner@aurora.example"
-        assert fact(connection, "loaded_at") == "2026-11-21T09:30:00Z"
-        assert fact(connection, "nothing of the kind") is None
+        assert get_value(connection, "world") == "demo"
+        assert get_value(connection, "first_person") == "owner@aurora.example"
+        assert get_value(connection, "loaded_at") == "2026-11-21T09:30:00Z"
+        assert get_value(connection, "nothing of the kind") is None
         assert failing_listings(connection) == {(WEB_SHOP, "container_registry")}
 
 
@@ -302,7 +302,7 @@ def test_the_audit_log_tells_how_the_world_came_to_be(demo: tuple[Database, Path
 def test_the_empty_world_has_what_a_first_sign_in_needs_and_no_more(database: Database, tmp_path: Path) -> None:
     assert loader.load(database, CLOCK, "empty", SECRET, tmp_path)
     with database.read() as connection:
-        person = fact(connection, "first_person")
+        person = get_value(connection, "first_person")
         assert failing_listings(connection) == frozenset()
     assert [row["email"] for row in rows(database, tables.users)] == [person]
     assert [row["name"] for row in rows(database, tables.organizations)] == ["My organization"]
@@ -325,7 +325,7 @@ def test_the_large_world_is_large_and_the_same_every_time(
     sizes = {table: count(database, table) for table in (tables.tenants, tables.resources, tables.api_keys)}
     assert sizes == {tables.tenants: 2_000, tables.resources: 100_000, tables.api_keys: 10_000}
     with database.read() as connection:
-        person = fact(connection, "first_person")
+        person = get_value(connection, "first_person")
         largest = connection.execute(
             select(tables.resources.c.tenant_id, func.count().label("many"))
             .group_by(tables.resources.c.tenant_id)

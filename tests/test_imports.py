@@ -1,0 +1,167 @@
+"""The import rules: which package may import which, no circles in `service`, and the order of its folders."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+OURS = {"client", "tui", "service"}
+ALLOWED = {
+    "client": {"client"},
+    "tui": {"tui", "client"},
+    "service": {"service", "client.models", "client.policy"},
+    "client.policy": {"client.policy", "client.models"},
+}
+# Each imports only those before it. A folder counts as one; so does a module outside the folders.
+ORDER = (
+    "settings",
+    "clock",
+    "errors",
+    "principal",
+    "db",
+    "catalogue",
+    "validation",
+    "files",
+    "secret_key",
+    "audit",
+    "principals",
+    "http_server",
+    "authn",
+    "logs",
+    "concurrency_limit",
+    "authz",
+    "readiness_cache",
+    "request_metrics",
+    "context",
+    "api",
+    "jobs",
+    "operator",
+    "account",
+    "activity",
+    "default_tags",
+    "iam",
+    "workloads",
+    "quotas",
+    "resources",
+    "authzen",
+    "oidc_issuer",
+    "tenants",
+    "seed",
+    "bootstrap",
+    "app",
+    "server",
+    "__main__",
+)
+
+
+def imports(file: Path) -> Iterator[str]:
+    """Yield every module that a source names, also inside functions and under TYPE_CHECKING."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+@cache
+def graph(package: str) -> Mapping[str, frozenset[str]]:
+    """Return the modules of a package with those of it that they import."""
+    files = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in (ROOT / package).rglob("*.py")
+        if "versions" not in file.parts
+    }
+    return {
+        module: frozenset(
+            found
+            for name in imports(file)
+            for found in (name if name in files else name.rpartition(".")[0],)
+            if found in files and found != module
+        )
+        for module, file in files.items()
+    }
+
+
+def circles(edges: Mapping[str, frozenset[str]]) -> list[set[str]]:
+    """Return the groups of modules that reach each other."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        waiting = list(edges[start])
+        while waiting:
+            if (module := waiting.pop()) not in seen:
+                seen.add(module)
+                waiting += edges[module]
+        return seen
+
+    reach = {module: reached(module) for module in edges}
+    groups = {frozenset(other for other in reach[module] if module in reach[other]) for module in edges}
+    return [set(group) for group in groups if group]
+
+
+def test_circles_are_found() -> None:
+    edges = {"a": frozenset("b"), "b": frozenset("c"), "c": frozenset("a"), "d": frozenset("a")}
+    assert circles(edges) == [{"a", "b", "c"}]
+
+
+def test_no_module_of_the_service_is_in_a_circle() -> None:
+    assert circles(graph("service")) == []
+
+
+def test_folders_of_the_service_import_only_those_before_them() -> None:
+    def folder(module: str) -> str:
+        return module.split(".")[1]
+
+    edges = {
+        (folder(module), folder(name))
+        for module, names in graph("service").items()
+        for name in names
+        if module.count(".") and name.count(".")
+    }
+    assert {name for edge in edges for name in edge} <= set(ORDER)
+    assert [(a, b) for a, b in sorted(edges) if ORDER.index(a) < ORDER.index(b)] == []
+
+
+@pytest.mark.parametrize("package", sorted(ALLOWED))
+def test_a_package_imports_only_what_is_below_it(package: str) -> None:
+    for file in (ROOT / package.replace(".", "/")).rglob("*.py"):
+        for module in imports(file):
+            if module.partition(".")[0] in OURS:
+                below = any(module == name or module.startswith(f"{name}.") for name in ALLOWED[package])
+                assert below, f"{file.relative_to(ROOT)} imports {module}"
+
+
+def test_only_the_async_driver_imports_httpx() -> None:
+    importers = [
+        str(file.relative_to(ROOT))
+        for package in OURS
+        for file in (ROOT / package).rglob("*.py")
+        if any(module.partition(".")[0] == "httpx" for module in imports(file))
+    ]
+    assert importers == ["client/http.py"]
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules an interpreter holds after a statement."""
+    code = f"{statement}\nimport sys; print('\\n'.join(sys.modules), file=sys.__stderr__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("statement", "forbidden"),
+    [
+        ("import client.api.client, client.config, client.login, client.local", {"textual", "fastapi", "sqlalchemy"}),
+        ("import client.oneshot, client.core, client.config", {"httpx", "asyncio", "pydantic", "ruamel", "keyring"}),
+        ("import client.commands.root", {"textual", "httpx", "asyncio", "pydantic", "ruamel", "keyring"}),
+        ("import tui.app", {"httpx", "fastapi", "sqlalchemy", "markdown_it", "tree_sitter", "numpy", "segno"}),
+        ("import service.app", {"textual", "dbos", "alembic", "httpx", "keyring"}),
+    ],
+)
+def test_a_front_end_does_not_load_what_it_does_not_use(statement: str, forbidden: set[str]) -> None:
+    assert not {name for name in loaded_by(statement) if name.partition(".")[0] in forbidden}
