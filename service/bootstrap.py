@@ -45,14 +45,14 @@ def open_platform(settings: Settings) -> Platform:
     # A file has one process: nobody of an older version writes beside this one.
     rolling = database.kind == "postgresql" and found not in (None, migrate.HEAD)
     chain.initialize_chain(database, secret, clock.now(), rolling=rolling)
-    traffic = RequestMetrics()
-    chain.install_audit_hooks(database, secret, traffic.note_audit_failure)
+    metrics = RequestMetrics()
+    chain.install_audit_hooks(database, secret, metrics.record_audit_failure)
     issuer: TrustedIssuer = (
         # Its signing key lies beside the secret: who shares the one shares the other.
         LocalIssuer(database, clock, settings.secret_file.parent, secret)
         if settings.issuer == "local"
         else ExternalIssuer(
-            settings.issuer, client_id=settings.client_id, audience=settings.audience, assumed=settings.assumed
+            settings.issuer, client_id=settings.client_id, audience=settings.audience, assumed_claims=settings.assumed
         )
     )
     request_limit = RequestLimit(database, settings.requests_per_minute)
@@ -62,12 +62,12 @@ def open_platform(settings: Settings) -> Platform:
         database=database,
         secret=secret,
         issuer=issuer,
-        tokens=BearerTokens(database, clock, issuer, request_limit),
+        bearer_tokens=BearerTokens(database, clock, issuer, request_limit),
         request_limit=request_limit,
         decisions=PolicyEngineCache(),
-        attempts=LoginThrottle(shared=database),
+        login_throttle=LoginThrottle(shared=database),
         started_at=clock.now(),
-        traffic=traffic,
+        metrics=metrics,
     )
 
 

@@ -50,15 +50,15 @@ class Platform:
     database: Database
     secret: bytes
     issuer: TrustedIssuer
-    tokens: BearerTokens
+    bearer_tokens: BearerTokens
     request_limit: RequestLimit
     decisions: PolicyEngineCache
-    attempts: LoginThrottle
+    login_throttle: LoginThrottle
     started_at: datetime
-    traffic: RequestMetrics
-    turns: ConcurrencyLimiter = field(default_factory=ConcurrencyLimiter)
+    metrics: RequestMetrics
+    concurrency: ConcurrencyLimiter = field(default_factory=ConcurrencyLimiter)
     large_bodies: LargeBodyLimiter = field(default_factory=LargeBodyLimiter)
-    looks: ReadinessCache = field(default_factory=ReadinessCache)
+    readiness: ReadinessCache = field(default_factory=ReadinessCache)
     request_stop: Callable[[], None] = lambda: None
     draining: threading.Event = field(default_factory=threading.Event)
     stopping: threading.Event = field(default_factory=threading.Event)

@@ -21,7 +21,7 @@ def list_sessions(
 ) -> JSONResponse:
     """The active sessions of the caller's person on every device, last seen first."""
     with platform.database.read() as connection:
-        rows = sessions.active(connection, str(access.caller.user_id), platform.clock.now())
+        rows = sessions.list_active(connection, str(access.caller.user_id), platform.clock.now())
     return JSONResponse(
         {
             "sessions": [

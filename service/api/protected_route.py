@@ -56,7 +56,7 @@ class ProtectedRoute(APIRoute):
                     await read_body(request, self.body_field)
                 elif rule.heavy:
                     await request.body()
-                async with platform.turns.turn(concurrency_key(access.caller)) if rule.heavy else nullcontext():
+                async with platform.concurrency.slot(concurrency_key(access.caller)) if rule.heavy else nullcontext():
                     return await answer(request)
             except (ApiError, RequestValidationError) as error:
                 if rule.operation and (caller := request.scope.get("frost.caller")):
@@ -130,10 +130,10 @@ def authenticate(platform: Platform, request: Request, request_id: str, uid: int
         Refusal: 401, always in the same words, or 429 when wrong ones have been coming too often.
     """
     address = address_of(request.scope, platform.settings.proxies)
-    attempts, credential = platform.attempts, None
+    throttle, credential = platform.login_throttle, None
     try:
         credential = extract_credential(request.scope["headers"])
-        attempts.require_patience(address, credential.secret)
+        throttle.check(address, credential.secret)
         if credential.kind == "api_key":
             caller = api_keys.authenticate(
                 platform.database,
@@ -154,15 +154,17 @@ def authenticate(platform: Platform, request: Request, request_id: str, uid: int
                 peer_uid=uid,
             )
         else:
-            place = address or "this machine"
-            caller = platform.tokens.bearer(credential.secret, request_id=request_id, peer_uid=uid, place=place)
+            location = address or "this machine"
+            caller = platform.bearer_tokens.authenticate(
+                credential.secret, request_id=request_id, peer_uid=uid, location=location
+            )
     except ApiError as refusal:
         if refusal.status_code == 401 and any(name in HEADERS for name, _ in request.scope["headers"]):
             begins = api_keys.prefix(credential.secret) if credential and credential.kind == "api_key" else None
             looked_up = credential is not None and credential.kind != "bearer"
-            attempts.wrong(address, begins, looked_up=looked_up)
+            throttle.record_failure(address, begins, looked_up=looked_up)
         raise
-    attempts.right(address, credential.secret)
+    throttle.record_success(address, credential.secret)
     return caller
 
 
@@ -201,7 +203,7 @@ def record_refusal(
                 connection,
                 caller,
                 operation=operation,
-                target=api_keys.masked(request.scope["path"]),
+                target=api_keys.mask_secrets(request.scope["path"]),
                 outcome="refused",
                 organization_id=organization_id,
                 tenant_id=tenant_id,
