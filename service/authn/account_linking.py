@@ -37,7 +37,7 @@ def sign_in_key(claims: Mapping[str, Any]) -> str | None:
     """Return the key of the sign-in of a token; None if its claims do not identify one."""
     auth_time, subject, sid = claims.get("auth_time"), claims["sub"], claims.get("sid")
     if not isinstance(auth_time, int) or isinstance(auth_time, bool) or not 0 < auth_time < 1 << 40:
-        logger.info("a token is refused: it has no auth_time, so nobody knows which sign-in it belongs to")
+        logger.info("a token is refused: it has no auth_time, so its sign-in is unknown")
         return None
     key = f"sid {sid} {auth_time}" if isinstance(sid, str) and sid else f"sub {subject} {auth_time}"
     if len(subject) > MAX_SUBJECT_LENGTH or not key.isprintable():
@@ -107,11 +107,13 @@ def _link_account(
         return account
     email = verified_email(claims)
     if email is None:
-        logger.info("subject %r of %s is refused: it is new, and comes without a verified address", subject, issuer)
+        logger.info(
+            "subject %r of %s is refused: it is new and its token has no verified e-mail address", subject, issuer
+        )
         return None
     user_id = connection.scalar(select(users.c.id).where(users.c.email == email, users.c.deleted_at.is_(None)))
     if user_id is None:
-        logger.info("subject %r of %s is refused: nobody here has its address", subject, issuer)
+        logger.info("subject %r of %s is refused: no account has its e-mail address", subject, issuer)
         return None
     row = {"issuer": issuer, "subject": subject, "user_id": user_id, "linked_at": at}
     statement = upsert_insert(connection, identities).values(row).on_conflict_do_nothing()
@@ -123,7 +125,11 @@ def _link_account(
     # Another request has linked the same subject, or the account belongs to another subject, which remains.
     account = get_linked_account(connection, issuer=issuer, subject=subject)
     if account is None:
-        logger.warning("subject %r of %s is refused: its address belongs to another subject", subject, issuer)
+        logger.warning(
+            "subject %r of %s is refused: the account of its e-mail address is linked to another subject",
+            subject,
+            issuer,
+        )
     return account
 
 

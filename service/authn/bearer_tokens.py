@@ -136,7 +136,7 @@ class BearerTokens:
         if verified is None:
             return None
         if not is_within_lifetime(verified.claims, now):
-            logger.info("a token of %s is refused: it has expired, or is not good yet", self._issuer.issuer)
+            logger.info("a token of %s is refused: it has expired or is not valid yet", self._issuer.issuer)
             return None
         self._verified[digest] = verified
         return verified
@@ -266,7 +266,7 @@ def verify(token: str, issuer: TrustedIssuer) -> VerifiedToken | None:
     elif not isinstance(claims.get("sub"), str) or not claims["sub"]:
         reason = "it has no subject"
     elif not is_access_token(header, claims, issuer.token_type):
-        reason = "it is no access token"
+        reason = "it is not an access token"
     else:
         return VerifiedToken(kid, key, claims, is_rfc9068=_media_type(header) == ACCESS_TOKEN_TYPE)
     logger.info("a token of %s is refused: %s", issuer.issuer, reason[:300])

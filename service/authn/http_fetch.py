@@ -49,12 +49,12 @@ def fetch(url: str, *, trusted_host: str) -> dict[str, Any]:
         response = connection.getresponse()
         body = response.read(MAX_RESPONSE_BYTES + 1)
     except HTTPException as error:
-        raise ValueError(f"{url} does not speak HTTP, or not in time") from error
+        raise ValueError(f"{url} did not send a valid HTTP response in time") from error
     finally:
         timer.cancel()
         connection.close()
     if response.status != 200 or len(body) > MAX_RESPONSE_BYTES:
-        raise ValueError(f"{url} answers {response.status} with {len(body)} bytes")
+        raise ValueError(f"{url} returned status {response.status} and {len(body)} bytes")
     document = json.loads(body)
     if not isinstance(document, dict):
         raise ValueError(f"{url} is not a JSON object")  # noqa: TRY004 - one type of error for every invalid response
@@ -75,7 +75,7 @@ class Deadline:
         """
         remaining = self._at - time.monotonic()
         if remaining <= 0:
-            raise TimeoutError("the time for the fetch is over")
+            raise TimeoutError("the fetch did not end in time")
         return remaining
 
     def step_timeout(self) -> float:
@@ -118,7 +118,7 @@ def resolve_allowed(host: str, port: int, *, trusted: bool, deadline: Deadline |
     addresses = resolve(host, port, deadline or Deadline(FETCH_TIMEOUT_SECONDS))
     for text in addresses:
         if not _is_allowed(ip_address(text.partition("%")[0]), trusted):
-            raise ValueError(f"{host} is at {text}, where nothing is fetched from")
+            raise ValueError(f"{host} has the address {text}, which is not allowed")
     return addresses
 
 

@@ -84,7 +84,10 @@ class LoginThrottle:
     def _count_in_database(self, database: Database, counted: list[tuple[TokenBucket, str, int]]) -> float:
         """Count for all replicas; return the seconds to wait, 0 within the limits."""
         max_wait = 0.0
-        with ignore_if_read_only("a guess could not be counted for all replicas"), database.write() as connection:
+        with (
+            ignore_if_read_only("a failed login could not be counted for all replicas"),
+            database.write() as connection,
+        ):
             for bucket, key, per_minute in counted:
                 wait = rate_limit.consume(connection, rate_limit.throttle_key(key), per_minute)
                 if wait is not None:

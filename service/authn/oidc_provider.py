@@ -108,7 +108,7 @@ class ExternalIssuer:
             self._keys = self._fetch()
             self._fetched_at = time.monotonic()
         except (OSError, ValueError) as error:
-            logger.warning("the keys of %s cannot be read: %s", self.issuer, error)
+            logger.warning("the keys of %s cannot be fetched: %s", self.issuer, error)
             if time.monotonic() - self._fetched_at > MAX_STALE_SECONDS:
                 self._keys = {}
         # After the fetch: requests that arrived during it wait for its result.
@@ -124,7 +124,7 @@ class ExternalIssuer:
 
         document = fetch(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration", trusted_host=self._host)
         if document.get("issuer") != self.issuer:
-            raise ValueError("its discovery document names another issuer")
+            raise ValueError("its discovery document has another issuer")
         try:
             entries = fetch(str(document["jwks_uri"]), trusted_host=self._host)["keys"]
             keys = KeySet.import_key_set({"keys": [key for key in entries if key.get("use", "sig") == "sig"]})
@@ -132,7 +132,7 @@ class ExternalIssuer:
             raise ValueError(f"its keys are not a key set ({error})") from error
         keys_by_id = {key.kid: key for key in keys if key.kid}
         if not keys_by_id:
-            raise ValueError("it publishes no key with an id")
+            raise ValueError("its key set has no key with an id")
         return keys_by_id
 
 

@@ -36,7 +36,7 @@ def canonical_address(text: str) -> str | None:
 
 
 def network_of(address: str) -> str:
-    """Return the IPv4 address, or the /64 prefix of an IPv6 address, which is what one customer gets."""
+    """Return the IPv4 address, or the /64 prefix of an IPv6 address, which identifies a customer."""
     try:
         number = ip_address(address)
     except ValueError:

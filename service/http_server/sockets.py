@@ -106,7 +106,7 @@ def unix_socket(path: Path) -> socket.socket:
     try:
         listener.bind(str(path))
     except OSError as error:
-        raise StartError(f"cannot answer on {path}: {error.strerror or error}") from None
+        raise StartError(f"cannot listen on {path}: {error.strerror or error}") from None
     path.chmod(0o600)
     listener.listen(BACKLOG)
     return listener
