@@ -18,6 +18,7 @@ from service.api.changes import change
 from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant, no_content
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.decisions import CatalogueSnapshot
 from service.authz.entitlement import may_enter
@@ -31,7 +32,6 @@ from service.principals.grants import role_in
 
 router = protected_router("API keys")
 KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
-CREATE = "api_key.create"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -123,7 +123,10 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
         tenant_id = str(access.tenant_id)
         request = (tenant_id, body.model_dump())
         require_first(
-            resolve_idempotency_key(connection, access, idempotency_key, CREATE, request, key_id, now), key_id
+            resolve_idempotency_key(
+                connection, access, idempotency_key, AuditEvent.API_KEY_CREATE, request, key_id, now
+            ),
+            key_id,
         )
         known, expires = platform.decisions.known(connection), api_key_validation.expiry(body.expires_at, now)
         values: dict[str, Any] = {
@@ -139,7 +142,7 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
         }
         secret = api_key_queries.add(connection, platform.secret, values)
         details = {"name": values["name"], "scopes": values["scopes"], "expiresAt": wire_time(expires)}
-        audit_in_tenant(connection, access, CREATE, f"api_key:{key_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.API_KEY_CREATE, f"api_key:{key_id}", now, details)
         made = api_key_queries.wire(get_key_or_404(connection, access, key_id), now)
     return JSONResponse({"apiKey": made, "key": secret}, 201)
 
@@ -174,7 +177,7 @@ def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) ->
         if changed:
             api_key_queries.change(connection, str(access.tenant_id), key_id, changed)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changed.items()}
-            audit_in_tenant(connection, access, "api_key.update", f"api_key:{key_id}", now, details)
+            audit_in_tenant(connection, access, AuditEvent.API_KEY_UPDATE, f"api_key:{key_id}", now, details)
         return answer(connection, access, platform, key_id, bool(changed))
 
 
@@ -186,7 +189,9 @@ def revoke_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
         before = get_key_or_404(connection, access, key_id)
         if before.revoked_at is None:
             api_key_queries.change(connection, str(access.tenant_id), key_id, {"revoked_at": now})
-            audit_in_tenant(connection, access, "api_key.revoke", f"api_key:{key_id}", now, {"name": before.name})
+            audit_in_tenant(
+                connection, access, AuditEvent.API_KEY_REVOKE, f"api_key:{key_id}", now, {"name": before.name}
+            )
         return answer(connection, access, platform, key_id, before.revoked_at is None)
 
 
@@ -219,7 +224,7 @@ def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> 
         grants = api_key_queries.copy_grants(connection, tenant_id, key_id, new_id, access.caller.user_id, now)
         api_key_queries.change(connection, tenant_id, key_id, {"expires_at": retires})
         details = {"from": key_id, "grants": grants, "retireAt": wire_time(retires)}
-        audit_in_tenant(connection, access, "api_key.rotate", f"api_key:{new_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.API_KEY_ROTATE, f"api_key:{new_id}", now, details)
         made = api_key_queries.wire(get_key_or_404(connection, access, new_id), now)
         replaced = api_key_queries.wire(get_key_or_404(connection, access, key_id), now)
     return JSONResponse({"apiKey": made, "key": secret, "replaced": replaced, "grants": grants}, 201)
@@ -233,7 +238,7 @@ def delete_key(access: Granted, platform: Here, key_id: str) -> Response:
         row = get_key_or_404(connection, access, key_id)
         api_key_queries.remove(connection, str(access.tenant_id), key_id)
         details = {"name": row.name, "keyPrefix": row.key_prefix}
-        audit_in_tenant(connection, access, "api_key.delete", f"api_key:{key_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.API_KEY_DELETE, f"api_key:{key_id}", now, details)
     return no_content()
 
 

@@ -20,6 +20,7 @@ from service.api.changes import change
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
@@ -121,7 +122,7 @@ def delete_account(
             )
         ended = delete(connection, user_id, now)
         entries.record(
-            connection, access.caller, operation="account.delete", target=f"user:{user_id}", details=ended, at=now
+            connection, access.caller, event=AuditEvent.ACCOUNT_DELETE, target=f"user:{user_id}", details=ended, at=now
         )
     until = wire_time(restorable_until(now))
     return JSONResponse({"email": person.email, "deletedAt": wire_time(now), "restorableUntil": until})
@@ -147,7 +148,7 @@ def restore_account(access: Granted, platform: Here, body: Restoration) -> JSONR
         entries.record(
             connection,
             access.caller,
-            operation="account.restore",
+            event=AuditEvent.ACCOUNT_RESTORE,
             target=f"user:{person.id}",
             details={"deletedAt": wire_time(person.deleted_at)},
             at=now,

@@ -6,6 +6,7 @@ from starlette.responses import JSONResponse, Response
 from service.api.changes import change
 from service.api.protected_route import protected_router
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
@@ -51,7 +52,7 @@ def revoke_all_sessions(
         entries.record(
             connection,
             access.caller,
-            operation="session.revoke_all",
+            event=AuditEvent.SESSION_REVOKE_ALL,
             target=f"user:{user_id}",
             details={"sessions": ended},
             at=now,

@@ -183,7 +183,7 @@ def _refusals(operation: dict[str, Any], path: str, rule: RoutePolicy) -> set[st
     if "requestBody" in operation:
         # The 404 is what a body names.
         found |= {"404", "408", "413", "415", "503"}
-    if rule.operation:
+    if rule.audit_event:
         found.add("409")
     if any(parameter["name"] == "If-Match" for parameter in parameters):
         found.add("412")
@@ -196,7 +196,7 @@ def _camel(summary: str) -> str:
 
 
 def _security(rule: RoutePolicy) -> list[dict[str, list[str]]]:
-    if rule.who in ("caller", "person_or_key"):
+    if rule.who in ("principal", "person_or_key"):
         return [{"session": []}, {"apiKey": []}]
     return [{name: []} for name in {"person": ("session",), "key": ("apiKey",)}.get(rule.who, ())]
 

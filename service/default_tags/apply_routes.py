@@ -18,6 +18,7 @@ from service.api.changes import change
 from service.api.protected_route import protected_router
 from service.api.request_body import parse_body
 from service.api.responses import audit_in_tenant
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.route_policies import DEFAULT_TAGS
 from service.clock import wire_time
@@ -100,7 +101,7 @@ def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSON
         rules.require_provisioned(row.status)
         rules.require_good(row.tags)
         job = TagChange(tenant_id, rules.in_order(row.tags))
-        run_id, document = started(connection, platform, access, job, "default_tags.apply", {"tags": job.tags})
+        run_id, document = started(connection, platform, access, job, AuditEvent.DEFAULT_TAGS_APPLY, {"tags": job.tags})
     worker.submit(run_id)
     return JSONResponse(document, 202)
 
@@ -140,7 +141,7 @@ def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_i
         rules.require_provisioned(store.get(connection, tenant_id).status)
         require_none_open(connection, tenant_id)
         job = undo_of(connection, tenant_id, run_id)
-        undo_id, document = started(connection, platform, access, job, "default_tags.undo", {"undoes": run_id})
+        undo_id, document = started(connection, platform, access, job, AuditEvent.DEFAULT_TAGS_UNDO, {"undoes": run_id})
     worker.submit(undo_id)
     return JSONResponse(document, 202)
 
@@ -150,7 +151,7 @@ def started(
     platform: Platform,
     access: AuthorizationContext,
     job: TagChange,
-    operation: str,
+    event: AuditEvent,
     details: Mapping[str, Any],
 ) -> tuple[str, dict[str, Any]]:
     """A run that is planned, with its audit entry: its id, and the answer that says so.
@@ -161,7 +162,7 @@ def started(
     now = platform.clock.now()
     require_none_open(connection, job.tenant_id)
     run_id = apply_job.plan(connection, job, started_by=access.caller.user_id, at=now, key_id=access.caller.key_id)
-    audit_in_tenant(connection, access, operation, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
+    audit_in_tenant(connection, access, event, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
     return run_id, {
         "operationId": apply_job.operation_id(job.tenant_id, job.undoes),
         "runId": run_id,

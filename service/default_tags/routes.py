@@ -11,6 +11,7 @@ from service.api.changes import change
 from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.route_policies import DEFAULT_TAGS
 from service.clock import wire_time
@@ -59,7 +60,7 @@ def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: If
         number = before.version + 1
         store.change(connection, tenant_id, number, wanted, access.caller.user_id, now)
         details = {"from": before.tags, "to": wanted, "version": number}
-        audit_in_tenant(connection, access, "default_tags.update", f"tenant:{tenant_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.DEFAULT_TAGS_UPDATE, f"tenant:{tenant_id}", now, details)
     return tagged(wanted, number, changed=True)
 
 

@@ -19,6 +19,7 @@ from service.api.changes import change
 from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
+from service.audit.events import AuditEvent
 from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, policy_queries, representations
 from service.iam.policies import (
@@ -83,7 +84,7 @@ def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAtta
             },
         )
         details = {"attacheeType": kind, "attacheeId": attachee_id}
-        audit_in_tenant(connection, access, "policy.attach", f"policy:{policy_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.POLICY_ATTACH, f"policy:{policy_id}", now, details)
     return no_content()
 
 
@@ -133,7 +134,7 @@ def detach_policy(
         policy_queries.detach(connection, tenant_id, policy_id, kind, attachee_id)
         require_remaining_grants(connection, tenant_id, before)
         details = {"attacheeType": kind, "attacheeId": attachee_id}
-        audit_in_tenant(connection, access, "policy.detach", f"policy:{policy_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.POLICY_DETACH, f"policy:{policy_id}", now, details)
     return no_content()
 
 

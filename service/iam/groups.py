@@ -14,6 +14,7 @@ from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
 from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.context import Platform, platform_of
 from service.db.engine import Record
@@ -22,7 +23,6 @@ from service.iam import affected_principals, author_check, group_queries, repres
 from service.iam.attachments import require_principal
 
 router = protected_router("groups")
-CREATE = "group.create"
 GROUPS = "/api/v1/tenants/{tenant_id}/iam/groups"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
@@ -67,7 +67,7 @@ def create_group(
     name, description = validation.display_name(body.name, "name"), validation.description(body.description)
     with change(platform, access) as (connection, access):
         group_id = resolve_idempotency_key(
-            connection, access, idempotency_key, CREATE, (tenant_id, name, description), wanted, now
+            connection, access, idempotency_key, AuditEvent.GROUP_CREATE, (tenant_id, name, description), wanted, now
         )
         if group_id == wanted:
             require_free(connection, tenant_id, name, None)
@@ -83,7 +83,7 @@ def create_group(
                     "updated_at": now,
                 },
             )
-            audit_in_tenant(connection, access, CREATE, f"group:{group_id}", now, {"name": name})
+            audit_in_tenant(connection, access, AuditEvent.GROUP_CREATE, f"group:{group_id}", now, {"name": name})
         return with_etag(_whole(connection, or_404(group_queries.get(connection, tenant_id, group_id))), 201)
 
 
@@ -134,7 +134,7 @@ def update_group(
         if changes:
             group_queries.change(connection, group_id, changes, now)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
-            audit_in_tenant(connection, access, group_queries.CHANGED, f"group:{group_id}", now, details)
+            audit_in_tenant(connection, access, AuditEvent.GROUP_UPDATE, f"group:{group_id}", now, details)
         return with_etag(_whole(connection, get_group_or_404(connection, access, group_id)), changed=bool(changes))
 
 
@@ -151,7 +151,7 @@ def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMat
         )
         group_queries.remove(connection, tenant_id, group_id)
         details = {"name": group.name, "members": len(members), "policies": group.policy_count}
-        audit_in_tenant(connection, access, "group.delete", f"group:{group_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.GROUP_DELETE, f"group:{group_id}", now, details)
     return no_content()
 
 
@@ -179,7 +179,7 @@ def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMe
         )
         if added:
             details = {"memberType": kind, "memberId": member_id}
-            audit_in_tenant(connection, access, "group.member.add", f"group:{group_id}", now, details)
+            audit_in_tenant(connection, access, AuditEvent.GROUP_MEMBER_ADD, f"group:{group_id}", now, details)
     return no_content(changed=added)
 
 
@@ -215,7 +215,7 @@ def remove_group_member(
         )
         group_queries.remove_member(connection, tenant_id, group_id, kind, member_id)
         details = {"memberType": kind, "memberId": member_id}
-        audit_in_tenant(connection, access, "group.member.remove", f"group:{group_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.GROUP_MEMBER_REMOVE, f"group:{group_id}", now, details)
     return no_content()
 
 

@@ -15,6 +15,7 @@ from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
 from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.context import Platform, platform_of
 from service.db.engine import Record
@@ -23,7 +24,6 @@ from service.iam.policy_body import PolicyBody, policy_body
 from service.iam.policy_documents import read_document, required
 
 router = protected_router("policies")
-CREATE = "policy.create"
 POLICIES = "/api/v1/tenants/{tenant_id}/iam/policies"
 POLICY = POLICIES + "/{policy_id}"
 
@@ -65,7 +65,9 @@ def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: 
     text = read_draft(platform, access, required(body.document))
     with change(platform, access) as (connection, access):
         request = (tenant_id, name, description, text)
-        policy_id = resolve_idempotency_key(connection, access, idempotency_key, CREATE, request, wanted, now)
+        policy_id = resolve_idempotency_key(
+            connection, access, idempotency_key, AuditEvent.POLICY_CREATE, request, wanted, now
+        )
         if policy_id == wanted:
             author_check.require_within(author_check.author_of(connection, platform, access), text)
             shown = {"name": name, "description": description, "document": text, "authored_by": access.caller.user_id}
@@ -75,7 +77,7 @@ def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: 
                 shown | {"id": policy_id, "tenant_id": tenant_id, "created_at": now, "updated_at": now},
                 shown | _entry(access, now, "create", changed),
             )
-            audit_in_tenant(connection, access, CREATE, f"policy:{policy_id}", now, {"name": name})
+            audit_in_tenant(connection, access, AuditEvent.POLICY_CREATE, f"policy:{policy_id}", now, {"name": name})
         return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)), 201)
 
 
@@ -146,7 +148,7 @@ def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfM
         )
         policy_queries.remove(connection, tenant_id, policy_id)
         details = {"name": policy.name, "version": policy.version, "attachments": policy.attachment_count}
-        audit_in_tenant(connection, access, "policy.delete", f"policy:{policy_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.POLICY_DELETE, f"policy:{policy_id}", now, details)
     return no_content()
 
 
@@ -232,7 +234,7 @@ def write(
     details: dict[str, Any] = {"version": number, "changed": sorted(changes)}
     if rolled_back_to is not None:
         details["rolledBackTo"] = rolled_back_to
-    audit_in_tenant(connection, access, f"policy.{change}", f"policy:{before.id}", now, details)
+    audit_in_tenant(connection, access, AuditEvent(f"policy.{change}"), f"policy:{before.id}", now, details)
     return True
 
 

@@ -15,7 +15,9 @@ from starlette.responses import JSONResponse, StreamingResponse
 from service.api.enforcement import load_grants, target_of
 from service.api.protected_route import protected_router
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.permissions import Permission
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.errors import ApiError, operation_not_found, tenant_access_denied
@@ -30,7 +32,7 @@ KEEPALIVE_SECONDS = 15.0
 LONGEST_STREAM_SECONDS = 300.0
 RETRY_AFTER_SECONDS = 10
 # Whoever may do one of these may know what an apply did.
-OF_DEFAULT_TAGS = ("organizations:default-tags:read", "organizations:default-tags:apply")
+OF_DEFAULT_TAGS = (Permission.ORGANIZATIONS_DEFAULT_TAGS_READ, Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY)
 
 router = protected_router("operations")
 
@@ -105,7 +107,7 @@ def cancel_operation(
         entries.record(
             connection,
             access.caller,
-            operation="operation.cancel",
+            event=AuditEvent.OPERATION_CANCEL,
             target=f"operation:{row['run_id']}",
             organization_id=grants.organization_id_of(connection, row["tenant_id"]),
             tenant_id=row["tenant_id"],

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse
 
 from service.api.protected_route import protected_router
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
 from service.context import Platform, platform_of
@@ -59,6 +60,8 @@ def stop_platform(
 ) -> JSONResponse:
     """Ask the process to end; what it answers now it still finishes. SIGTERM does the same."""
     with platform.database.write() as connection:
-        entries.record(connection, access.caller, operation="platform.stop", target="platform", at=platform.clock.now())
+        entries.record(
+            connection, access.caller, event=AuditEvent.PLATFORM_STOP, target="platform", at=platform.clock.now()
+        )
     platform.request_stop()
     return JSONResponse({"status": "stopping"}, 202)

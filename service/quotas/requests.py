@@ -21,6 +21,7 @@ from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, or_404
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn.rate_limit import whole_seconds
 from service.authz.authorize import AuthorizationContext, get_context
 from service.catalogue.quota_types import QuotaType
@@ -33,7 +34,6 @@ from service.quotas.request_validation import MAX_REQUESTS_PER_HOUR, Decision
 router = protected_router("quotas")
 OF_A_TENANT = "/api/v1/tenants/{tenant_id}/quota-requests"
 OF_AN_ORGANIZATION = "/api/v1/organizations/{organization_id}/quota-requests"
-CREATE, CREATE_ORGANIZATION = "quota_request.create", "quota_request.create_organization"
 WAITING = Decision("pending", "waits for review by the platform's staff")
 UNCHANGED = Decision("approved", "that is the limit already")
 
@@ -79,7 +79,7 @@ def request_tenant_quota(
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
     wish = parse_request(body, platform.clock.now())
     with change(platform, access, lock_organization=True) as (connection, access):
-        wish, answered = resolve_idempotent(connection, access, CREATE, wish, idempotency_key)
+        wish, answered = resolve_idempotent(connection, access, AuditEvent.QUOTA_REQUEST_CREATE, wish, idempotency_key)
         if answered:
             return answered
         current = queries.limits_of(connection, tenant_id)[wish.resource_type]
@@ -96,7 +96,7 @@ def request_tenant_quota(
         verdict = request_validation.decide(current, wish.limit, use)
         if verdict.status == "approved":
             queries.set_limit(connection, tenant_id, wish.resource_type, wish.limit)
-        return add_request(connection, access, CREATE, wish, current, verdict)
+        return add_request(connection, access, AuditEvent.QUOTA_REQUEST_CREATE, wish, current, verdict)
 
 
 @router.get(OF_A_TENANT)
@@ -119,7 +119,9 @@ def request_organization_quota(
     organization_id = str(access.organization_id)
     wish = parse_request(body, platform.clock.now())
     with change(platform, access, lock_organization=True) as (connection, access):
-        wish, answered = resolve_idempotent(connection, access, CREATE_ORGANIZATION, wish, idempotency_key)
+        wish, answered = resolve_idempotent(
+            connection, access, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, wish, idempotency_key
+        )
         if answered:
             return answered
         current = or_404(queries.organization_limits(connection, organization_id)[wish.resource_type])
@@ -128,7 +130,7 @@ def request_organization_quota(
         pending = request_queries.pending(connection, organization_id, wish.resource_type)
         if pending:
             raise request_validation.already_pending(pending.id, pending.limit)
-        return add_request(connection, access, CREATE_ORGANIZATION, wish, current, WAITING)
+        return add_request(connection, access, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, wish, current, WAITING)
 
 
 @router.get(OF_AN_ORGANIZATION)
@@ -154,11 +156,11 @@ def parse_request(body: NewRequest, now: datetime) -> LimitChange:
 
 
 def resolve_idempotent(
-    connection: Connection, access: AuthorizationContext, operation: str, wish: LimitChange, key: str | None
+    connection: Connection, access: AuthorizationContext, event: AuditEvent, wish: LimitChange, key: str | None
 ) -> tuple[LimitChange, JSONResponse | None]:
     """The wish under the id it has for good, and the answer to an earlier one under the same key, if there was one."""
     same = (str(access.tenant_id or access.organization_id), wish.resource_type, str(wish.limit), wish.reason)
-    wish = replace(wish, id=resolve_idempotency_key(connection, access, key, operation, same, wish.id, wish.at))
+    wish = replace(wish, id=resolve_idempotency_key(connection, access, key, event, same, wish.id, wish.at))
     row = request_queries.one(connection, wish.id)
     return wish, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)
 
@@ -207,7 +209,7 @@ def unchanged(connection: Connection, access: AuthorizationContext, wish: LimitC
 def add_request(
     connection: Connection,
     access: AuthorizationContext,
-    operation: str,
+    event: AuditEvent,
     wish: LimitChange,
     current: int,
     verdict: Decision,
@@ -217,7 +219,7 @@ def add_request(
     entries.record(
         connection,
         access.caller,
-        operation=operation,
+        event=event,
         target=f"quota_request:{wish.id}",
         outcome="refused" if verdict.status == "denied" else "done",
         organization_id=access.organization_id,

@@ -11,6 +11,7 @@ from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.context import Platform, platform_of
 from service.db.engine import Record
@@ -73,7 +74,7 @@ def review_quota_request(access: Granted, platform: Here, request_id: str, body:
         entries.record(
             connection,
             access.caller,
-            operation="quota_request.review",
+            event=AuditEvent.QUOTA_REQUEST_REVIEW,
             target=f"quota_request:{request_id}",
             organization_id=row.organization_id,
             details={"resourceType": row.resource_type, "from": row.limit_before, "to": row.limit, "status": status},

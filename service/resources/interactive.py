@@ -16,7 +16,9 @@ from service.api.changes import change
 from service.api.enforcement import load_grants, require, require_somewhere, target_in
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.permissions import Permission
 from service.context import Platform, platform_of
 from service.resources import queries
 from service.validation import is_id
@@ -26,11 +28,11 @@ INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
 # What a port can be forwarded to: whatever listens.
 LISTENING = ("instance", "database", "cache", "kubernetes_cluster", "webserver", "message_broker", "load_balancer")
 
-OPENED_TO = {
-    "sessions:port-forwards:open": LISTENING,
-    "sessions:database-consoles:open": ("database",),
-    "sessions:shells:open": ("instance",),
-    "sessions:cluster-proxies:open": ("kubernetes_cluster",),
+OPENED_TO: dict[str, tuple[str, ...]] = {
+    Permission.SESSIONS_PORT_FORWARDS_OPEN: LISTENING,
+    Permission.SESSIONS_DATABASE_CONSOLES_OPEN: ("database",),
+    Permission.SESSIONS_SHELLS_OPEN: ("instance",),
+    Permission.SESSIONS_CLUSTER_PROXIES_OPEN: ("kubernetes_cluster",),
 }
 """The kinds of resource that each operation is done to."""
 
@@ -85,7 +87,7 @@ def opened(access: AuthorizationContext, platform: Platform, resource_id: str) -
         facts = replace(access.facts, region=row.region, resource_tags=row.tags)
         require(platform, connection, access, target_in(access, row), facts)
         details = {"operation": access.action}
-        audit_in_tenant(connection, access, "interactive.open", f"{row.kind}:{row.id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.INTERACTIVE_OPEN, f"{row.kind}:{row.id}", now, details)
     return JSONResponse(
         {"decision": "allowed", "operation": access.action, "resourceId": row.id, "resourceKind": row.kind}
     )

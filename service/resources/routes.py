@@ -22,6 +22,7 @@ from service.api.enforcement import load_grants, require, require_somewhere, tar
 from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.catalogue.resource_types import Kind, kinds
 from service.context import Platform, platform_of
@@ -169,7 +170,7 @@ def create_resource(
         require_room(connection, tenant_id, kind, attributes)
         queries.add(connection, values)
         details = {"name": values["name"], "region": body.region}
-        audit_in_tenant(connection, access, "resource.create", f"{kind.name}:{resource_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.RESOURCE_CREATE, f"{kind.name}:{resource_id}", now, details)
         return JSONResponse(
             resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, resource_id)), kind), 201
         )
@@ -213,7 +214,9 @@ def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: 
         if kind.name == CLUSTER:
             workload_queries.remove(connection, tenant_id, resource_id)
         queries.remove(connection, tenant_id, resource_id)
-        audit_in_tenant(connection, access, "resource.delete", f"{kind.name}:{resource_id}", now, {"name": row.name})
+        audit_in_tenant(
+            connection, access, AuditEvent.RESOURCE_DELETE, f"{kind.name}:{resource_id}", now, {"name": row.name}
+        )
     return no_content()
 
 
@@ -258,7 +261,7 @@ def changed_to(
     """Write a change and its audit entry; the resource as it is then."""
     tenant_id = str(access.tenant_id)
     queries.change(connection, tenant_id, row.id, values | {"updated_at": now})
-    audit_in_tenant(connection, access, f"resource.{verb}", f"{kind.name}:{row.id}", now, details)
+    audit_in_tenant(connection, access, AuditEvent(f"resource.{verb}"), f"{kind.name}:{row.id}", now, details)
     return JSONResponse(resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, row.id)), kind))
 
 

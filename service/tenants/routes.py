@@ -13,6 +13,7 @@ from service.api.changes import change
 from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context, home_tenant
 from service.authz.entitlement import enterable_tenant_ids
 from service.catalogue.quota_types import quota_types
@@ -29,7 +30,6 @@ from service.tenants import queries as tenants_queries
 from service.tenants import validation as tenants_validation
 
 router = protected_router("tenants")
-CREATE = "tenant.create"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -71,7 +71,7 @@ def create_tenant(
     run_id = None
     with change(platform, access, lock_organization=True) as (connection, access):
         tenant_id = resolve_idempotency_key(
-            connection, access, idempotency_key, CREATE, (organization_id, name), wanted, now
+            connection, access, idempotency_key, AuditEvent.TENANT_CREATE, (organization_id, name), wanted, now
         )
         if tenant_id == wanted:
             slug = service_validation.slug(name)
@@ -88,7 +88,7 @@ def create_tenant(
             entries.record(
                 connection,
                 caller,
-                operation=CREATE,
+                event=AuditEvent.TENANT_CREATE,
                 target=f"tenant:{tenant_id}",
                 organization_id=organization_id,
                 tenant_id=tenant_id,
@@ -119,7 +119,7 @@ def rename_tenant(access: Granted, platform: Here, body: Naming) -> JSONResponse
         entries.record(
             connection,
             access.caller,
-            operation="tenant.rename",
+            event=AuditEvent.TENANT_RENAME,
             target=f"tenant:{tenant_id}",
             organization_id=access.organization_id,
             tenant_id=tenant_id,

@@ -20,6 +20,7 @@ from service.api.changes import change
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import workload_tokens
 from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
@@ -68,7 +69,9 @@ def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIs
         values = {"issuer": issuer, "keys": keys, "changed_by": access.caller.user_id, "changed_at": now}
         put(connection, tenant_id, cluster_id, values)
         details = {"issuer": issuer, "keyIds": [key["kid"] for key in keys]}
-        audit_in_tenant(connection, access, "workload_identity.issuer.set", f"cluster:{cluster_id}", now, details)
+        audit_in_tenant(
+            connection, access, AuditEvent.WORKLOAD_IDENTITY_ISSUER_SET, f"cluster:{cluster_id}", now, details
+        )
         return JSONResponse(wire(or_404(one(connection, tenant_id, cluster_id))))
 
 
@@ -86,7 +89,7 @@ def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
     with change(platform, access) as (connection, access):
         or_404(one(connection, tenant_id, cluster_id))
         remove(connection, tenant_id, cluster_id)
-        audit_in_tenant(connection, access, "workload_identity.issuer.remove", f"cluster:{cluster_id}", now)
+        audit_in_tenant(connection, access, AuditEvent.WORKLOAD_IDENTITY_ISSUER_REMOVE, f"cluster:{cluster_id}", now)
     return no_content()
 
 
@@ -154,7 +157,7 @@ def exchanged(platform: Platform, anonymous: Principal, subject_token: str, scop
         entries.record(
             connection,
             caller,
-            operation="workload_identity.exchange",
+            event=AuditEvent.WORKLOAD_IDENTITY_EXCHANGE,
             target=f"workload_identity:{identity.id}",
             tenant_id=identity.tenant_id,
             details={"until": wire_time(until)},

@@ -13,6 +13,7 @@ from service.api.changes import change
 from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.context import Platform, platform_of
 from service.db.engine import Record
@@ -77,7 +78,9 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
             connection, values | {"created_by": access.caller.user_id, "created_at": now, "updated_at": now}
         )
         details = subject | {"scopes": scopes}
-        audit_in_tenant(connection, access, "workload_identity.create", f"workload_identity:{binding_id}", now, details)
+        audit_in_tenant(
+            connection, access, AuditEvent.WORKLOAD_IDENTITY_CREATE, f"workload_identity:{binding_id}", now, details
+        )
         return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)), 201)
 
 
@@ -130,7 +133,7 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
             attachments.require_remaining_grants(connection, tenant_id, granted)
             details = {"from": before.scopes, "to": scopes}
             audit_in_tenant(
-                connection, access, "workload_identity.update", f"workload_identity:{binding_id}", now, details
+                connection, access, AuditEvent.WORKLOAD_IDENTITY_UPDATE, f"workload_identity:{binding_id}", now, details
             )
         return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
 
@@ -153,7 +156,9 @@ def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response
         binding = require_authority(connection, access)
         queries.remove_identity(connection, tenant_id, binding_id)
         details = {"namespace": binding.namespace, "serviceAccount": binding.service_account}
-        audit_in_tenant(connection, access, "workload_identity.delete", f"workload_identity:{binding_id}", now, details)
+        audit_in_tenant(
+            connection, access, AuditEvent.WORKLOAD_IDENTITY_DELETE, f"workload_identity:{binding_id}", now, details
+        )
     return no_content()
 
 
