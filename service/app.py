@@ -130,6 +130,7 @@ def home_routes(routes: Sequence[BaseRoute]) -> list[ProtectedRoute]:
             responses=route.responses,
             openapi_extra=route.openapi_extra,
             name=route.name,
+            operation_id=f"{route.operation_id}{openapi.OWN_TENANT_SUFFIX}",
         )
         for home, path in HOME_PATHS.items()
         for route in by_path[path]

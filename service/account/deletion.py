@@ -97,7 +97,7 @@ class Restoration(BaseModel):
     email: str
 
 
-@router.delete("/api/v1/me")
+@router.delete("/api/v1/me", operation_id="deleteAccount")
 def delete_account(
     access: Granted,
     platform: Here,
@@ -128,7 +128,7 @@ def delete_account(
     return JSONResponse({"email": person.email, "deletedAt": wire_time(now), "restorableUntil": until})
 
 
-@router.post("/api/v1/platform/accounts/restore")
+@router.post("/api/v1/platform/accounts/restore", operation_id="restoreAccount")
 def restore_account(access: Granted, platform: Here, body: Restoration) -> JSONResponse:
     """Bring a deleted account back within 30 days. Sessions stay ended, keys stay revoked."""
     now = platform.clock.now()

@@ -16,7 +16,7 @@ from service.errors import session_required
 router = protected_router("sessions")
 
 
-@router.get("/api/v1/sessions")
+@router.get("/api/v1/sessions", operation_id="listSessions")
 def list_sessions(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
@@ -41,7 +41,7 @@ def list_sessions(
     )
 
 
-@router.post("/api/v1/sessions/revoke-all")
+@router.post("/api/v1/sessions/revoke-all", operation_id="revokeAllSessions")
 def revoke_all_sessions(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
@@ -60,7 +60,7 @@ def revoke_all_sessions(
     return JSONResponse({"ended": ended})
 
 
-@router.post("/api/v1/sessions/current/end", status_code=204)
+@router.post("/api/v1/sessions/current/end", operation_id="endCurrentSession", status_code=204)
 def end_current_session(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> Response:

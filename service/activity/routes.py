@@ -71,7 +71,7 @@ def _wrong(member: str, words: str) -> Exception:
 Which = Annotated[Wanted, Depends(wanted)]
 
 
-@router.get("/api/v1/tenants/{tenant_id}/activity")
+@router.get("/api/v1/tenants/{tenant_id}/activity", operation_id="listTenantActivity")
 def list_tenant_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
     """What was done in the tenant, and what was refused there; newest first."""
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
@@ -81,7 +81,7 @@ def list_tenant_activity(access: Granted, platform: Here, paging: Paging, which:
         return _answer(connection, access, page, rows)
 
 
-@router.get("/api/v1/organizations/{organization_id}/activity")
+@router.get("/api/v1/organizations/{organization_id}/activity", operation_id="listOrganizationActivity")
 def list_organization_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
     """What was done in the organization outside of its tenants, and what was refused there; newest first."""
     organization_id = str(access.organization_id)

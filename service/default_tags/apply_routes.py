@@ -85,7 +85,13 @@ async def no_members(request: Request) -> None:
         )
 
 
-@router.post(f"{DEFAULT_TAGS}/apply", status_code=202, dependencies=[Depends(no_members)], openapi_extra=NO_MEMBERS)
+@router.post(
+    f"{DEFAULT_TAGS}/apply",
+    operation_id="applyDefaultTags",
+    status_code=202,
+    dependencies=[Depends(no_members)],
+    openapi_extra=NO_MEMBERS,
+)
 def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSONResponse:
     """Add the default tags, as they are now, to every resource that lacks some. The answer comes once the run is
     planned; the request takes no body, or `{}`.
@@ -106,7 +112,7 @@ def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSON
     return JSONResponse(document, 202)
 
 
-@router.post(f"{DEFAULT_TAGS}/preview")
+@router.post(f"{DEFAULT_TAGS}/preview", operation_id="previewDefaultTags")
 def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONResponse:
     """What an apply would do now, with these tags or the stored ones; nothing is written.
 
@@ -121,7 +127,7 @@ def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONRe
         return JSONResponse(apply_job.preview(connection, job))
 
 
-@router.get(f"{DEFAULT_TAGS}/runs")
+@router.get(f"{DEFAULT_TAGS}/runs", operation_id="listDefaultTagRuns")
 def list_default_tag_runs(access: Granted, platform: Here) -> JSONResponse:
     """The tenant's last ten runs, newest first, applies and undos."""
     with platform.database.read() as connection:
@@ -129,7 +135,7 @@ def list_default_tag_runs(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"runs": [run(row, rows) for row in rows]})
 
 
-@router.post(f"{DEFAULT_TAGS}/runs/{{run_id}}/undo", status_code=202)
+@router.post(f"{DEFAULT_TAGS}/runs/{{run_id}}/undo", operation_id="undoDefaultTagRun", status_code=202)
 def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_id: str, body: Undo) -> JSONResponse:
     """Take back what a run added, where it is still as it was added; with `preview`, say what that would be."""
     tenant_id = str(access.tenant_id)

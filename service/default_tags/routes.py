@@ -38,7 +38,7 @@ class TagSet(BaseModel):
     tags: Any = Field(json_schema_extra=OBJECT_OF_TEXTS)
 
 
-@router.get(DEFAULT_TAGS)
+@router.get(DEFAULT_TAGS, operation_id="getDefaultTags")
 def get_default_tags(access: Granted, platform: Here) -> JSONResponse:
     """The tags new resources get, `{}` when there are none."""
     with platform.database.read() as connection:
@@ -46,7 +46,7 @@ def get_default_tags(access: Granted, platform: Here) -> JSONResponse:
     return tagged(row.tags, row.version)
 
 
-@router.put(DEFAULT_TAGS)
+@router.put(DEFAULT_TAGS, operation_id="putDefaultTags")
 def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: IfMatch = None) -> JSONResponse:
     """Replace the whole set; nothing is written when one tag is bad. No resource that exists changes."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -64,7 +64,7 @@ def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: If
     return tagged(wanted, number, changed=True)
 
 
-@router.get(DEFAULT_TAGS + "/history")
+@router.get(DEFAULT_TAGS + "/history", operation_id="listDefaultTagVersions")
 def list_default_tag_versions(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """What the set was, newest first, with who changed it."""
     tenant_id = str(access.tenant_id)

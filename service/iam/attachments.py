@@ -48,7 +48,7 @@ class NewAttachment(BaseModel):
     attachee_id: str = Field(alias="attacheeId")
 
 
-@router.post(ATTACHMENTS, status_code=204)
+@router.post(ATTACHMENTS, operation_id="attachPolicy", status_code=204)
 def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAttachment) -> Response:
     """Attach a policy to a key, an identity or a group. It counts from their next request on."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -88,7 +88,7 @@ def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAtta
     return no_content()
 
 
-@router.get(ATTACHMENTS)
+@router.get(ATTACHMENTS, operation_id="listPolicyAttachments")
 def list_policy_attachments(
     access: Granted,
     platform: Here,
@@ -108,7 +108,7 @@ def list_policy_attachments(
     return JSONResponse({"attachments": [representations.attachment(row) for row in rows], "nextCursor": cursor})
 
 
-@router.delete(ATTACHMENTS, status_code=204)
+@router.delete(ATTACHMENTS, operation_id="detachPolicy", status_code=204)
 def detach_policy(
     access: Granted,
     platform: Here,

@@ -54,7 +54,7 @@ class Rollback(BaseModel):
     version: int = Field(ge=1, le=2**31 - 1)
 
 
-@router.post(POLICIES, status_code=201, openapi_extra=_body("name", "document"))
+@router.post(POLICIES, operation_id="createPolicy", status_code=201, openapi_extra=_body("name", "document"))
 def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: IdempotencyKey = None) -> JSONResponse:
     """A new policy, within what its author holds. The same body under the same `Idempotency-Key` answers with the
     same policy, as it is now."""
@@ -81,7 +81,7 @@ def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: 
         return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)), 201)
 
 
-@router.get(POLICIES)
+@router.get(POLICIES, operation_id="listPolicies")
 def list_policies(
     access: Granted,
     platform: Here,
@@ -104,14 +104,14 @@ def list_policies(
     return JSONResponse({"policies": [representations.policy(row) for row in rows], "nextCursor": cursor})
 
 
-@router.get(POLICY)
+@router.get(POLICY, operation_id="getPolicy")
 def get_policy(access: Granted, platform: Here, policy_id: str) -> JSONResponse:
     """One policy with its document in canonical form."""
     with platform.database.read() as connection:
         return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)))
 
 
-@router.patch(POLICY, openapi_extra=_body())
+@router.patch(POLICY, operation_id="updatePolicy", openapi_extra=_body())
 def update_policy(
     access: Granted, platform: Here, policy_id: str, body: Sent, if_match: IfMatch = None
 ) -> JSONResponse:
@@ -137,7 +137,7 @@ def update_policy(
         return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)), changed=changed)
 
 
-@router.delete(POLICY, status_code=204)
+@router.delete(POLICY, operation_id="deletePolicy", status_code=204)
 def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfMatch = None) -> Response:
     """Remove a policy, its attachments and its history, in one transaction."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -152,7 +152,7 @@ def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfM
     return no_content()
 
 
-@router.get(POLICY + "/versions")
+@router.get(POLICY + "/versions", operation_id="listPolicyVersions")
 def list_policy_versions(access: Granted, platform: Here, paging: Paging, policy_id: str) -> JSONResponse:
     """What a policy was, newest first."""
     tenant_id = str(access.tenant_id)
@@ -165,7 +165,7 @@ def list_policy_versions(access: Granted, platform: Here, paging: Paging, policy
     return JSONResponse({"versions": [representations.version(row) for row in rows], "nextCursor": cursor})
 
 
-@router.get(POLICY + "/versions/{version}")
+@router.get(POLICY + "/versions/{version}", operation_id="getPolicyVersion")
 def get_policy_version(access: Granted, platform: Here, policy_id: str, version: str) -> JSONResponse:
     """One version of a policy."""
     with platform.database.read() as connection:
@@ -173,7 +173,7 @@ def get_policy_version(access: Granted, platform: Here, policy_id: str, version:
         return JSONResponse(representations.version(get_version_or_404(connection, access, policy_id, version)))
 
 
-@router.post(POLICY + "/rollback")
+@router.post(POLICY + "/rollback", operation_id="rollBackPolicy")
 def roll_back_policy(
     access: Granted, platform: Here, policy_id: str, body: Rollback, if_match: IfMatch = None
 ) -> JSONResponse:

@@ -84,7 +84,7 @@ class CheckRequest(BaseModel):
     document_text: str = Field(alias="documentText")
 
 
-@router.post(IAM + "/simulate")
+@router.post(IAM + "/simulate", operation_id="simulate")
 def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResponse:
     """Whether a document would allow a request, and why, rule by rule.
 
@@ -118,7 +118,7 @@ def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResp
     )
 
 
-@router.post(IAM + "/coverage")
+@router.post(IAM + "/coverage", operation_id="mapCoverage")
 def map_coverage(access: Granted, platform: Here, body: CoverageRequest) -> JSONResponse:
     """Which operations a document gives on some targets, and what that changes against another document."""
     known, reading = _read(access, platform, body.document_text, body.facts)
@@ -144,7 +144,7 @@ def map_coverage(access: Granted, platform: Here, body: CoverageRequest) -> JSON
     )
 
 
-@router.post(IAM + "/check")
+@router.post(IAM + "/check", operation_id="checkDocument")
 def check_document(access: Granted, platform: Here, body: CheckRequest) -> JSONResponse:
     """Whether a document stays within what the caller holds, with counterexamples where it does not."""
     known, reading = _read(access, platform, body.document_text)

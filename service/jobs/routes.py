@@ -44,7 +44,7 @@ async def entered_tenant(access: AuthorizationContext = Depends(get_context)) ->
     return access.tenant_id
 
 
-@router.get("/api/v1/tenants/{tenant_id}/operations")
+@router.get("/api/v1/tenants/{tenant_id}/operations", operation_id="listOperations")
 def list_operations(
     access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
 ) -> JSONResponse:
@@ -56,7 +56,7 @@ def list_operations(
     return JSONResponse({"operations": [operation(row, now, with_result=told) for row in rows]})
 
 
-@router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}")
+@router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}", operation_id="getOperation")
 def get_operation(
     operation_id: str, access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
 ) -> JSONResponse:
@@ -82,7 +82,7 @@ def may_know_results(platform: Platform, connection: Connection, access: Authori
     )
 
 
-@router.get("/api/v1/platform/operations")
+@router.get("/api/v1/platform/operations", operation_id="listPlatformOperations")
 def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONResponse:
     """Every open operation, oldest first, then the newest 50 that are over."""
     with platform.database.read() as connection:
@@ -90,7 +90,7 @@ def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONR
     return JSONResponse({"operations": [operation_of_platform(row, platform.clock.now()) for row in rows]})
 
 
-@router.post("/api/v1/platform/operations/{operation_id}/cancel")
+@router.post("/api/v1/platform/operations/{operation_id}/cancel", operation_id="cancelOperation")
 def cancel_operation(
     operation_id: str,
     access: AuthorizationContext = Depends(get_context),
@@ -121,7 +121,7 @@ def cancel_operation(
     return JSONResponse(document)
 
 
-@router.get("/api/v1/tenants/{tenant_id}/events")
+@router.get("/api/v1/tenants/{tenant_id}/events", operation_id="streamEvents")
 async def stream_events(
     tenant_id: str = Depends(entered_tenant),
     access: AuthorizationContext = Depends(get_context),

@@ -28,13 +28,13 @@ LEAST_FREE = 16 * 1024 * 1024
 """Bytes that must be free where the data folder is: the log, and SQLite's database, grow there."""
 
 
-@router.get("/healthz")
+@router.get("/healthz", operation_id="alive")
 async def alive() -> JSONResponse:
     """200 while the process answers at all."""
     return JSONResponse({"status": "ok"})
 
 
-@router.get("/readyz")
+@router.get("/readyz", operation_id="ready")
 async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
     """200 when requests can be served, else 503: `stopping` once the process was asked to end, or `degraded`.
 

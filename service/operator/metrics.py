@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 router = protected_router("metrics")
 
 
-@router.get("/metrics")
+@router.get("/metrics", operation_id="readMetrics")
 def read_metrics(platform: Platform = Depends(platform_of), worker: Worker = Depends(get_worker)) -> Response:
     """The platform's numbers in Prometheus' text format."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest

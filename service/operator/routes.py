@@ -21,7 +21,7 @@ from service.settings import VERSION
 router = protected_router("platform")
 
 
-@router.get("/api/v1/platform/status")
+@router.get("/api/v1/platform/status", operation_id="platformStatus")
 def platform_status(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
@@ -54,7 +54,7 @@ def platform_status(
     )
 
 
-@router.post("/api/v1/platform/stop", status_code=202)
+@router.post("/api/v1/platform/stop", operation_id="stopPlatform", status_code=202)
 def stop_platform(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:

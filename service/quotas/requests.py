@@ -68,7 +68,7 @@ class LimitChange:
         return self.quota.resource_type
 
 
-@router.post(OF_A_TENANT, status_code=201)
+@router.post(OF_A_TENANT, operation_id="requestTenantQuota", status_code=201)
 def request_tenant_quota(
     access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
@@ -99,7 +99,7 @@ def request_tenant_quota(
         return add_request(connection, access, AuditEvent.QUOTA_REQUEST_CREATE, wish, current, verdict)
 
 
-@router.get(OF_A_TENANT)
+@router.get(OF_A_TENANT, operation_id="listTenantQuotaRequests")
 def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """The tenant's requests, and to people its organization's pending ones too; newest first."""
     tenant_id = str(access.tenant_id)
@@ -111,7 +111,7 @@ def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) 
     return JSONResponse({"requests": [request(row._asdict()) for row in rows], "nextCursor": cursor})
 
 
-@router.post(OF_AN_ORGANIZATION, status_code=201)
+@router.post(OF_AN_ORGANIZATION, operation_id="requestOrganizationQuota", status_code=201)
 def request_organization_quota(
     access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
@@ -133,7 +133,7 @@ def request_organization_quota(
         return add_request(connection, access, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, wish, current, WAITING)
 
 
-@router.get(OF_AN_ORGANIZATION)
+@router.get(OF_AN_ORGANIZATION, operation_id="listOrganizationQuotaRequests")
 def list_organization_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """The requests made for the organization, newest first."""
     organization_id = str(access.organization_id)

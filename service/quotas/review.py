@@ -40,7 +40,7 @@ class Review(BaseModel):
     note: str | None = Field(None, description="what is told to who asked; 1 to 500 characters")
 
 
-@router.get(REQUESTS)
+@router.get(REQUESTS, operation_id="listQuotaRequestsForReview")
 def list_quota_requests_for_review(
     access: Granted, platform: Here, paging: Paging, status: Status = None
 ) -> JSONResponse:
@@ -52,7 +52,7 @@ def list_quota_requests_for_review(
     return JSONResponse({"requests": [for_staff(row) for row in rows], "nextCursor": cursor})
 
 
-@router.post(REQUESTS + "/{request_id}/review")
+@router.post(REQUESTS + "/{request_id}/review", operation_id="reviewQuotaRequest")
 def review_quota_request(access: Granted, platform: Here, request_id: str, body: Review) -> JSONResponse:
     """Decide a request once; an approved one is the organization's limit from then on. checklist U23"""
     now, status = platform.clock.now(), OUTCOME[body.decision]

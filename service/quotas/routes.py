@@ -24,7 +24,7 @@ Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
 
 
-@router.get("/api/v1/tenants/{tenant_id}/quotas-report")
+@router.get("/api/v1/tenants/{tenant_id}/quotas-report", operation_id="reportTenantQuotas")
 def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
     """Limit, use and what may be asked for at once of every resource type; images are told by the compute service."""
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
@@ -45,7 +45,7 @@ def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"report": {"scope": "tenant", "quotas": quotas}})
 
 
-@router.get(QUOTAS)
+@router.get(QUOTAS, operation_id="listComputeLimits")
 def list_compute_limits(access: Granted, platform: Here) -> JSONResponse:
     """The limits of what the compute service counts, by its own names."""
     with platform.database.read() as connection:
@@ -53,7 +53,7 @@ def list_compute_limits(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({name: limits[resource_type] for name, resource_type in OF_COMPUTE.items()})
 
 
-@router.get(QUOTAS + "/usage")
+@router.get(QUOTAS + "/usage", operation_id="listComputeUsage")
 def list_compute_usage(access: Granted, platform: Here) -> JSONResponse:
     """What is in use of them; null is unknown."""
     tenant_id = str(access.tenant_id)
@@ -63,7 +63,7 @@ def list_compute_usage(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({name: _total(used[resource_type]) for name, resource_type in OF_COMPUTE.items()})
 
 
-@router.get("/api/v1/organizations/{organization_id}/quotas-report")
+@router.get("/api/v1/organizations/{organization_id}/quotas-report", operation_id="reportOrganizationQuotas")
 def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
     """The limits of an organization, what its tenants have of them, and what they use together.
 

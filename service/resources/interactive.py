@@ -48,25 +48,25 @@ class Opening(BaseModel):
     resource_id: str = Field(alias="resourceId")
 
 
-@router.post(INTERACTIVE + "/port-forwards")
+@router.post(INTERACTIVE + "/port-forwards", operation_id="forwardPort")
 def forward_port(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a local port may be forwarded to a resource."""
     return opened(access, platform, body.resource_id)
 
 
-@router.post(INTERACTIVE + "/database-consoles")
+@router.post(INTERACTIVE + "/database-consoles", operation_id="openDatabaseConsole")
 def open_database_console(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether the console of a database may be opened."""
     return opened(access, platform, body.resource_id)
 
 
-@router.post(INTERACTIVE + "/shells")
+@router.post(INTERACTIVE + "/shells", operation_id="openShell")
 def open_shell(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a shell on an instance may be opened."""
     return opened(access, platform, body.resource_id)
 
 
-@router.post(INTERACTIVE + "/cluster-proxies")
+@router.post(INTERACTIVE + "/cluster-proxies", operation_id="openClusterProxy")
 def open_cluster_proxy(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a proxy to the API of a Kubernetes cluster may be opened."""
     return opened(access, platform, body.resource_id)

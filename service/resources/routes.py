@@ -82,7 +82,7 @@ class ResourceChange(BaseModel):
     tags: Tags | None = None
 
 
-@router.get(RESOURCES)
+@router.get(RESOURCES, operation_id="listResources")
 def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging) -> JSONResponse:
     """The resources of a kind that the caller may list, in the order they were made.
 
@@ -136,7 +136,7 @@ def none_found(access: AuthorizationContext) -> ApiError:
     )
 
 
-@router.post(RESOURCES, status_code=201)
+@router.post(RESOURCES, operation_id="createResource", status_code=201)
 def create_resource(
     access: Granted, platform: Here, kind: OfKind, body: NewResource, provider: Provider = None
 ) -> JSONResponse:
@@ -176,7 +176,7 @@ def create_resource(
         )
 
 
-@router.get(RESOURCES + "/{resource_id}")
+@router.get(RESOURCES + "/{resource_id}", operation_id="readResource")
 def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """One resource."""
     with platform.database.read() as connection:
@@ -185,7 +185,7 @@ def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: st
         )
 
 
-@router.patch(RESOURCES + "/{resource_id}")
+@router.patch(RESOURCES + "/{resource_id}", operation_id="updateResource")
 def update_resource(
     access: Granted, platform: Here, kind: OfKind, resource_id: str, body: ResourceChange
 ) -> JSONResponse:
@@ -204,7 +204,7 @@ def update_resource(
         return changed_to(connection, access, kind, row, values, "update", now, details)
 
 
-@router.delete(RESOURCES + "/{resource_id}", status_code=204)
+@router.delete(RESOURCES + "/{resource_id}", operation_id="deleteResource", status_code=204)
 def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> Response:
     """Remove a resource for good; a cluster with the keys its tokens were believed by, and what was given for them."""
     now, tenant_id = platform.clock.now(), str(access.tenant_id)
@@ -220,19 +220,19 @@ def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: 
     return no_content()
 
 
-@router.post(RESOURCES + "/{resource_id}/start")
+@router.post(RESOURCES + "/{resource_id}/start", operation_id="startResource")
 def start_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Start what is stopped."""
     return powered(access, platform, kind, resource_id, "start")
 
 
-@router.post(RESOURCES + "/{resource_id}/stop")
+@router.post(RESOURCES + "/{resource_id}/stop", operation_id="stopResource")
 def stop_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Stop what is running."""
     return powered(access, platform, kind, resource_id, "stop")
 
 
-@router.post(RESOURCES + "/{resource_id}/restart")
+@router.post(RESOURCES + "/{resource_id}/restart", operation_id="restartResource")
 def restart_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Restart what is running."""
     return powered(access, platform, kind, resource_id, "restart")

@@ -53,7 +53,7 @@ class ClusterIssuer(BaseModel):
     keys: list[dict[str, Any]] = Field(description="public JSON Web Keys, each with a `kid`; one to ten")
 
 
-@router.put(ISSUER)
+@router.put(ISSUER, operation_id="setIssuer")
 def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIssuer) -> JSONResponse:
     """Register or replace the keys of a cluster of the tenant.
 
@@ -75,14 +75,14 @@ def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIs
         return JSONResponse(wire(or_404(one(connection, tenant_id, cluster_id))))
 
 
-@router.get(ISSUER)
+@router.get(ISSUER, operation_id="getIssuer")
 def get_issuer(access: Granted, platform: Here, cluster_id: str) -> JSONResponse:
     """What a cluster's tokens are checked against, and the audience they must be made out to."""
     with platform.database.read() as connection:
         return JSONResponse(wire(or_404(one(connection, str(access.tenant_id), cluster_id))))
 
 
-@router.delete(ISSUER, status_code=204)
+@router.delete(ISSUER, operation_id="removeIssuer", status_code=204)
 def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
     """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -93,7 +93,7 @@ def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
     return no_content()
 
 
-@router.post("/api/v1/auth/workload-token")
+@router.post("/api/v1/auth/workload-token", operation_id="exchangeToken")
 async def exchange_token(request: Request, platform: Here, access: Granted) -> JSONResponse:
     """A token of a workload's binding for a token of its cluster; a form, as RFC 8693 has it."""
     subject_token = await subject_token_of(request)

@@ -51,7 +51,7 @@ class BindingScopes(BaseModel):
     scopes: list[str] | None = None
 
 
-@router.post(BINDINGS, status_code=201)
+@router.post(BINDINGS, operation_id="createBinding", status_code=201)
 def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONResponse:
     """A new binding, with scopes that its maker holds."""
     tenant_id, now, binding_id = str(access.tenant_id), platform.clock.now(), str(uuid4())
@@ -84,7 +84,7 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
         return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)), 201)
 
 
-@router.get(BINDINGS)
+@router.get(BINDINGS, operation_id="listBindings")
 def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """The tenant's bindings in the order they were made."""
     tenant_id = str(access.tenant_id)
@@ -99,14 +99,14 @@ def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONRespon
     )
 
 
-@router.get(BINDINGS + "/{binding_id}")
+@router.get(BINDINGS + "/{binding_id}", operation_id="getBinding")
 def get_binding(access: Granted, platform: Here, binding_id: str) -> JSONResponse:
     """One binding."""
     with platform.database.read() as connection:
         return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
 
 
-@router.put(BINDINGS + "/{binding_id}")
+@router.put(BINDINGS + "/{binding_id}", operation_id="updateBinding")
 def update_binding(access: Granted, platform: Here, binding_id: str, body: BindingScopes) -> JSONResponse:
     """Replace the scopes. Dropping the last grant is refused."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -138,7 +138,7 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
         return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
 
 
-@router.delete(BINDINGS + "/{binding_id}", status_code=204)
+@router.delete(BINDINGS + "/{binding_id}", operation_id="deleteBinding", status_code=204)
 def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response:
     """Remove a binding, its memberships and its attachments. Never refused for its grants."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
