@@ -22,6 +22,7 @@ from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.decisions import CatalogueSnapshot
 from service.authz.entitlement import may_enter
+from service.authz.paths import API_KEY, API_KEYS, TENANT
 from service.authz.scopes import holding, verbs
 from service.catalogue.operations import scopes
 from service.clock import wire_time
@@ -31,7 +32,6 @@ from service.errors import ApiError
 from service.principals.grants import role_in
 
 router = protected_router("API keys")
-KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -70,7 +70,7 @@ class Rotation(BaseModel):
     retire_at: str | None = Field(None, alias="retireAt", description="earlier than the old key's own expiry")
 
 
-@router.get(KEYS, operation_id="listKeys")
+@router.get(API_KEYS, operation_id="listKeys")
 def list_keys(access: Granted, platform: Here) -> JSONResponse:
     """The keys of the tenant, whoever made them, the newest first."""
     now = platform.clock.now()
@@ -88,7 +88,7 @@ def list_my_keys(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"apiKeys": [api_key_queries.wire(row, now) for row in rows]})
 
 
-@router.get("/api/v1/tenants/{tenant_id}/scopes", operation_id="listGrantableScopes")
+@router.get(f"{TENANT}/scopes", operation_id="listGrantableScopes")
 def list_grantable_scopes(access: Granted, platform: Here) -> JSONResponse:
     """What a key of the caller in this tenant could be given, and what of it the caller's role lacks."""
     with platform.database.read() as connection:
@@ -111,7 +111,7 @@ def list_grantable_scopes(access: Granted, platform: Here) -> JSONResponse:
     )
 
 
-@router.post(KEYS, operation_id="createKey", status_code=201)
+@router.post(API_KEYS, operation_id="createKey", status_code=201)
 def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: IdempotencyKey = None) -> JSONResponse:
     """A new key of the caller in the tenant. Its secret is in this answer and never again.
 
@@ -147,7 +147,7 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
     return JSONResponse({"apiKey": made, "key": secret}, 201)
 
 
-@router.get(KEYS + "/{key_id}", operation_id="getKey")
+@router.get(API_KEY, operation_id="getKey")
 def get_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
     """One key of the caller; a key finds itself and no other."""
     with platform.database.read() as connection:
@@ -155,7 +155,7 @@ def get_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
     return JSONResponse(api_key_queries.wire(row, platform.clock.now()))
 
 
-@router.patch(KEYS + "/{key_id}", operation_id="updateKey")
+@router.patch(API_KEY, operation_id="updateKey")
 def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) -> JSONResponse:
     """Change the members that are given. Scopes that are added must be held by the caller now."""
     now = platform.clock.now()
@@ -181,7 +181,7 @@ def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) ->
         return answer(connection, access, platform, key_id, bool(changed))
 
 
-@router.post(KEYS + "/{key_id}/revoke", operation_id="revokeKey")
+@router.post(f"{API_KEY}/revoke", operation_id="revokeKey")
 def revoke_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
     """Refuse the key from the next request on, for good. A second time changes nothing."""
     now = platform.clock.now()
@@ -195,7 +195,7 @@ def revoke_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
         return answer(connection, access, platform, key_id, before.revoked_at is None)
 
 
-@router.post(KEYS + "/{key_id}/rotate", operation_id="rotateKey", status_code=201)
+@router.post(f"{API_KEY}/rotate", operation_id="rotateKey", status_code=201)
 def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> JSONResponse:
     """A new key with the name, scopes, rate limit, groups and policies of an active one.
 
@@ -230,7 +230,7 @@ def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> 
     return JSONResponse({"apiKey": made, "key": secret, "replaced": replaced, "grants": grants}, 201)
 
 
-@router.delete(KEYS + "/{key_id}", operation_id="deleteKey", status_code=204)
+@router.delete(API_KEY, operation_id="deleteKey", status_code=204)
 def delete_key(access: Granted, platform: Here, key_id: str) -> Response:
     """Remove a key in any state, with its memberships and attachments."""
     now = platform.clock.now()

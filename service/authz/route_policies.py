@@ -13,6 +13,32 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from service.audit.events import AuditEvent
+from service.authz.paths import (
+    API_KEY,
+    API_KEYS,
+    ATTACHMENTS,
+    BINDING,
+    BINDINGS,
+    CLUSTER_ISSUER,
+    DEFAULT_TAGS,
+    GROUP,
+    GROUPS,
+    IAM,
+    INTERACTIVE,
+    OPERATIONS,
+    ORGANIZATION,
+    ORGANIZATION_QUOTA_REQUESTS,
+    ORGANIZATION_TENANTS,
+    PLATFORM_QUOTA_REQUESTS,
+    POLICIES,
+    POLICY,
+    QUOTAS,
+    RESOURCE,
+    RESOURCES,
+    TENANT,
+    TENANT_QUOTA_REQUESTS,
+    TENANTS,
+)
 from service.authz.permissions import Permission
 from service.catalogue.operations import roles
 
@@ -51,13 +77,6 @@ class RoutePolicy:
         return self.tenancy is not None or self.permission is not None
 
 
-IAM = "/api/v1/tenants/{tenant_id}/iam"
-BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
-CLUSTERS = "/api/v1/tenants/{tenant_id}/workload-identity/clusters/{cluster_id}"
-KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
-DEFAULT_TAGS = "/api/v1/tenants/{tenant_id}/default-tags"
-RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
-INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
 APPLY_FORBIDDEN = "you must be an owner or admin of the organization that owns this tenant to apply its default tags"
 # Policies, groups and keys are managed in an interactive session, never with an API key or a workload token.
 TENANT_READ = RoutePolicy("person", tenancy="tenant")
@@ -146,13 +165,13 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("GET", "/api/v1/organizations"): RoutePolicy(
         "principal", scope="organizations:read", permission=Permission.ORGANIZATIONS_ORGANIZATIONS_LIST
     ),
-    ("GET", "/api/v1/organizations/{organization_id}/tenants"): RoutePolicy(
+    ("GET", ORGANIZATION_TENANTS): RoutePolicy(
         "principal",
         tenancy="organization",
         scope="organizations:read",
         permission=Permission.ORGANIZATIONS_TENANTS_LIST,
     ),
-    ("POST", "/api/v1/organizations/{organization_id}/tenants"): RoutePolicy(
+    ("POST", ORGANIZATION_TENANTS): RoutePolicy(
         "principal",
         tenancy="organization",
         roles=MANAGERS,
@@ -160,13 +179,13 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
         permission=Permission.ORGANIZATIONS_TENANTS_CREATE,
         audit_event=AuditEvent.TENANT_CREATE,
     ),
-    ("GET", "/api/v1/tenants"): RoutePolicy(
+    ("GET", TENANTS): RoutePolicy(
         "principal", scope="organizations:read", permission=Permission.ORGANIZATIONS_TENANTS_LIST
     ),
-    ("GET", "/api/v1/tenants/{tenant_id}"): RoutePolicy(
+    ("GET", TENANT): RoutePolicy(
         "principal", tenancy="tenant", scope="organizations:read", permission=Permission.ORGANIZATIONS_TENANTS_READ
     ),
-    ("PATCH", "/api/v1/tenants/{tenant_id}"): RoutePolicy(
+    ("PATCH", TENANT): RoutePolicy(
         "principal",
         tenancy="tenant",
         roles=MANAGERS,
@@ -184,48 +203,46 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ),
     ("POST", f"{DEFAULT_TAGS}/preview"): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY, dry_run=True),
     ("GET", f"{DEFAULT_TAGS}/runs"): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_READ),
-    ("POST", f"{DEFAULT_TAGS}/runs/{{run_id}}/undo"): _default_tags(
+    ("POST", DEFAULT_TAGS + "/runs/{run_id}/undo"): _default_tags(
         Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY, AuditEvent.DEFAULT_TAGS_UNDO
     ),
-    ("GET", "/api/v1/tenants/{tenant_id}/operations"): RoutePolicy("principal", tenancy="tenant"),
-    ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): RoutePolicy("principal", tenancy="tenant"),
-    ("GET", "/api/v1/tenants/{tenant_id}/events"): RoutePolicy("principal", tenancy="tenant"),
+    ("GET", OPERATIONS): RoutePolicy("principal", tenancy="tenant"),
+    ("GET", OPERATIONS + "/{operation_id}"): RoutePolicy("principal", tenancy="tenant"),
+    ("GET", f"{TENANT}/events"): RoutePolicy("principal", tenancy="tenant"),
     # Who answers for a tenant sees what was done there; a machine does not, whatever its scopes are.
-    ("GET", "/api/v1/tenants/{tenant_id}/activity"): RoutePolicy("person", tenancy="tenant", roles=MANAGERS),
-    ("GET", "/api/v1/organizations/{organization_id}/activity"): RoutePolicy(
-        "person", tenancy="organization", roles=MANAGERS
-    ),
+    ("GET", f"{TENANT}/activity"): RoutePolicy("person", tenancy="tenant", roles=MANAGERS),
+    ("GET", f"{ORGANIZATION}/activity"): RoutePolicy("person", tenancy="organization", roles=MANAGERS),
     ("GET", "/api/v1/scopes"): RoutePolicy("principal"),
     ("GET", "/api/v1/iam/catalogue"): RoutePolicy("principal"),
     ("GET", "/api/v1/me/api-keys"): RoutePolicy("person"),
-    ("GET", "/api/v1/tenants/{tenant_id}/scopes"): TENANT_READ,
-    ("GET", KEYS): TENANT_READ,
-    ("POST", KEYS): _own_key(AuditEvent.API_KEY_CREATE),
+    ("GET", f"{TENANT}/scopes"): TENANT_READ,
+    ("GET", API_KEYS): TENANT_READ,
+    ("POST", API_KEYS): _own_key(AuditEvent.API_KEY_CREATE),
     # A key may read itself, which its route sees to; keys are made and ended by people only (hostile A10).
-    ("GET", f"{KEYS}/{{key_id}}"): RoutePolicy("principal", tenancy="tenant"),
-    ("PATCH", f"{KEYS}/{{key_id}}"): _own_key(AuditEvent.API_KEY_UPDATE),
-    ("POST", f"{KEYS}/{{key_id}}/revoke"): _own_key(AuditEvent.API_KEY_REVOKE),
-    ("POST", f"{KEYS}/{{key_id}}/rotate"): _own_key(AuditEvent.API_KEY_ROTATE),
-    ("DELETE", f"{KEYS}/{{key_id}}"): _own_key(AuditEvent.API_KEY_DELETE),
-    ("POST", f"{IAM}/groups"): _changes(AuditEvent.GROUP_CREATE),
-    ("GET", f"{IAM}/groups"): TENANT_READ,
-    ("GET", f"{IAM}/groups/{{group_id}}"): TENANT_READ,
-    ("PATCH", f"{IAM}/groups/{{group_id}}"): _changes(AuditEvent.GROUP_UPDATE),
-    ("DELETE", f"{IAM}/groups/{{group_id}}"): _changes(AuditEvent.GROUP_DELETE),
-    ("POST", f"{IAM}/groups/{{group_id}}/members"): _changes(AuditEvent.GROUP_MEMBER_ADD),
-    ("GET", f"{IAM}/groups/{{group_id}}/members"): TENANT_READ,
-    ("DELETE", f"{IAM}/groups/{{group_id}}/members"): _changes(AuditEvent.GROUP_MEMBER_REMOVE),
-    ("POST", f"{IAM}/policies"): _changes(AuditEvent.POLICY_CREATE),
-    ("GET", f"{IAM}/policies"): TENANT_READ,
-    ("GET", f"{IAM}/policies/{{policy_id}}"): TENANT_READ,
-    ("PATCH", f"{IAM}/policies/{{policy_id}}"): _changes(AuditEvent.POLICY_UPDATE),
-    ("DELETE", f"{IAM}/policies/{{policy_id}}"): _changes(AuditEvent.POLICY_DELETE),
-    ("GET", f"{IAM}/policies/{{policy_id}}/versions"): TENANT_READ,
-    ("GET", f"{IAM}/policies/{{policy_id}}/versions/{{version}}"): TENANT_READ,
-    ("POST", f"{IAM}/policies/{{policy_id}}/rollback"): _changes(AuditEvent.POLICY_ROLLBACK),
-    ("POST", f"{IAM}/policies/{{policy_id}}/attachments"): _changes(AuditEvent.POLICY_ATTACH),
-    ("GET", f"{IAM}/policies/{{policy_id}}/attachments"): TENANT_READ,
-    ("DELETE", f"{IAM}/policies/{{policy_id}}/attachments"): _changes(AuditEvent.POLICY_DETACH),
+    ("GET", API_KEY): RoutePolicy("principal", tenancy="tenant"),
+    ("PATCH", API_KEY): _own_key(AuditEvent.API_KEY_UPDATE),
+    ("POST", f"{API_KEY}/revoke"): _own_key(AuditEvent.API_KEY_REVOKE),
+    ("POST", f"{API_KEY}/rotate"): _own_key(AuditEvent.API_KEY_ROTATE),
+    ("DELETE", API_KEY): _own_key(AuditEvent.API_KEY_DELETE),
+    ("POST", GROUPS): _changes(AuditEvent.GROUP_CREATE),
+    ("GET", GROUPS): TENANT_READ,
+    ("GET", GROUP): TENANT_READ,
+    ("PATCH", GROUP): _changes(AuditEvent.GROUP_UPDATE),
+    ("DELETE", GROUP): _changes(AuditEvent.GROUP_DELETE),
+    ("POST", f"{GROUP}/members"): _changes(AuditEvent.GROUP_MEMBER_ADD),
+    ("GET", f"{GROUP}/members"): TENANT_READ,
+    ("DELETE", f"{GROUP}/members"): _changes(AuditEvent.GROUP_MEMBER_REMOVE),
+    ("POST", POLICIES): _changes(AuditEvent.POLICY_CREATE),
+    ("GET", POLICIES): TENANT_READ,
+    ("GET", POLICY): TENANT_READ,
+    ("PATCH", POLICY): _changes(AuditEvent.POLICY_UPDATE),
+    ("DELETE", POLICY): _changes(AuditEvent.POLICY_DELETE),
+    ("GET", f"{POLICY}/versions"): TENANT_READ,
+    ("GET", POLICY + "/versions/{version}"): TENANT_READ,
+    ("POST", f"{POLICY}/rollback"): _changes(AuditEvent.POLICY_ROLLBACK),
+    ("POST", ATTACHMENTS): _changes(AuditEvent.POLICY_ATTACH),
+    ("GET", ATTACHMENTS): TENANT_READ,
+    ("DELETE", ATTACHMENTS): _changes(AuditEvent.POLICY_DETACH),
     ("POST", f"{IAM}/simulate"): TENANT_DRY_RUN,
     ("POST", f"{IAM}/coverage"): TENANT_DRY_RUN,
     ("POST", f"{IAM}/check"): TENANT_DRY_RUN,
@@ -234,29 +251,25 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", f"{IAM}/preview"): TENANT_DRY_RUN,
     ("POST", BINDINGS): _binding(Permission.IAM_WORKLOAD_IDENTITIES_CREATE, AuditEvent.WORKLOAD_IDENTITY_CREATE),
     ("GET", BINDINGS): _binding(Permission.IAM_WORKLOAD_IDENTITIES_LIST),
-    ("GET", f"{BINDINGS}/{{binding_id}}"): _binding(Permission.IAM_WORKLOAD_IDENTITIES_READ),
-    ("PUT", f"{BINDINGS}/{{binding_id}}"): _binding(
-        Permission.IAM_WORKLOAD_IDENTITIES_UPDATE, AuditEvent.WORKLOAD_IDENTITY_UPDATE
-    ),
-    ("DELETE", f"{BINDINGS}/{{binding_id}}"): _binding(
-        Permission.IAM_WORKLOAD_IDENTITIES_DELETE, AuditEvent.WORKLOAD_IDENTITY_DELETE
-    ),
-    ("PUT", f"{CLUSTERS}/issuer"): RoutePolicy(
+    ("GET", BINDING): _binding(Permission.IAM_WORKLOAD_IDENTITIES_READ),
+    ("PUT", BINDING): _binding(Permission.IAM_WORKLOAD_IDENTITIES_UPDATE, AuditEvent.WORKLOAD_IDENTITY_UPDATE),
+    ("DELETE", BINDING): _binding(Permission.IAM_WORKLOAD_IDENTITIES_DELETE, AuditEvent.WORKLOAD_IDENTITY_DELETE),
+    ("PUT", CLUSTER_ISSUER): RoutePolicy(
         "person", tenancy="tenant", roles=MANAGERS, audit_event=AuditEvent.WORKLOAD_IDENTITY_ISSUER_SET
     ),
-    ("GET", f"{CLUSTERS}/issuer"): TENANT_READ,
-    ("DELETE", f"{CLUSTERS}/issuer"): RoutePolicy(
+    ("GET", CLUSTER_ISSUER): TENANT_READ,
+    ("DELETE", CLUSTER_ISSUER): RoutePolicy(
         "person", tenancy="tenant", roles=MANAGERS, audit_event=AuditEvent.WORKLOAD_IDENTITY_ISSUER_REMOVE
     ),
     ("POST", "/api/v1/auth/workload-token"): RoutePolicy("anyone", audit_event=AuditEvent.WORKLOAD_IDENTITY_EXCHANGE),
     ("GET", RESOURCES): _resource("list"),
     ("POST", RESOURCES): _resource("create", AuditEvent.RESOURCE_CREATE),
-    ("GET", f"{RESOURCES}/{{resource_id}}"): _resource("read"),
-    ("PATCH", f"{RESOURCES}/{{resource_id}}"): _resource("update", AuditEvent.RESOURCE_UPDATE),
-    ("DELETE", f"{RESOURCES}/{{resource_id}}"): _resource("delete", AuditEvent.RESOURCE_DELETE),
-    ("POST", f"{RESOURCES}/{{resource_id}}/start"): _resource("start", AuditEvent.RESOURCE_START),
-    ("POST", f"{RESOURCES}/{{resource_id}}/stop"): _resource("stop", AuditEvent.RESOURCE_STOP),
-    ("POST", f"{RESOURCES}/{{resource_id}}/restart"): _resource("restart", AuditEvent.RESOURCE_RESTART),
+    ("GET", RESOURCE): _resource("read"),
+    ("PATCH", RESOURCE): _resource("update", AuditEvent.RESOURCE_UPDATE),
+    ("DELETE", RESOURCE): _resource("delete", AuditEvent.RESOURCE_DELETE),
+    ("POST", f"{RESOURCE}/start"): _resource("start", AuditEvent.RESOURCE_START),
+    ("POST", f"{RESOURCE}/stop"): _resource("stop", AuditEvent.RESOURCE_STOP),
+    ("POST", f"{RESOURCE}/restart"): _resource("restart", AuditEvent.RESOURCE_RESTART),
     ("GET", "/.well-known/authzen-configuration"): RoutePolicy("anyone"),
     ("POST", "/access/v1/evaluation"): AUTHZEN,
     ("POST", "/access/v1/evaluations"): AUTHZEN,
@@ -273,12 +286,12 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
         Permission.SESSIONS_CLUSTER_PROXIES_OPEN, "sessions:write"
     ),
     # An organization's are for people. contract: Authentication 3
-    ("GET", "/api/v1/tenants/{tenant_id}/quotas-report"): _quotas(Permission.QUOTAS_LIMITS_LIST),
-    ("GET", "/api/v1/tenants/{tenant_id}/quotas"): _quotas(Permission.QUOTAS_LIMITS_LIST),
-    ("GET", "/api/v1/tenants/{tenant_id}/quotas/usage"): _quotas(Permission.QUOTAS_LIMITS_LIST),
-    ("GET", "/api/v1/organizations/{organization_id}/quotas-report"): RoutePolicy("person", tenancy="organization"),
-    ("GET", "/api/v1/tenants/{tenant_id}/quota-requests"): _quotas(Permission.QUOTAS_REQUESTS_LIST),
-    ("POST", "/api/v1/tenants/{tenant_id}/quota-requests"): RoutePolicy(
+    ("GET", f"{TENANT}/quotas-report"): _quotas(Permission.QUOTAS_LIMITS_LIST),
+    ("GET", QUOTAS): _quotas(Permission.QUOTAS_LIMITS_LIST),
+    ("GET", f"{QUOTAS}/usage"): _quotas(Permission.QUOTAS_LIMITS_LIST),
+    ("GET", f"{ORGANIZATION}/quotas-report"): RoutePolicy("person", tenancy="organization"),
+    ("GET", TENANT_QUOTA_REQUESTS): _quotas(Permission.QUOTAS_REQUESTS_LIST),
+    ("POST", TENANT_QUOTA_REQUESTS): RoutePolicy(
         "principal",
         tenancy="tenant",
         roles=MANAGERS,
@@ -286,12 +299,12 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
         permission=Permission.QUOTAS_REQUESTS_CREATE,
         audit_event=AuditEvent.QUOTA_REQUEST_CREATE,
     ),
-    ("GET", "/api/v1/organizations/{organization_id}/quota-requests"): RoutePolicy("person", tenancy="organization"),
-    ("POST", "/api/v1/organizations/{organization_id}/quota-requests"): RoutePolicy(
+    ("GET", ORGANIZATION_QUOTA_REQUESTS): RoutePolicy("person", tenancy="organization"),
+    ("POST", ORGANIZATION_QUOTA_REQUESTS): RoutePolicy(
         "person", tenancy="organization", roles=MANAGERS, audit_event=AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION
     ),
-    ("GET", "/api/v1/platform/quota-requests"): RoutePolicy("operator", local=True),
-    ("POST", "/api/v1/platform/quota-requests/{request_id}/review"): RoutePolicy(
+    ("GET", PLATFORM_QUOTA_REQUESTS): RoutePolicy("operator", local=True),
+    ("POST", PLATFORM_QUOTA_REQUESTS + "/{request_id}/review"): RoutePolicy(
         "operator", audit_event=AuditEvent.QUOTA_REQUEST_REVIEW, local=True
     ),
     ("DELETE", "/api/v1/me"): RoutePolicy("person", audit_event=AuditEvent.ACCOUNT_DELETE),
@@ -321,15 +334,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
 # credential's own tenant.
 HOME_PATHS: dict[str, str] = {
     path.replace("/tenants/{tenant_id}", ""): path
-    for path in (
-        KEYS,
-        f"{KEYS}/{{key_id}}",
-        f"{IAM}/policies",
-        f"{IAM}/policies/{{policy_id}}",
-        f"{IAM}/policies/{{policy_id}}/attachments",
-        BINDINGS,
-        f"{BINDINGS}/{{binding_id}}",
-    )
+    for path in (API_KEYS, API_KEY, POLICIES, POLICY, ATTACHMENTS, BINDINGS, BINDING)
 }
 ROUTE_POLICIES |= {
     (method, home): replace(rule, home=True)

@@ -20,7 +20,7 @@ from service.api.request_body import parse_body
 from service.api.responses import audit_in_tenant
 from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
-from service.authz.route_policies import DEFAULT_TAGS
+from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.default_tags import apply_job, apply_queries
@@ -135,7 +135,7 @@ def list_default_tag_runs(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"runs": [run(row, rows) for row in rows]})
 
 
-@router.post(f"{DEFAULT_TAGS}/runs/{{run_id}}/undo", operation_id="undoDefaultTagRun", status_code=202)
+@router.post(DEFAULT_TAGS + "/runs/{run_id}/undo", operation_id="undoDefaultTagRun", status_code=202)
 def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_id: str, body: Undo) -> JSONResponse:
     """Take back what a run added, where it is still as it was added; with `preview`, say what that would be."""
     tenant_id = str(access.tenant_id)

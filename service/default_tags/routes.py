@@ -13,7 +13,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant
 from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
-from service.authz.route_policies import DEFAULT_TAGS
+from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db.engine import Record
@@ -64,7 +64,7 @@ def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: If
     return tagged(wanted, number, changed=True)
 
 
-@router.get(DEFAULT_TAGS + "/history", operation_id="listDefaultTagVersions")
+@router.get(f"{DEFAULT_TAGS}/history", operation_id="listDefaultTagVersions")
 def list_default_tag_versions(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """What the set was, newest first, with who changed it."""
     tenant_id = str(access.tenant_id)

@@ -20,10 +20,10 @@ from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.events import AuditEvent
+from service.authz.paths import ATTACHMENTS
 from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, policy_queries, representations
 from service.iam.policies import (
-    POLICY,
     AttacheeId,
     AttacheeType,
     Granted,
@@ -36,7 +36,6 @@ from service.iam.policies import (
 from service.principals import queries
 
 router = protected_router("policies")
-ATTACHMENTS = POLICY + "/attachments"
 
 
 class NewAttachment(BaseModel):

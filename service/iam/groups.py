@@ -16,6 +16,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
 from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import GROUP, GROUPS
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.errors import ApiError
@@ -23,7 +24,6 @@ from service.iam import affected_principals, author_check, group_queries, repres
 from service.iam.attachments import require_principal
 
 router = protected_router("groups")
-GROUPS = "/api/v1/tenants/{tenant_id}/iam/groups"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -105,14 +105,14 @@ def list_groups(
     return JSONResponse({"groups": [representations.group(row) for row in rows], "nextCursor": cursor})
 
 
-@router.get(GROUPS + "/{group_id}", operation_id="getGroup")
+@router.get(GROUP, operation_id="getGroup")
 def get_group(access: Granted, platform: Here, group_id: str) -> JSONResponse:
     """One group with its members, at most 200; `membersTruncated` is true when there are more."""
     with platform.database.read() as connection:
         return with_etag(_whole(connection, get_group_or_404(connection, access, group_id)))
 
 
-@router.patch(GROUPS + "/{group_id}", operation_id="updateGroup")
+@router.patch(GROUP, operation_id="updateGroup")
 def update_group(
     access: Granted, platform: Here, group_id: str, body: GroupChange, if_match: IfMatch = None
 ) -> JSONResponse:
@@ -138,7 +138,7 @@ def update_group(
         return with_etag(_whole(connection, get_group_or_404(connection, access, group_id)), changed=bool(changes))
 
 
-@router.delete(GROUPS + "/{group_id}", operation_id="deleteGroup", status_code=204)
+@router.delete(GROUP, operation_id="deleteGroup", status_code=204)
 def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMatch = None) -> Response:
     """Remove a group, its membership and its attachments, in one transaction. Members and policies stay."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -155,7 +155,7 @@ def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMat
     return no_content()
 
 
-@router.post(GROUPS + "/{group_id}/members", operation_id="addGroupMember", status_code=204)
+@router.post(f"{GROUP}/members", operation_id="addGroupMember", status_code=204)
 def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMember) -> Response:
     """Add a key or an identity. The group's policies count for it from its next request on."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -183,7 +183,7 @@ def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMe
     return no_content(changed=added)
 
 
-@router.get(GROUPS + "/{group_id}/members", operation_id="listGroupMembers")
+@router.get(f"{GROUP}/members", operation_id="listGroupMembers")
 def list_group_members(access: Granted, platform: Here, paging: Paging, group_id: str) -> JSONResponse:
     """A group's members in the order they were added."""
     tenant_id = str(access.tenant_id)
@@ -195,7 +195,7 @@ def list_group_members(access: Granted, platform: Here, paging: Paging, group_id
     return JSONResponse({"members": [representations.member(row) for row in rows], "nextCursor": cursor})
 
 
-@router.delete(GROUPS + "/{group_id}/members", operation_id="removeGroupMember", status_code=204)
+@router.delete(f"{GROUP}/members", operation_id="removeGroupMember", status_code=204)
 def remove_group_member(
     access: Granted,
     platform: Here,

@@ -17,6 +17,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
 from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import POLICIES, POLICY
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.iam import affected_principals, author_check, policy_queries, representations
@@ -24,8 +25,6 @@ from service.iam.policy_body import PolicyBody, policy_body
 from service.iam.policy_documents import read_document, required
 
 router = protected_router("policies")
-POLICIES = "/api/v1/tenants/{tenant_id}/iam/policies"
-POLICY = POLICIES + "/{policy_id}"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -152,7 +151,7 @@ def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfM
     return no_content()
 
 
-@router.get(POLICY + "/versions", operation_id="listPolicyVersions")
+@router.get(f"{POLICY}/versions", operation_id="listPolicyVersions")
 def list_policy_versions(access: Granted, platform: Here, paging: Paging, policy_id: str) -> JSONResponse:
     """What a policy was, newest first."""
     tenant_id = str(access.tenant_id)
@@ -173,7 +172,7 @@ def get_policy_version(access: Granted, platform: Here, policy_id: str, version:
         return JSONResponse(representations.version(get_version_or_404(connection, access, policy_id, version)))
 
 
-@router.post(POLICY + "/rollback", operation_id="rollBackPolicy")
+@router.post(f"{POLICY}/rollback", operation_id="rollBackPolicy")
 def roll_back_policy(
     access: Granted, platform: Here, policy_id: str, body: Rollback, if_match: IfMatch = None
 ) -> JSONResponse:

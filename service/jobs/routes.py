@@ -17,6 +17,7 @@ from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import OPERATIONS, TENANT
 from service.authz.permissions import Permission
 from service.clock import wire_time
 from service.context import Platform, platform_of
@@ -44,7 +45,7 @@ async def entered_tenant(access: AuthorizationContext = Depends(get_context)) ->
     return access.tenant_id
 
 
-@router.get("/api/v1/tenants/{tenant_id}/operations", operation_id="listOperations")
+@router.get(OPERATIONS, operation_id="listOperations")
 def list_operations(
     access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
 ) -> JSONResponse:
@@ -56,7 +57,7 @@ def list_operations(
     return JSONResponse({"operations": [operation(row, now, with_result=told) for row in rows]})
 
 
-@router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}", operation_id="getOperation")
+@router.get(OPERATIONS + "/{operation_id}", operation_id="getOperation")
 def get_operation(
     operation_id: str, access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
 ) -> JSONResponse:
@@ -121,7 +122,7 @@ def cancel_operation(
     return JSONResponse(document)
 
 
-@router.get("/api/v1/tenants/{tenant_id}/events", operation_id="streamEvents")
+@router.get(f"{TENANT}/events", operation_id="streamEvents")
 async def stream_events(
     tenant_id: str = Depends(entered_tenant),
     access: AuthorizationContext = Depends(get_context),

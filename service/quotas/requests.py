@@ -24,6 +24,7 @@ from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authn.rate_limit import whole_seconds
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import ORGANIZATION_QUOTA_REQUESTS, TENANT_QUOTA_REQUESTS
 from service.catalogue.quota_types import QuotaType
 from service.context import Platform, platform_of
 from service.db.tables import MICROSECOND
@@ -32,8 +33,6 @@ from service.quotas.request_queries import OF_ORGANIZATION, OF_TENANT, request
 from service.quotas.request_validation import MAX_REQUESTS_PER_HOUR, Decision
 
 router = protected_router("quotas")
-OF_A_TENANT = "/api/v1/tenants/{tenant_id}/quota-requests"
-OF_AN_ORGANIZATION = "/api/v1/organizations/{organization_id}/quota-requests"
 WAITING = Decision("pending", "waits for review by the platform's staff")
 UNCHANGED = Decision("approved", "that is the limit already")
 
@@ -68,7 +67,7 @@ class LimitChange:
         return self.quota.resource_type
 
 
-@router.post(OF_A_TENANT, operation_id="requestTenantQuota", status_code=201)
+@router.post(TENANT_QUOTA_REQUESTS, operation_id="requestTenantQuota", status_code=201)
 def request_tenant_quota(
     access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
@@ -99,7 +98,7 @@ def request_tenant_quota(
         return add_request(connection, access, AuditEvent.QUOTA_REQUEST_CREATE, wish, current, verdict)
 
 
-@router.get(OF_A_TENANT, operation_id="listTenantQuotaRequests")
+@router.get(TENANT_QUOTA_REQUESTS, operation_id="listTenantQuotaRequests")
 def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """The tenant's requests, and to people its organization's pending ones too; newest first."""
     tenant_id = str(access.tenant_id)
@@ -111,7 +110,7 @@ def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) 
     return JSONResponse({"requests": [request(row._asdict()) for row in rows], "nextCursor": cursor})
 
 
-@router.post(OF_AN_ORGANIZATION, operation_id="requestOrganizationQuota", status_code=201)
+@router.post(ORGANIZATION_QUOTA_REQUESTS, operation_id="requestOrganizationQuota", status_code=201)
 def request_organization_quota(
     access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
@@ -133,7 +132,7 @@ def request_organization_quota(
         return add_request(connection, access, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, wish, current, WAITING)
 
 
-@router.get(OF_AN_ORGANIZATION, operation_id="listOrganizationQuotaRequests")
+@router.get(ORGANIZATION_QUOTA_REQUESTS, operation_id="listOrganizationQuotaRequests")
 def list_organization_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """The requests made for the organization, newest first."""
     organization_id = str(access.organization_id)

@@ -18,13 +18,13 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant
 from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import INTERACTIVE
 from service.authz.permissions import Permission
 from service.context import Platform, platform_of
 from service.resources import queries
 from service.validation import is_id
 
 router = protected_router("interactive sessions")
-INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
 # What a port can be forwarded to: whatever listens.
 LISTENING = ("instance", "database", "cache", "kubernetes_cluster", "webserver", "message_broker", "load_balancer")
 
@@ -48,25 +48,25 @@ class Opening(BaseModel):
     resource_id: str = Field(alias="resourceId")
 
 
-@router.post(INTERACTIVE + "/port-forwards", operation_id="forwardPort")
+@router.post(f"{INTERACTIVE}/port-forwards", operation_id="forwardPort")
 def forward_port(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a local port may be forwarded to a resource."""
     return opened(access, platform, body.resource_id)
 
 
-@router.post(INTERACTIVE + "/database-consoles", operation_id="openDatabaseConsole")
+@router.post(f"{INTERACTIVE}/database-consoles", operation_id="openDatabaseConsole")
 def open_database_console(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether the console of a database may be opened."""
     return opened(access, platform, body.resource_id)
 
 
-@router.post(INTERACTIVE + "/shells", operation_id="openShell")
+@router.post(f"{INTERACTIVE}/shells", operation_id="openShell")
 def open_shell(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a shell on an instance may be opened."""
     return opened(access, platform, body.resource_id)
 
 
-@router.post(INTERACTIVE + "/cluster-proxies", operation_id="openClusterProxy")
+@router.post(f"{INTERACTIVE}/cluster-proxies", operation_id="openClusterProxy")
 def open_cluster_proxy(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a proxy to the API of a Kubernetes cluster may be opened."""
     return opened(access, platform, body.resource_id)

@@ -24,6 +24,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import RESOURCE, RESOURCES
 from service.catalogue.resource_types import Kind, kinds
 from service.context import Platform, platform_of
 from service.db.engine import Record
@@ -40,7 +41,6 @@ from service.validation import is_id
 from service.workloads import queries as workload_queries
 
 router = protected_router("resources")
-RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
 SEARCHED = 1_000
 """Resources read at a time until one is found that the caller may list."""
 REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
@@ -176,7 +176,7 @@ def create_resource(
         )
 
 
-@router.get(RESOURCES + "/{resource_id}", operation_id="readResource")
+@router.get(RESOURCE, operation_id="readResource")
 def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """One resource."""
     with platform.database.read() as connection:
@@ -185,7 +185,7 @@ def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: st
         )
 
 
-@router.patch(RESOURCES + "/{resource_id}", operation_id="updateResource")
+@router.patch(RESOURCE, operation_id="updateResource")
 def update_resource(
     access: Granted, platform: Here, kind: OfKind, resource_id: str, body: ResourceChange
 ) -> JSONResponse:
@@ -204,7 +204,7 @@ def update_resource(
         return changed_to(connection, access, kind, row, values, "update", now, details)
 
 
-@router.delete(RESOURCES + "/{resource_id}", operation_id="deleteResource", status_code=204)
+@router.delete(RESOURCE, operation_id="deleteResource", status_code=204)
 def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> Response:
     """Remove a resource for good; a cluster with the keys its tokens were believed by, and what was given for them."""
     now, tenant_id = platform.clock.now(), str(access.tenant_id)
@@ -220,19 +220,19 @@ def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: 
     return no_content()
 
 
-@router.post(RESOURCES + "/{resource_id}/start", operation_id="startResource")
+@router.post(f"{RESOURCE}/start", operation_id="startResource")
 def start_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Start what is stopped."""
     return powered(access, platform, kind, resource_id, "start")
 
 
-@router.post(RESOURCES + "/{resource_id}/stop", operation_id="stopResource")
+@router.post(f"{RESOURCE}/stop", operation_id="stopResource")
 def stop_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Stop what is running."""
     return powered(access, platform, kind, resource_id, "stop")
 
 
-@router.post(RESOURCES + "/{resource_id}/restart", operation_id="restartResource")
+@router.post(f"{RESOURCE}/restart", operation_id="restartResource")
 def restart_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Restart what is running."""
     return powered(access, platform, kind, resource_id, "restart")

@@ -23,6 +23,7 @@ from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authn import workload_tokens
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import CLUSTER_ISSUER
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db import statements
@@ -35,7 +36,6 @@ from service.workloads import token_exchange
 from service.workloads.queries import end_tokens, one, put, remove
 
 router = protected_router("workload identities")
-ISSUER = "/api/v1/tenants/{tenant_id}/workload-identity/clusters/{cluster_id}/issuer"
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 TOKEN_TYPES = ("urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token")
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
@@ -53,7 +53,7 @@ class ClusterIssuer(BaseModel):
     keys: list[dict[str, Any]] = Field(description="public JSON Web Keys, each with a `kid`; one to ten")
 
 
-@router.put(ISSUER, operation_id="setIssuer")
+@router.put(CLUSTER_ISSUER, operation_id="setIssuer")
 def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIssuer) -> JSONResponse:
     """Register or replace the keys of a cluster of the tenant.
 
@@ -75,14 +75,14 @@ def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIs
         return JSONResponse(wire(or_404(one(connection, tenant_id, cluster_id))))
 
 
-@router.get(ISSUER, operation_id="getIssuer")
+@router.get(CLUSTER_ISSUER, operation_id="getIssuer")
 def get_issuer(access: Granted, platform: Here, cluster_id: str) -> JSONResponse:
     """What a cluster's tokens are checked against, and the audience they must be made out to."""
     with platform.database.read() as connection:
         return JSONResponse(wire(or_404(one(connection, str(access.tenant_id), cluster_id))))
 
 
-@router.delete(ISSUER, operation_id="removeIssuer", status_code=204)
+@router.delete(CLUSTER_ISSUER, operation_id="removeIssuer", status_code=204)
 def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
     """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()

@@ -15,6 +15,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import BINDING, BINDINGS
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.errors import ApiError
@@ -24,7 +25,6 @@ from service.principals import queries
 from service.principals.grants import policies_for_principal, policy_documents
 
 router = protected_router("workload identities")
-BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
 KIND = "workload_identity"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
@@ -99,14 +99,14 @@ def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONRespon
     )
 
 
-@router.get(BINDINGS + "/{binding_id}", operation_id="getBinding")
+@router.get(BINDING, operation_id="getBinding")
 def get_binding(access: Granted, platform: Here, binding_id: str) -> JSONResponse:
     """One binding."""
     with platform.database.read() as connection:
         return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
 
 
-@router.put(BINDINGS + "/{binding_id}", operation_id="updateBinding")
+@router.put(BINDING, operation_id="updateBinding")
 def update_binding(access: Granted, platform: Here, binding_id: str, body: BindingScopes) -> JSONResponse:
     """Replace the scopes. Dropping the last grant is refused."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -138,7 +138,7 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
         return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
 
 
-@router.delete(BINDINGS + "/{binding_id}", operation_id="deleteBinding", status_code=204)
+@router.delete(BINDING, operation_id="deleteBinding", status_code=204)
 def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response:
     """Remove a binding, its memberships and its attachments. Never refused for its grants."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
