@@ -48,7 +48,7 @@ AUTHORS = frozenset(role.name for role in roles().values() if role.authors_polic
 
 @dataclass(frozen=True, slots=True)
 class RoutePolicy:
-    """A line of the table."""
+    """A line of the table; the module docstring explains the other fields."""
 
     who: Literal["anyone", "principal", "person", "person_or_key", "key", "operator"]
     tenancy: Literal["tenant", "organization"] | None = None
@@ -77,24 +77,27 @@ class RoutePolicy:
         return self.tenancy is not None or self.permission is not None
 
 
-APPLY_FORBIDDEN = "you must be an owner or admin of the organization that owns this tenant to apply its default tags"
+APPLY_FORBIDDEN_MESSAGE = (
+    "you must be an owner or admin of the organization that owns this tenant to apply its default tags"
+)
 # Policies, groups and keys are managed in an interactive session, never with an API key or a workload token.
 TENANT_READ = RoutePolicy("person", tenancy="tenant")
 TENANT_DRY_RUN = RoutePolicy("person", tenancy="tenant", dry_run=True, cpu_intensive=True)
 
 
-def _changes(event: AuditEvent) -> RoutePolicy:
+def _iam_change(event: AuditEvent) -> RoutePolicy:
     return RoutePolicy("person", tenancy="tenant", roles=AUTHORS, audit_event=event, cpu_intensive=True)
 
 
-def _own_key(event: AuditEvent) -> RoutePolicy:
+def _key_change(event: AuditEvent) -> RoutePolicy:
     return RoutePolicy("person", tenancy="tenant", audit_event=event)
 
 
 def _binding(permission: Permission, event: AuditEvent | None = None) -> RoutePolicy:
-    """Persons and API keys manage bindings. A key needs one scope for all of it: a client reads what it wrote.
+    """Return the policy of a route of workload identity bindings, for people and API keys.
 
-    A change compares the rights of a binding with those of its author, which is CPU-heavy.
+    Reading needs the scope of writing, because a client reads back its change. A change is CPU-intensive: it compares
+    the rights of the binding with those of its author.
     """
     return RoutePolicy(
         "person_or_key",
@@ -120,7 +123,7 @@ def _default_tags(
     dry_run: bool = False,
     forbidden_message: str | None = None,
 ) -> RoutePolicy:
-    """Members read default tags, owners and admins change them."""
+    """Return the policy of a route of default tags: members read them, owners and admins change them."""
     reads = permission is Permission.ORGANIZATIONS_DEFAULT_TAGS_READ
     return RoutePolicy(
         "principal",
@@ -135,8 +138,8 @@ def _default_tags(
     )
 
 
-def _quotas(permission: Permission) -> RoutePolicy:
-    """Reading them needs no scope, but a machine's policies can deny it. contract: Authentication 6"""
+def _quota_list(permission: Permission) -> RoutePolicy:
+    """Return the policy of a list of quotas: no scope is needed, but policies of a key or workload may deny it."""
     return RoutePolicy("principal", tenancy="tenant", permission=permission)
 
 
@@ -151,9 +154,9 @@ def _interactive(permission: Permission, scope: str) -> RoutePolicy:
     )
 
 
-# Services that enforce what is decided here ask with a key of the tenant; what they ask changes nothing.
+# Services that enforce the platform's decisions send an API key of the tenant. Evaluations change nothing.
 AUTHZEN = RoutePolicy("key", scope="decisions:evaluate", permission=Permission.IAM_POLICIES_SIMULATE, dry_run=True)
-SEARCHES = replace(AUTHZEN, cpu_intensive=True)
+AUTHZEN_SEARCH = replace(AUTHZEN, cpu_intensive=True)
 
 ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("GET", "/healthz"): RoutePolicy("anyone"),
@@ -199,7 +202,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", f"{DEFAULT_TAGS}/apply"): _default_tags(
         Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY,
         AuditEvent.DEFAULT_TAGS_APPLY,
-        forbidden_message=APPLY_FORBIDDEN,
+        forbidden_message=APPLY_FORBIDDEN_MESSAGE,
     ),
     ("POST", f"{DEFAULT_TAGS}/preview"): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY, dry_run=True),
     ("GET", f"{DEFAULT_TAGS}/runs"): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_READ),
@@ -209,7 +212,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("GET", OPERATIONS): RoutePolicy("principal", tenancy="tenant"),
     ("GET", OPERATIONS + "/{operation_id}"): RoutePolicy("principal", tenancy="tenant"),
     ("GET", f"{TENANT}/events"): RoutePolicy("principal", tenancy="tenant"),
-    # Who answers for a tenant sees what was done there; a machine does not, whatever its scopes are.
+    # Only owners and admins see the activity of others; keys and workloads never do.
     ("GET", f"{TENANT}/activity"): RoutePolicy("person", tenancy="tenant", roles=MANAGERS),
     ("GET", f"{ORGANIZATION}/activity"): RoutePolicy("person", tenancy="organization", roles=MANAGERS),
     ("GET", "/api/v1/scopes"): RoutePolicy("principal"),
@@ -217,32 +220,32 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("GET", "/api/v1/me/api-keys"): RoutePolicy("person"),
     ("GET", f"{TENANT}/scopes"): TENANT_READ,
     ("GET", API_KEYS): TENANT_READ,
-    ("POST", API_KEYS): _own_key(AuditEvent.API_KEY_CREATE),
-    # A key may read itself, which its route sees to; keys are made and ended by people only (hostile A10).
+    ("POST", API_KEYS): _key_change(AuditEvent.API_KEY_CREATE),
+    # A key may read itself (the route checks the id). Only people create and revoke keys.
     ("GET", API_KEY): RoutePolicy("principal", tenancy="tenant"),
-    ("PATCH", API_KEY): _own_key(AuditEvent.API_KEY_UPDATE),
-    ("POST", f"{API_KEY}/revoke"): _own_key(AuditEvent.API_KEY_REVOKE),
-    ("POST", f"{API_KEY}/rotate"): _own_key(AuditEvent.API_KEY_ROTATE),
-    ("DELETE", API_KEY): _own_key(AuditEvent.API_KEY_DELETE),
-    ("POST", GROUPS): _changes(AuditEvent.GROUP_CREATE),
+    ("PATCH", API_KEY): _key_change(AuditEvent.API_KEY_UPDATE),
+    ("POST", f"{API_KEY}/revoke"): _key_change(AuditEvent.API_KEY_REVOKE),
+    ("POST", f"{API_KEY}/rotate"): _key_change(AuditEvent.API_KEY_ROTATE),
+    ("DELETE", API_KEY): _key_change(AuditEvent.API_KEY_DELETE),
+    ("POST", GROUPS): _iam_change(AuditEvent.GROUP_CREATE),
     ("GET", GROUPS): TENANT_READ,
     ("GET", GROUP): TENANT_READ,
-    ("PATCH", GROUP): _changes(AuditEvent.GROUP_UPDATE),
-    ("DELETE", GROUP): _changes(AuditEvent.GROUP_DELETE),
-    ("POST", f"{GROUP}/members"): _changes(AuditEvent.GROUP_MEMBER_ADD),
+    ("PATCH", GROUP): _iam_change(AuditEvent.GROUP_UPDATE),
+    ("DELETE", GROUP): _iam_change(AuditEvent.GROUP_DELETE),
+    ("POST", f"{GROUP}/members"): _iam_change(AuditEvent.GROUP_MEMBER_ADD),
     ("GET", f"{GROUP}/members"): TENANT_READ,
-    ("DELETE", f"{GROUP}/members"): _changes(AuditEvent.GROUP_MEMBER_REMOVE),
-    ("POST", POLICIES): _changes(AuditEvent.POLICY_CREATE),
+    ("DELETE", f"{GROUP}/members"): _iam_change(AuditEvent.GROUP_MEMBER_REMOVE),
+    ("POST", POLICIES): _iam_change(AuditEvent.POLICY_CREATE),
     ("GET", POLICIES): TENANT_READ,
     ("GET", POLICY): TENANT_READ,
-    ("PATCH", POLICY): _changes(AuditEvent.POLICY_UPDATE),
-    ("DELETE", POLICY): _changes(AuditEvent.POLICY_DELETE),
+    ("PATCH", POLICY): _iam_change(AuditEvent.POLICY_UPDATE),
+    ("DELETE", POLICY): _iam_change(AuditEvent.POLICY_DELETE),
     ("GET", f"{POLICY}/versions"): TENANT_READ,
     ("GET", POLICY + "/versions/{version}"): TENANT_READ,
-    ("POST", f"{POLICY}/rollback"): _changes(AuditEvent.POLICY_ROLLBACK),
-    ("POST", ATTACHMENTS): _changes(AuditEvent.POLICY_ATTACH),
+    ("POST", f"{POLICY}/rollback"): _iam_change(AuditEvent.POLICY_ROLLBACK),
+    ("POST", ATTACHMENTS): _iam_change(AuditEvent.POLICY_ATTACH),
     ("GET", ATTACHMENTS): TENANT_READ,
-    ("DELETE", ATTACHMENTS): _changes(AuditEvent.POLICY_DETACH),
+    ("DELETE", ATTACHMENTS): _iam_change(AuditEvent.POLICY_DETACH),
     ("POST", f"{IAM}/simulate"): TENANT_DRY_RUN,
     ("POST", f"{IAM}/coverage"): TENANT_DRY_RUN,
     ("POST", f"{IAM}/check"): TENANT_DRY_RUN,
@@ -273,10 +276,10 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("GET", "/.well-known/authzen-configuration"): RoutePolicy("anyone"),
     ("POST", "/access/v1/evaluation"): AUTHZEN,
     ("POST", "/access/v1/evaluations"): AUTHZEN,
-    ("POST", "/access/v1/search/subject"): SEARCHES,
-    ("POST", "/access/v1/search/resource"): SEARCHES,
-    ("POST", "/access/v1/search/action"): SEARCHES,
-    # Interactive scopes substitute for nothing else, and nothing for them. contract: Scope rules
+    ("POST", "/access/v1/search/subject"): AUTHZEN_SEARCH,
+    ("POST", "/access/v1/search/resource"): AUTHZEN_SEARCH,
+    ("POST", "/access/v1/search/action"): AUTHZEN_SEARCH,
+    # Interactive scopes replace no other scope, and none replaces them.
     ("POST", f"{INTERACTIVE}/port-forwards"): _interactive(Permission.SESSIONS_PORT_FORWARDS_OPEN, "sessions:forward"),
     ("POST", f"{INTERACTIVE}/database-consoles"): _interactive(
         Permission.SESSIONS_DATABASE_CONSOLES_OPEN, "sessions:forward"
@@ -285,12 +288,12 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", f"{INTERACTIVE}/cluster-proxies"): _interactive(
         Permission.SESSIONS_CLUSTER_PROXIES_OPEN, "sessions:write"
     ),
-    # An organization's are for people. contract: Authentication 3
-    ("GET", f"{TENANT}/quotas-report"): _quotas(Permission.QUOTAS_LIMITS_LIST),
-    ("GET", QUOTAS): _quotas(Permission.QUOTAS_LIMITS_LIST),
-    ("GET", f"{QUOTAS}/usage"): _quotas(Permission.QUOTAS_LIMITS_LIST),
+    # Keys and workloads see the quotas of their tenant, people also those of the organization.
+    ("GET", f"{TENANT}/quotas-report"): _quota_list(Permission.QUOTAS_LIMITS_LIST),
+    ("GET", QUOTAS): _quota_list(Permission.QUOTAS_LIMITS_LIST),
+    ("GET", f"{QUOTAS}/usage"): _quota_list(Permission.QUOTAS_LIMITS_LIST),
     ("GET", f"{ORGANIZATION}/quotas-report"): RoutePolicy("person", tenancy="organization"),
-    ("GET", TENANT_QUOTA_REQUESTS): _quotas(Permission.QUOTAS_REQUESTS_LIST),
+    ("GET", TENANT_QUOTA_REQUESTS): _quota_list(Permission.QUOTAS_REQUESTS_LIST),
     ("POST", TENANT_QUOTA_REQUESTS): RoutePolicy(
         "principal",
         tenancy="tenant",
@@ -330,15 +333,14 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", "/issuer/revoke"): RoutePolicy("anyone", local=True),
 }
 
-# Paths without a tenant, for clients that were released before the tenant was part of the path: the same routes, on the
-# credential's own tenant.
+# Paths without a tenant, for clients older than the tenant in the path. They act on the tenant of the credential.
 HOME_PATHS: dict[str, str] = {
     path.replace("/tenants/{tenant_id}", ""): path
     for path in (API_KEYS, API_KEY, POLICIES, POLICY, ATTACHMENTS, BINDINGS, BINDING)
 }
 ROUTE_POLICIES |= {
-    (method, home): replace(rule, home=True)
-    for home, path in HOME_PATHS.items()
-    for (method, of), rule in ROUTE_POLICIES.items()
-    if of == path
+    (method, home_path): replace(policy, home=True)
+    for home_path, tenant_path in HOME_PATHS.items()
+    for (method, path), policy in ROUTE_POLICIES.items()
+    if path == tenant_path
 }
