@@ -57,7 +57,9 @@ class ProtectedRoute(APIRoute):
                     await read_body(request, self.body_field)
                 elif rule.cpu_intensive:
                     await request.body()
-                async with platform.turns.turn(concurrency_key(access.caller)) if rule.cpu_intensive else nullcontext():
+                async with (
+                    platform.concurrency.turn(concurrency_key(access.caller)) if rule.cpu_intensive else nullcontext()
+                ):
                     return await answer(request)
             except (ApiError, RequestValidationError) as error:
                 if rule.audit_event and (caller := request.scope.get("frost.caller")):
@@ -131,7 +133,7 @@ def authenticate(platform: Platform, request: Request, request_id: str, uid: int
         Refusal: 401, always in the same words, or 429 when wrong ones have been coming too often.
     """
     address = address_of(request.scope, platform.settings.proxies)
-    attempts, credential = platform.attempts, None
+    attempts, credential = platform.login_throttle, None
     try:
         credential = extract_credential(request.scope["headers"])
         attempts.require_patience(address, credential.secret)
