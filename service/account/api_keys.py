@@ -18,9 +18,11 @@ from service.api.changes import change
 from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant, no_content
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.decisions import CatalogueSnapshot
 from service.authz.entitlement import may_enter
+from service.authz.paths import API_KEY, API_KEYS, TENANT
 from service.authz.scopes import holding, verbs
 from service.catalogue.operations import scopes
 from service.clock import wire_time
@@ -30,8 +32,6 @@ from service.errors import ApiError
 from service.principals.grants import role_in
 
 router = protected_router("API keys")
-KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
-CREATE = "api_key.create"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -70,7 +70,7 @@ class Rotation(BaseModel):
     retire_at: str | None = Field(None, alias="retireAt", description="earlier than the old key's own expiry")
 
 
-@router.get(KEYS)
+@router.get(API_KEYS, operation_id="listKeys")
 def list_keys(access: Granted, platform: Here) -> JSONResponse:
     """The keys of the tenant, whoever made them, the newest first."""
     now = platform.clock.now()
@@ -79,7 +79,7 @@ def list_keys(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"apiKeys": [api_key_queries.wire(row, now) for row in rows]})
 
 
-@router.get("/api/v1/me/api-keys")
+@router.get("/api/v1/me/api-keys", operation_id="listMyKeys")
 def list_my_keys(access: Granted, platform: Here) -> JSONResponse:
     """The keys the caller made, in every tenant they may enter."""
     now = platform.clock.now()
@@ -88,7 +88,7 @@ def list_my_keys(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"apiKeys": [api_key_queries.wire(row, now) for row in rows]})
 
 
-@router.get("/api/v1/tenants/{tenant_id}/scopes")
+@router.get(f"{TENANT}/scopes", operation_id="listGrantableScopes")
 def list_grantable_scopes(access: Granted, platform: Here) -> JSONResponse:
     """What a key of the caller in this tenant could be given, and what of it the caller's role lacks."""
     with platform.database.read() as connection:
@@ -111,7 +111,7 @@ def list_grantable_scopes(access: Granted, platform: Here) -> JSONResponse:
     )
 
 
-@router.post(KEYS, status_code=201)
+@router.post(API_KEYS, operation_id="createKey", status_code=201)
 def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: IdempotencyKey = None) -> JSONResponse:
     """A new key of the caller in the tenant. Its secret is in this answer and never again.
 
@@ -123,7 +123,10 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
         tenant_id = str(access.tenant_id)
         request = (tenant_id, body.model_dump())
         require_first(
-            resolve_idempotency_key(connection, access, idempotency_key, CREATE, request, key_id, now), key_id
+            resolve_idempotency_key(
+                connection, access, idempotency_key, AuditEvent.API_KEY_CREATE, request, key_id, now
+            ),
+            key_id,
         )
         known, expires = platform.decisions.known(connection), api_key_validation.expiry(body.expires_at, now)
         values: dict[str, Any] = {
@@ -139,12 +142,12 @@ def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: I
         }
         secret = api_key_queries.add(connection, platform.secret, values)
         details = {"name": values["name"], "scopes": values["scopes"], "expiresAt": wire_time(expires)}
-        audit_in_tenant(connection, access, CREATE, f"api_key:{key_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.API_KEY_CREATE, f"api_key:{key_id}", now, details)
         made = api_key_queries.wire(get_key_or_404(connection, access, key_id), now)
     return JSONResponse({"apiKey": made, "key": secret}, 201)
 
 
-@router.get(KEYS + "/{key_id}")
+@router.get(API_KEY, operation_id="getKey")
 def get_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
     """One key of the caller; a key finds itself and no other."""
     with platform.database.read() as connection:
@@ -152,7 +155,7 @@ def get_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
     return JSONResponse(api_key_queries.wire(row, platform.clock.now()))
 
 
-@router.patch(KEYS + "/{key_id}")
+@router.patch(API_KEY, operation_id="updateKey")
 def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) -> JSONResponse:
     """Change the members that are given. Scopes that are added must be held by the caller now."""
     now = platform.clock.now()
@@ -174,11 +177,11 @@ def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) ->
         if changed:
             api_key_queries.change(connection, str(access.tenant_id), key_id, changed)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changed.items()}
-            audit_in_tenant(connection, access, "api_key.update", f"api_key:{key_id}", now, details)
+            audit_in_tenant(connection, access, AuditEvent.API_KEY_UPDATE, f"api_key:{key_id}", now, details)
         return answer(connection, access, platform, key_id, bool(changed))
 
 
-@router.post(KEYS + "/{key_id}/revoke")
+@router.post(f"{API_KEY}/revoke", operation_id="revokeKey")
 def revoke_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
     """Refuse the key from the next request on, for good. A second time changes nothing."""
     now = platform.clock.now()
@@ -186,11 +189,13 @@ def revoke_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
         before = get_key_or_404(connection, access, key_id)
         if before.revoked_at is None:
             api_key_queries.change(connection, str(access.tenant_id), key_id, {"revoked_at": now})
-            audit_in_tenant(connection, access, "api_key.revoke", f"api_key:{key_id}", now, {"name": before.name})
+            audit_in_tenant(
+                connection, access, AuditEvent.API_KEY_REVOKE, f"api_key:{key_id}", now, {"name": before.name}
+            )
         return answer(connection, access, platform, key_id, before.revoked_at is None)
 
 
-@router.post(KEYS + "/{key_id}/rotate", status_code=201)
+@router.post(f"{API_KEY}/rotate", operation_id="rotateKey", status_code=201)
 def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> JSONResponse:
     """A new key with the name, scopes, rate limit, groups and policies of an active one.
 
@@ -219,13 +224,13 @@ def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> 
         grants = api_key_queries.copy_grants(connection, tenant_id, key_id, new_id, access.caller.user_id, now)
         api_key_queries.change(connection, tenant_id, key_id, {"expires_at": retires})
         details = {"from": key_id, "grants": grants, "retireAt": wire_time(retires)}
-        audit_in_tenant(connection, access, "api_key.rotate", f"api_key:{new_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.API_KEY_ROTATE, f"api_key:{new_id}", now, details)
         made = api_key_queries.wire(get_key_or_404(connection, access, new_id), now)
         replaced = api_key_queries.wire(get_key_or_404(connection, access, key_id), now)
     return JSONResponse({"apiKey": made, "key": secret, "replaced": replaced, "grants": grants}, 201)
 
 
-@router.delete(KEYS + "/{key_id}", status_code=204)
+@router.delete(API_KEY, operation_id="deleteKey", status_code=204)
 def delete_key(access: Granted, platform: Here, key_id: str) -> Response:
     """Remove a key in any state, with its memberships and attachments."""
     now = platform.clock.now()
@@ -233,7 +238,7 @@ def delete_key(access: Granted, platform: Here, key_id: str) -> Response:
         row = get_key_or_404(connection, access, key_id)
         api_key_queries.remove(connection, str(access.tenant_id), key_id)
         details = {"name": row.name, "keyPrefix": row.key_prefix}
-        audit_in_tenant(connection, access, "api_key.delete", f"api_key:{key_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.API_KEY_DELETE, f"api_key:{key_id}", now, details)
     return no_content()
 
 

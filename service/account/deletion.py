@@ -20,6 +20,7 @@ from service.api.changes import change
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
@@ -96,7 +97,7 @@ class Restoration(BaseModel):
     email: str
 
 
-@router.delete("/api/v1/me")
+@router.delete("/api/v1/me", operation_id="deleteAccount")
 def delete_account(
     access: Granted,
     platform: Here,
@@ -121,13 +122,13 @@ def delete_account(
             )
         ended = delete(connection, user_id, now)
         entries.record(
-            connection, access.caller, operation="account.delete", target=f"user:{user_id}", details=ended, at=now
+            connection, access.caller, event=AuditEvent.ACCOUNT_DELETE, target=f"user:{user_id}", details=ended, at=now
         )
     until = wire_time(restorable_until(now))
     return JSONResponse({"email": person.email, "deletedAt": wire_time(now), "restorableUntil": until})
 
 
-@router.post("/api/v1/platform/accounts/restore")
+@router.post("/api/v1/platform/accounts/restore", operation_id="restoreAccount")
 def restore_account(access: Granted, platform: Here, body: Restoration) -> JSONResponse:
     """Bring a deleted account back within 30 days. Sessions stay ended, keys stay revoked."""
     now = platform.clock.now()
@@ -147,7 +148,7 @@ def restore_account(access: Granted, platform: Here, body: Restoration) -> JSONR
         entries.record(
             connection,
             access.caller,
-            operation="account.restore",
+            event=AuditEvent.ACCOUNT_RESTORE,
             target=f"user:{person.id}",
             details={"deletedAt": wire_time(person.deleted_at)},
             at=now,

@@ -19,7 +19,7 @@ from service.settings import VERSION
 router = protected_router("account")
 
 
-@router.get("/api/v1/auth/cli-config")
+@router.get("/api/v1/auth/cli-config", operation_id="getCliConfig")
 def get_cli_config(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
@@ -46,7 +46,7 @@ def get_cli_config(
     )
 
 
-@router.get("/api/v1/me")
+@router.get("/api/v1/me", operation_id="getMe")
 def get_me(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
@@ -88,7 +88,7 @@ def _who(row: Record, email: str, name: str, tenant_id: str) -> dict[str, str]:
     return {"id": row.id, "tenantId": tenant_id, "email": email, "name": name, "createdAt": created}
 
 
-@router.get("/api/v1/organizations")
+@router.get("/api/v1/organizations", operation_id="listOrganizations")
 def list_organizations(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:

@@ -6,6 +6,7 @@ from starlette.responses import JSONResponse, Response
 from service.api.changes import change
 from service.api.protected_route import protected_router
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
@@ -15,7 +16,7 @@ from service.errors import session_required
 router = protected_router("sessions")
 
 
-@router.get("/api/v1/sessions")
+@router.get("/api/v1/sessions", operation_id="listSessions")
 def list_sessions(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
@@ -40,7 +41,7 @@ def list_sessions(
     )
 
 
-@router.post("/api/v1/sessions/revoke-all")
+@router.post("/api/v1/sessions/revoke-all", operation_id="revokeAllSessions")
 def revoke_all_sessions(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
@@ -51,7 +52,7 @@ def revoke_all_sessions(
         entries.record(
             connection,
             access.caller,
-            operation="session.revoke_all",
+            event=AuditEvent.SESSION_REVOKE_ALL,
             target=f"user:{user_id}",
             details={"sessions": ended},
             at=now,
@@ -59,7 +60,7 @@ def revoke_all_sessions(
     return JSONResponse({"ended": ended})
 
 
-@router.post("/api/v1/sessions/current/end", status_code=204)
+@router.post("/api/v1/sessions/current/end", operation_id="endCurrentSession", status_code=204)
 def end_current_session(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> Response:

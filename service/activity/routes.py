@@ -19,6 +19,7 @@ from service.activity.queries import Target, Wanted, target_of
 from service.api.pagination import Page, PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import ORGANIZATION, TENANT
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db.engine import Record
@@ -71,7 +72,7 @@ def _wrong(member: str, words: str) -> Exception:
 Which = Annotated[Wanted, Depends(wanted)]
 
 
-@router.get("/api/v1/tenants/{tenant_id}/activity")
+@router.get(f"{TENANT}/activity", operation_id="listTenantActivity")
 def list_tenant_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
     """What was done in the tenant, and what was refused there; newest first."""
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
@@ -81,7 +82,7 @@ def list_tenant_activity(access: Granted, platform: Here, paging: Paging, which:
         return _answer(connection, access, page, rows)
 
 
-@router.get("/api/v1/organizations/{organization_id}/activity")
+@router.get(f"{ORGANIZATION}/activity", operation_id="listOrganizationActivity")
 def list_organization_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
     """What was done in the organization outside of its tenants, and what was refused there; newest first."""
     organization_id = str(access.organization_id)

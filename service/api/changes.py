@@ -77,7 +77,7 @@ def _confirm(platform: Platform, connection: Connection, access: AuthorizationCo
     caller = confirm(connection, access.caller, now)
     if caller is None:
         raise authentication_required()
-    if not rule.looks_up:
+    if not rule.needs_database:
         return replace(access, caller=caller)
     fresh = authorize(rule, caller, connection, access.path)
     facts = replace(access.facts, current_time=now.timestamp())

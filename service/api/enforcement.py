@@ -39,7 +39,7 @@ def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, acces
     """
     if access.action is None:
         return
-    if rule.of_people:
+    if rule.enforced_for_users:
         if access.caller.kind != "workload":
             known = platform.decisions.known(connection)
             if access.action not in possible(access.role, str(access.tenant_id), known):

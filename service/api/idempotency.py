@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from fastapi import Header
 from sqlalchemy import Connection
 
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext
 from service.db.idempotency_keys import claim
 from service.errors import ApiError
@@ -21,7 +22,7 @@ def resolve_idempotency_key(
     connection: Connection,
     access: AuthorizationContext,
     key: str | None,
-    operation: str,
+    event: AuditEvent,
     request: Sequence[Any],
     new: str,
     at: datetime,
@@ -38,7 +39,7 @@ def resolve_idempotency_key(
         return new
     digest = request_hash(*request)
     actor_id = access.caller.key_id or access.caller.actor_id
-    row = {"actor_id": actor_id, "operation": operation, "key": key, "request_hash": digest, "resource_id": new}
+    row = {"actor_id": actor_id, "operation": event.value, "key": key, "request_hash": digest, "resource_id": new}
     claimed = claim(connection, row, at)
     check_same_request(claimed.request_hash, digest, id=claimed.resource_id)
     return str(claimed.resource_id)

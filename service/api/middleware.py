@@ -124,7 +124,7 @@ class RequestMiddleware:
             full = isinstance(error, DBAPIError) and is_read_only_or_full(error)
             refusal = errors.read_only(request_id) if full else errors.internal_error(request_id)
             if full:
-                scope["app"].state.platform.traffic.note_no_changes()
+                scope["app"].state.platform.request_metrics.note_no_changes()
             if away:
                 refusal = errors.unavailable()
             answer = refusal.plain() if is_authzen_path(scope) else refusal.response()
@@ -134,7 +134,7 @@ class RequestMiddleware:
             self.activity.open -= 1
             self.activity.last = time.monotonic()
             seconds = time.monotonic() - began
-            scope["app"].state.platform.traffic.note(scope["method"], route_of(scope), status, seconds)
+            scope["app"].state.platform.request_metrics.note(scope["method"], route_of(scope), status, seconds)
             log_request(scope, status, seconds)
 
     def enter(self, scope: Scope) -> Callable[[], None]:

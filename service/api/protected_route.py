@@ -24,6 +24,7 @@ from service import errors
 from service.api.enforcement import enforce, request_context
 from service.api.request_body import read_body
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import api_keys, workload_tokens
 from service.authn.credentials import HEADERS, extract_credential
 from service.authz.authorize import AuthorizationContext, authorize, belongs_to, canonical_id
@@ -54,13 +55,15 @@ class ProtectedRoute(APIRoute):
                 # The body is read first: a turn must not depend on how fast the sender is.
                 if self.body_field is not None:
                     await read_body(request, self.body_field)
-                elif rule.heavy:
+                elif rule.cpu_intensive:
                     await request.body()
-                async with platform.turns.turn(concurrency_key(access.caller)) if rule.heavy else nullcontext():
+                async with (
+                    platform.concurrency.turn(concurrency_key(access.caller)) if rule.cpu_intensive else nullcontext()
+                ):
                     return await answer(request)
             except (ApiError, RequestValidationError) as error:
-                if rule.operation and (caller := request.scope.get("frost.caller")):
-                    await run_in_threadpool(record_refusal, platform, rule.operation, caller, request, error)
+                if rule.audit_event and (caller := request.scope.get("frost.caller")):
+                    await run_in_threadpool(record_refusal, platform, rule.audit_event, caller, request, error)
                 raise
 
         return guarded
@@ -90,7 +93,7 @@ def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: R
     """
     uid = peer_uid(request.scope)
     request_id: str = request.scope["frost.request_id"]
-    if rule.who == "staff":
+    if rule.who == "operator":
         caller = request.scope["frost.caller"] = Principal(kind="staff", request_id=request_id, peer_uid=uid)
         if uid != os.getuid():
             raise errors.permission_denied("platform")
@@ -100,7 +103,7 @@ def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: R
     if rule.home and caller.tenant_id:
         # As if the path named it, so that a refusal is logged in that tenant.
         request.path_params["tenant_id"] = caller.tenant_id
-    if rule.looks_up:
+    if rule.needs_database:
         with platform.database.read() as connection:
             access = authorize(rule, caller, connection, request.path_params)
             access = replace(access, facts=request_context(platform, request, access))
@@ -130,7 +133,7 @@ def authenticate(platform: Platform, request: Request, request_id: str, uid: int
         Refusal: 401, always in the same words, or 429 when wrong ones have been coming too often.
     """
     address = address_of(request.scope, platform.settings.proxies)
-    attempts, credential = platform.attempts, None
+    attempts, credential = platform.login_throttle, None
     try:
         credential = extract_credential(request.scope["headers"])
         attempts.require_patience(address, credential.secret)
@@ -180,7 +183,7 @@ def path_id_or_none(request: Request, what: str) -> str | None:
 
 
 def record_refusal(
-    platform: Platform, operation: str, caller: Principal, request: Request, error: ApiError | RequestValidationError
+    platform: Platform, event: AuditEvent, caller: Principal, request: Request, error: ApiError | RequestValidationError
 ) -> None:
     """Write the audit entry of a refused change, in its own transaction.
 
@@ -200,7 +203,7 @@ def record_refusal(
             entries.record(
                 connection,
                 caller,
-                operation=operation,
+                event=event,
                 target=api_keys.masked(request.scope["path"]),
                 outcome="refused",
                 organization_id=organization_id,

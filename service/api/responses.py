@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext
 
 T = TypeVar("T")
@@ -44,7 +45,7 @@ def or_404(row: T | None) -> T:
 def audit_in_tenant(
     connection: Connection,
     access: AuthorizationContext,
-    operation: str,
+    event: AuditEvent,
     target: str,
     at: datetime,
     details: Mapping[str, Any] | None = None,
@@ -53,7 +54,7 @@ def audit_in_tenant(
     entries.record(
         connection,
         access.caller,
-        operation=operation,
+        event=event,
         target=target,
         organization_id=access.organization_id,
         tenant_id=access.tenant_id,

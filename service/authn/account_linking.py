@@ -21,6 +21,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.authn.sessions import Session
 from service.db.engine import upsert_insert
@@ -96,7 +97,7 @@ def start_session_for_new_sign_in(
     started = sessions.start_once(connection, issuer=issuer, subject=name, user_id=user_id, place=place, at=at)
     if started:
         known = replace(caller, kind="session", user_id=user_id, email=person.email, session_id=started)
-        entries.record(connection, known, operation="session.start", target=f"session:{started}", at=at)
+        entries.record(connection, known, event=AuditEvent.SESSION_START, target=f"session:{started}", at=at)
     session = sessions.find(connection, issuer=issuer, subject=name)
     # The name may be taken: an issuer that gives one `sid` to two people gives neither the other's session.
     return session if session and session.user_id == user_id else None
@@ -122,7 +123,9 @@ def _linked_account(
     if connection.scalar(once.returning(identities.c.user_id)):
         known = replace(caller, kind="session", user_id=person, email=email)
         details = {"issuer": issuer, "subject": subject}
-        entries.record(connection, known, operation="identity.link", target=f"user:{person}", details=details, at=at)
+        entries.record(
+            connection, known, event=AuditEvent.IDENTITY_LINK, target=f"user:{person}", details=details, at=at
+        )
         return str(person)
     # Either another request of the same subject was first, or the account is another subject's: that one stays.
     account = account_of(connection, issuer=issuer, subject=subject)

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.db.engine import Record, upsert_insert
 from service.db.tables import authorization_codes, device_codes, sessions, users
 from service.principal import Principal
@@ -183,4 +184,4 @@ def active(connection: Connection, user_id: str, at: datetime) -> Sequence[Recor
 def sign_out(connection: Connection, caller: Principal, session_id: str, *, at: datetime) -> None:
     """End a session because its person asked, with its audit entry."""
     if end(connection, session_id, reason="signed_out", at=at):
-        entries.record(connection, caller, operation="session.end", target=f"session:{session_id}", at=at)
+        entries.record(connection, caller, event=AuditEvent.SESSION_END, target=f"session:{session_id}", at=at)

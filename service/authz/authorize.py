@@ -67,7 +67,7 @@ def authorize(
     if caller.kind == "api_key" or (caller.kind == "workload" and caller.scopes):
         require_scope(caller, scope)
     # The guard leaves the connection out only where the rule looks nothing up; anything else must not pass.
-    assert connection is not None or not rule.looks_up
+    assert connection is not None or not rule.needs_database
     access = AuthorizationContext(caller) if connection is None else _resolve_membership(rule, caller, connection, path)
     return access if action is None else replace(access, action=action)
 
@@ -78,19 +78,19 @@ def requested_target(rule: RoutePolicy, path: Mapping[str, Any]) -> tuple[str | 
     Raises:
         Refusal: flat 404 for a kind that does not exist, 400 for what cannot be done with its resources.
     """
-    if rule.on_kind is None:
-        return rule.action, rule.scope
+    if rule.resource_action is None:
+        return rule.permission, rule.scope
     kind = kinds().get(path["kind"])
     if kind is None:
         raise errors.not_found()
-    action = kind.operation(rule.on_kind)
+    action = kind.operation(rule.resource_action)
     level = levels().get(action)
     if level is None:
         raise ApiError(
             400,
             "OPERATION_NOT_SUPPORTED",
-            f"{rule.on_kind} is nothing that can be done with a resource of this kind",
-            details={"kind": kind.name, "operation": rule.on_kind},
+            f"{rule.resource_action} is nothing that can be done with a resource of this kind",
+            details={"kind": kind.name, "operation": rule.resource_action},
         )
     return action, scope_of(action, level)
 
@@ -98,10 +98,10 @@ def requested_target(rule: RoutePolicy, path: Mapping[str, Any]) -> tuple[str | 
 def _resolve_membership(
     rule: RoutePolicy, caller: Principal, connection: Connection, path: Mapping[str, Any]
 ) -> AuthorizationContext:
-    if rule.scope_of == "tenant":
+    if rule.tenancy == "tenant":
         named = _named_tenant(rule, caller, connection, path)
         return _in_tenant(rule, caller, connection, canonical_id(named, "tenant"))
-    if rule.scope_of == "organization":
+    if rule.tenancy == "organization":
         return _in_organization(rule, caller, connection, canonical_id(path["organization_id"], "organization"))
     return AuthorizationContext(caller)
 
@@ -124,9 +124,9 @@ def _named_tenant(rule: RoutePolicy, caller: Principal, connection: Connection, 
 
 
 def _role_refused(rule: RoutePolicy) -> ApiError:
-    if rule.forbidden is not None:
-        return ApiError(403, "FORBIDDEN", rule.forbidden)
-    return errors.permission_denied(rule.scope_of or "tenant")
+    if rule.forbidden_message is not None:
+        return ApiError(403, "FORBIDDEN", rule.forbidden_message)
+    return errors.permission_denied(rule.tenancy or "tenant")
 
 
 def belongs_to(

@@ -73,7 +73,7 @@ discovery = protected_router("decision point")
 decisions = APIRouter(route_class=DecisionRoute, tags=["decision point"])
 
 
-@discovery.get("/.well-known/authzen-configuration")
+@discovery.get("/.well-known/authzen-configuration", operation_id="describeDecisionPoint")
 def describe_decision_point(request: Request, platform: Here) -> JSONResponse:
     """Return the addresses of the decision point, under the platform's public address (`--public-url`).
 
@@ -92,14 +92,14 @@ def listening_on(request: Request) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-@decisions.post("/access/v1/evaluation")
+@decisions.post("/access/v1/evaluation", operation_id="evaluate")
 def evaluate(access: Granted, platform: Here, body: Evaluation) -> JSONResponse:
     """May this subject do this to this resource?"""
     with platform.database.read() as connection:
         return JSONResponse(evaluation.wire(get_evaluation_context(platform, connection, access).decide(body)))
 
 
-@decisions.post("/access/v1/evaluations")
+@decisions.post("/access/v1/evaluations", operation_id="evaluateMany")
 def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONResponse:
     """Several questions at once, answered in their order; every ten of them count as a request of the key."""
     if not body.evaluations:
@@ -125,19 +125,19 @@ def _one_of(defaults: Mapping[str, Any], given: Any) -> Evaluation | str:
         return validation_error(error).message
 
 
-@decisions.post("/access/v1/search/subject")
+@decisions.post("/access/v1/search/subject", operation_id="searchSubjects")
 def search_subjects(access: Granted, platform: Here, body: SubjectSearch) -> JSONResponse:
     """Who may do this to this resource? It counts as five requests of the key."""
     return _searched(access, platform, body, lambda sitting, after: search.search_subjects(sitting, body, after))
 
 
-@decisions.post("/access/v1/search/resource")
+@decisions.post("/access/v1/search/resource", operation_id="searchResources")
 def search_resources(access: Granted, platform: Here, body: ResourceSearch) -> JSONResponse:
     """To which resources of a type may this subject do this? It counts as five requests of the key."""
     return _searched(access, platform, body, lambda sitting, after: search.search_resources(sitting, body, after))
 
 
-@decisions.post("/access/v1/search/action")
+@decisions.post("/access/v1/search/action", operation_id="searchActions")
 def search_actions(access: Granted, platform: Here, body: ActionSearch) -> JSONResponse:
     """What may this subject do to this resource? It counts as five requests of the key."""
     return _searched(access, platform, body, lambda sitting, after: search.search_actions(sitting, body, after))

@@ -18,8 +18,9 @@ from service.api.changes import change
 from service.api.protected_route import protected_router
 from service.api.request_body import parse_body
 from service.api.responses import audit_in_tenant
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
-from service.authz.route_policies import DEFAULT_TAGS
+from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.default_tags import apply_job, apply_queries
@@ -84,7 +85,13 @@ async def no_members(request: Request) -> None:
         )
 
 
-@router.post(f"{DEFAULT_TAGS}/apply", status_code=202, dependencies=[Depends(no_members)], openapi_extra=NO_MEMBERS)
+@router.post(
+    f"{DEFAULT_TAGS}/apply",
+    operation_id="applyDefaultTags",
+    status_code=202,
+    dependencies=[Depends(no_members)],
+    openapi_extra=NO_MEMBERS,
+)
 def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSONResponse:
     """Add the default tags, as they are now, to every resource that lacks some. The answer comes once the run is
     planned; the request takes no body, or `{}`.
@@ -100,12 +107,12 @@ def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSON
         rules.require_provisioned(row.status)
         rules.require_good(row.tags)
         job = TagChange(tenant_id, rules.in_order(row.tags))
-        run_id, document = started(connection, platform, access, job, "default_tags.apply", {"tags": job.tags})
+        run_id, document = started(connection, platform, access, job, AuditEvent.DEFAULT_TAGS_APPLY, {"tags": job.tags})
     worker.submit(run_id)
     return JSONResponse(document, 202)
 
 
-@router.post(f"{DEFAULT_TAGS}/preview")
+@router.post(f"{DEFAULT_TAGS}/preview", operation_id="previewDefaultTags")
 def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONResponse:
     """What an apply would do now, with these tags or the stored ones; nothing is written.
 
@@ -120,7 +127,7 @@ def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONRe
         return JSONResponse(apply_job.preview(connection, job))
 
 
-@router.get(f"{DEFAULT_TAGS}/runs")
+@router.get(f"{DEFAULT_TAGS}/runs", operation_id="listDefaultTagRuns")
 def list_default_tag_runs(access: Granted, platform: Here) -> JSONResponse:
     """The tenant's last ten runs, newest first, applies and undos."""
     with platform.database.read() as connection:
@@ -128,7 +135,7 @@ def list_default_tag_runs(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"runs": [run(row, rows) for row in rows]})
 
 
-@router.post(f"{DEFAULT_TAGS}/runs/{{run_id}}/undo", status_code=202)
+@router.post(DEFAULT_TAGS + "/runs/{run_id}/undo", operation_id="undoDefaultTagRun", status_code=202)
 def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_id: str, body: Undo) -> JSONResponse:
     """Take back what a run added, where it is still as it was added; with `preview`, say what that would be."""
     tenant_id = str(access.tenant_id)
@@ -140,7 +147,7 @@ def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_i
         rules.require_provisioned(store.get(connection, tenant_id).status)
         require_none_open(connection, tenant_id)
         job = undo_of(connection, tenant_id, run_id)
-        undo_id, document = started(connection, platform, access, job, "default_tags.undo", {"undoes": run_id})
+        undo_id, document = started(connection, platform, access, job, AuditEvent.DEFAULT_TAGS_UNDO, {"undoes": run_id})
     worker.submit(undo_id)
     return JSONResponse(document, 202)
 
@@ -150,7 +157,7 @@ def started(
     platform: Platform,
     access: AuthorizationContext,
     job: TagChange,
-    operation: str,
+    event: AuditEvent,
     details: Mapping[str, Any],
 ) -> tuple[str, dict[str, Any]]:
     """A run that is planned, with its audit entry: its id, and the answer that says so.
@@ -161,7 +168,7 @@ def started(
     now = platform.clock.now()
     require_none_open(connection, job.tenant_id)
     run_id = apply_job.plan(connection, job, started_by=access.caller.user_id, at=now, key_id=access.caller.key_id)
-    audit_in_tenant(connection, access, operation, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
+    audit_in_tenant(connection, access, event, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
     return run_id, {
         "operationId": apply_job.operation_id(job.tenant_id, job.undoes),
         "runId": run_id,

@@ -11,8 +11,9 @@ from service.api.changes import change
 from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
-from service.authz.route_policies import DEFAULT_TAGS
+from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db.engine import Record
@@ -37,7 +38,7 @@ class TagSet(BaseModel):
     tags: Any = Field(json_schema_extra=OBJECT_OF_TEXTS)
 
 
-@router.get(DEFAULT_TAGS)
+@router.get(DEFAULT_TAGS, operation_id="getDefaultTags")
 def get_default_tags(access: Granted, platform: Here) -> JSONResponse:
     """The tags new resources get, `{}` when there are none."""
     with platform.database.read() as connection:
@@ -45,7 +46,7 @@ def get_default_tags(access: Granted, platform: Here) -> JSONResponse:
     return tagged(row.tags, row.version)
 
 
-@router.put(DEFAULT_TAGS)
+@router.put(DEFAULT_TAGS, operation_id="putDefaultTags")
 def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: IfMatch = None) -> JSONResponse:
     """Replace the whole set; nothing is written when one tag is bad. No resource that exists changes."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -59,11 +60,11 @@ def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: If
         number = before.version + 1
         store.change(connection, tenant_id, number, wanted, access.caller.user_id, now)
         details = {"from": before.tags, "to": wanted, "version": number}
-        audit_in_tenant(connection, access, "default_tags.update", f"tenant:{tenant_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.DEFAULT_TAGS_UPDATE, f"tenant:{tenant_id}", now, details)
     return tagged(wanted, number, changed=True)
 
 
-@router.get(DEFAULT_TAGS + "/history")
+@router.get(f"{DEFAULT_TAGS}/history", operation_id="listDefaultTagVersions")
 def list_default_tag_versions(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """What the set was, newest first, with who changed it."""
     tenant_id = str(access.tenant_id)

@@ -12,6 +12,7 @@ from service import errors, validation
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import IAM
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.errors import ApiError
@@ -33,7 +34,6 @@ from service.principals import grants as stored
 from service.principals import lookup, queries
 
 router = protected_router("access")
-IAM = "/api/v1/tenants/{tenant_id}/iam"
 MAX_PRINCIPALS = 1_000
 """Of all that may do something: the first, and how many there are."""
 
@@ -64,7 +64,7 @@ class PreviewRequest(BaseModel):
     document_text: str | None = Field(None, alias="documentText")
 
 
-@router.get(IAM + "/access")
+@router.get(f"{IAM}/access", operation_id="getAccess")
 def get_access(
     access: Granted,
     platform: Here,
@@ -103,7 +103,7 @@ def get_access(
     )
 
 
-@router.post(IAM + "/who")
+@router.post(f"{IAM}/who", operation_id="whoMay")
 def who_may(access: Granted, platform: Here, body: WhoCanRequest) -> JSONResponse:
     """The people, keys and identities of the tenant that may do something, and through what: the first of them, by
     kind and name; `total` counts all of them. Apart from them, those that may as what is not known turns out."""
@@ -170,7 +170,7 @@ def _with_paths(
     return grant | {"paths": effective_access.shown_paths(ways[policy_id].get(principal, ()))}
 
 
-@router.post(IAM + "/preview")
+@router.post(f"{IAM}/preview", operation_id="previewChange")
 def preview_change(access: Granted, platform: Here, body: PreviewRequest) -> JSONResponse:
     """What a change would give to keys and identities and take from them, and with what it would be refused if the
     caller made it; nothing is changed."""

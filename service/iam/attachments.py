@@ -19,10 +19,11 @@ from service.api.changes import change
 from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
+from service.audit.events import AuditEvent
+from service.authz.paths import ATTACHMENTS
 from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, policy_queries, representations
 from service.iam.policies import (
-    POLICY,
     AttacheeId,
     AttacheeType,
     Granted,
@@ -35,7 +36,6 @@ from service.iam.policies import (
 from service.principals import queries
 
 router = protected_router("policies")
-ATTACHMENTS = POLICY + "/attachments"
 
 
 class NewAttachment(BaseModel):
@@ -47,7 +47,7 @@ class NewAttachment(BaseModel):
     attachee_id: str = Field(alias="attacheeId")
 
 
-@router.post(ATTACHMENTS, status_code=204)
+@router.post(ATTACHMENTS, operation_id="attachPolicy", status_code=204)
 def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAttachment) -> Response:
     """Attach a policy to a key, an identity or a group. It counts from their next request on."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -83,11 +83,11 @@ def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAtta
             },
         )
         details = {"attacheeType": kind, "attacheeId": attachee_id}
-        audit_in_tenant(connection, access, "policy.attach", f"policy:{policy_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.POLICY_ATTACH, f"policy:{policy_id}", now, details)
     return no_content()
 
 
-@router.get(ATTACHMENTS)
+@router.get(ATTACHMENTS, operation_id="listPolicyAttachments")
 def list_policy_attachments(
     access: Granted,
     platform: Here,
@@ -107,7 +107,7 @@ def list_policy_attachments(
     return JSONResponse({"attachments": [representations.attachment(row) for row in rows], "nextCursor": cursor})
 
 
-@router.delete(ATTACHMENTS, status_code=204)
+@router.delete(ATTACHMENTS, operation_id="detachPolicy", status_code=204)
 def detach_policy(
     access: Granted,
     platform: Here,
@@ -133,7 +133,7 @@ def detach_policy(
         policy_queries.detach(connection, tenant_id, policy_id, kind, attachee_id)
         require_remaining_grants(connection, tenant_id, before)
         details = {"attacheeType": kind, "attacheeId": attachee_id}
-        audit_in_tenant(connection, access, "policy.detach", f"policy:{policy_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.POLICY_DETACH, f"policy:{policy_id}", now, details)
     return no_content()
 
 

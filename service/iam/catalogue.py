@@ -19,7 +19,7 @@ from service.db.tables import catalogue_operations
 router = protected_router("iam")
 
 
-@router.get("/api/v1/scopes")
+@router.get("/api/v1/scopes", operation_id="listScopes")
 def list_scopes(
     platform: Platform = Depends(platform_of), _: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
@@ -39,7 +39,7 @@ def list_scopes(
     )
 
 
-@router.get("/api/v1/iam/catalogue")
+@router.get("/api/v1/iam/catalogue", operation_id="listCatalogue")
 def list_catalogue(
     platform: Platform = Depends(platform_of),
     _: AuthorizationContext = Depends(get_context),

@@ -14,7 +14,9 @@ from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
 from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import GROUP, GROUPS
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.errors import ApiError
@@ -22,8 +24,6 @@ from service.iam import affected_principals, author_check, group_queries, repres
 from service.iam.attachments import require_principal
 
 router = protected_router("groups")
-CREATE = "group.create"
-GROUPS = "/api/v1/tenants/{tenant_id}/iam/groups"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -58,7 +58,7 @@ class NewMember(BaseModel):
     member_id: str = Field(alias="memberId")
 
 
-@router.post(GROUPS, status_code=201)
+@router.post(GROUPS, operation_id="createGroup", status_code=201)
 def create_group(
     access: Granted, platform: Here, body: NewGroup, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
@@ -67,7 +67,7 @@ def create_group(
     name, description = validation.display_name(body.name, "name"), validation.description(body.description)
     with change(platform, access) as (connection, access):
         group_id = resolve_idempotency_key(
-            connection, access, idempotency_key, CREATE, (tenant_id, name, description), wanted, now
+            connection, access, idempotency_key, AuditEvent.GROUP_CREATE, (tenant_id, name, description), wanted, now
         )
         if group_id == wanted:
             require_free(connection, tenant_id, name, None)
@@ -83,11 +83,11 @@ def create_group(
                     "updated_at": now,
                 },
             )
-            audit_in_tenant(connection, access, CREATE, f"group:{group_id}", now, {"name": name})
+            audit_in_tenant(connection, access, AuditEvent.GROUP_CREATE, f"group:{group_id}", now, {"name": name})
         return with_etag(_whole(connection, or_404(group_queries.get(connection, tenant_id, group_id))), 201)
 
 
-@router.get(GROUPS)
+@router.get(GROUPS, operation_id="listGroups")
 def list_groups(
     access: Granted,
     platform: Here,
@@ -105,14 +105,14 @@ def list_groups(
     return JSONResponse({"groups": [representations.group(row) for row in rows], "nextCursor": cursor})
 
 
-@router.get(GROUPS + "/{group_id}")
+@router.get(GROUP, operation_id="getGroup")
 def get_group(access: Granted, platform: Here, group_id: str) -> JSONResponse:
     """One group with its members, at most 200; `membersTruncated` is true when there are more."""
     with platform.database.read() as connection:
         return with_etag(_whole(connection, get_group_or_404(connection, access, group_id)))
 
 
-@router.patch(GROUPS + "/{group_id}")
+@router.patch(GROUP, operation_id="updateGroup")
 def update_group(
     access: Granted, platform: Here, group_id: str, body: GroupChange, if_match: IfMatch = None
 ) -> JSONResponse:
@@ -134,11 +134,11 @@ def update_group(
         if changes:
             group_queries.change(connection, group_id, changes, now)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
-            audit_in_tenant(connection, access, group_queries.CHANGED, f"group:{group_id}", now, details)
+            audit_in_tenant(connection, access, AuditEvent.GROUP_UPDATE, f"group:{group_id}", now, details)
         return with_etag(_whole(connection, get_group_or_404(connection, access, group_id)), changed=bool(changes))
 
 
-@router.delete(GROUPS + "/{group_id}", status_code=204)
+@router.delete(GROUP, operation_id="deleteGroup", status_code=204)
 def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMatch = None) -> Response:
     """Remove a group, its membership and its attachments, in one transaction. Members and policies stay."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -151,11 +151,11 @@ def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMat
         )
         group_queries.remove(connection, tenant_id, group_id)
         details = {"name": group.name, "members": len(members), "policies": group.policy_count}
-        audit_in_tenant(connection, access, "group.delete", f"group:{group_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.GROUP_DELETE, f"group:{group_id}", now, details)
     return no_content()
 
 
-@router.post(GROUPS + "/{group_id}/members", status_code=204)
+@router.post(f"{GROUP}/members", operation_id="addGroupMember", status_code=204)
 def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMember) -> Response:
     """Add a key or an identity. The group's policies count for it from its next request on."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -179,11 +179,11 @@ def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMe
         )
         if added:
             details = {"memberType": kind, "memberId": member_id}
-            audit_in_tenant(connection, access, "group.member.add", f"group:{group_id}", now, details)
+            audit_in_tenant(connection, access, AuditEvent.GROUP_MEMBER_ADD, f"group:{group_id}", now, details)
     return no_content(changed=added)
 
 
-@router.get(GROUPS + "/{group_id}/members")
+@router.get(f"{GROUP}/members", operation_id="listGroupMembers")
 def list_group_members(access: Granted, platform: Here, paging: Paging, group_id: str) -> JSONResponse:
     """A group's members in the order they were added."""
     tenant_id = str(access.tenant_id)
@@ -195,7 +195,7 @@ def list_group_members(access: Granted, platform: Here, paging: Paging, group_id
     return JSONResponse({"members": [representations.member(row) for row in rows], "nextCursor": cursor})
 
 
-@router.delete(GROUPS + "/{group_id}/members", status_code=204)
+@router.delete(f"{GROUP}/members", operation_id="removeGroupMember", status_code=204)
 def remove_group_member(
     access: Granted,
     platform: Here,
@@ -215,7 +215,7 @@ def remove_group_member(
         )
         group_queries.remove_member(connection, tenant_id, group_id, kind, member_id)
         details = {"memberType": kind, "memberId": member_id}
-        audit_in_tenant(connection, access, "group.member.remove", f"group:{group_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.GROUP_MEMBER_REMOVE, f"group:{group_id}", now, details)
     return no_content()
 
 

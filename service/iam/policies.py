@@ -15,7 +15,9 @@ from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
 from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import POLICIES, POLICY
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.iam import affected_principals, author_check, policy_queries, representations
@@ -23,9 +25,6 @@ from service.iam.policy_body import PolicyBody, policy_body
 from service.iam.policy_documents import read_document, required
 
 router = protected_router("policies")
-CREATE = "policy.create"
-POLICIES = "/api/v1/tenants/{tenant_id}/iam/policies"
-POLICY = POLICIES + "/{policy_id}"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -54,7 +53,7 @@ class Rollback(BaseModel):
     version: int = Field(ge=1, le=2**31 - 1)
 
 
-@router.post(POLICIES, status_code=201, openapi_extra=_body("name", "document"))
+@router.post(POLICIES, operation_id="createPolicy", status_code=201, openapi_extra=_body("name", "document"))
 def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: IdempotencyKey = None) -> JSONResponse:
     """A new policy, within what its author holds. The same body under the same `Idempotency-Key` answers with the
     same policy, as it is now."""
@@ -65,7 +64,9 @@ def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: 
     text = read_draft(platform, access, required(body.document))
     with change(platform, access) as (connection, access):
         request = (tenant_id, name, description, text)
-        policy_id = resolve_idempotency_key(connection, access, idempotency_key, CREATE, request, wanted, now)
+        policy_id = resolve_idempotency_key(
+            connection, access, idempotency_key, AuditEvent.POLICY_CREATE, request, wanted, now
+        )
         if policy_id == wanted:
             author_check.require_within(author_check.author_of(connection, platform, access), text)
             shown = {"name": name, "description": description, "document": text, "authored_by": access.caller.user_id}
@@ -75,11 +76,11 @@ def create_policy(access: Granted, platform: Here, body: Sent, idempotency_key: 
                 shown | {"id": policy_id, "tenant_id": tenant_id, "created_at": now, "updated_at": now},
                 shown | _entry(access, now, "create", changed),
             )
-            audit_in_tenant(connection, access, CREATE, f"policy:{policy_id}", now, {"name": name})
+            audit_in_tenant(connection, access, AuditEvent.POLICY_CREATE, f"policy:{policy_id}", now, {"name": name})
         return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)), 201)
 
 
-@router.get(POLICIES)
+@router.get(POLICIES, operation_id="listPolicies")
 def list_policies(
     access: Granted,
     platform: Here,
@@ -102,14 +103,14 @@ def list_policies(
     return JSONResponse({"policies": [representations.policy(row) for row in rows], "nextCursor": cursor})
 
 
-@router.get(POLICY)
+@router.get(POLICY, operation_id="getPolicy")
 def get_policy(access: Granted, platform: Here, policy_id: str) -> JSONResponse:
     """One policy with its document in canonical form."""
     with platform.database.read() as connection:
         return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)))
 
 
-@router.patch(POLICY, openapi_extra=_body())
+@router.patch(POLICY, operation_id="updatePolicy", openapi_extra=_body())
 def update_policy(
     access: Granted, platform: Here, policy_id: str, body: Sent, if_match: IfMatch = None
 ) -> JSONResponse:
@@ -135,7 +136,7 @@ def update_policy(
         return with_etag(representations.policy(get_policy_or_404(connection, access, policy_id)), changed=changed)
 
 
-@router.delete(POLICY, status_code=204)
+@router.delete(POLICY, operation_id="deletePolicy", status_code=204)
 def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfMatch = None) -> Response:
     """Remove a policy, its attachments and its history, in one transaction."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -146,11 +147,11 @@ def delete_policy(access: Granted, platform: Here, policy_id: str, if_match: IfM
         )
         policy_queries.remove(connection, tenant_id, policy_id)
         details = {"name": policy.name, "version": policy.version, "attachments": policy.attachment_count}
-        audit_in_tenant(connection, access, "policy.delete", f"policy:{policy_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.POLICY_DELETE, f"policy:{policy_id}", now, details)
     return no_content()
 
 
-@router.get(POLICY + "/versions")
+@router.get(f"{POLICY}/versions", operation_id="listPolicyVersions")
 def list_policy_versions(access: Granted, platform: Here, paging: Paging, policy_id: str) -> JSONResponse:
     """What a policy was, newest first."""
     tenant_id = str(access.tenant_id)
@@ -163,7 +164,7 @@ def list_policy_versions(access: Granted, platform: Here, paging: Paging, policy
     return JSONResponse({"versions": [representations.version(row) for row in rows], "nextCursor": cursor})
 
 
-@router.get(POLICY + "/versions/{version}")
+@router.get(POLICY + "/versions/{version}", operation_id="getPolicyVersion")
 def get_policy_version(access: Granted, platform: Here, policy_id: str, version: str) -> JSONResponse:
     """One version of a policy."""
     with platform.database.read() as connection:
@@ -171,7 +172,7 @@ def get_policy_version(access: Granted, platform: Here, policy_id: str, version:
         return JSONResponse(representations.version(get_version_or_404(connection, access, policy_id, version)))
 
 
-@router.post(POLICY + "/rollback")
+@router.post(f"{POLICY}/rollback", operation_id="rollBackPolicy")
 def roll_back_policy(
     access: Granted, platform: Here, policy_id: str, body: Rollback, if_match: IfMatch = None
 ) -> JSONResponse:
@@ -232,7 +233,7 @@ def write(
     details: dict[str, Any] = {"version": number, "changed": sorted(changes)}
     if rolled_back_to is not None:
         details["rolledBackTo"] = rolled_back_to
-    audit_in_tenant(connection, access, f"policy.{change}", f"policy:{before.id}", now, details)
+    audit_in_tenant(connection, access, AuditEvent(f"policy.{change}"), f"policy:{before.id}", now, details)
     return True
 
 

@@ -20,6 +20,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.decisions import CatalogueSnapshot, role_engine
+from service.authz.paths import IAM
 from service.context import Platform, platform_of
 from service.iam import author_check, policy_queries, representations
 from service.iam.policy_documents import canonical, problem, read_document
@@ -35,7 +36,6 @@ from service.iam.simulation_requests import (
 )
 
 router = protected_router("trials")
-IAM = "/api/v1/tenants/{tenant_id}/iam"
 MAX_TARGETS = 50
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
@@ -84,7 +84,7 @@ class CheckRequest(BaseModel):
     document_text: str = Field(alias="documentText")
 
 
-@router.post(IAM + "/simulate")
+@router.post(f"{IAM}/simulate", operation_id="simulate")
 def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResponse:
     """Whether a document would allow a request, and why, rule by rule.
 
@@ -118,7 +118,7 @@ def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResp
     )
 
 
-@router.post(IAM + "/coverage")
+@router.post(f"{IAM}/coverage", operation_id="mapCoverage")
 def map_coverage(access: Granted, platform: Here, body: CoverageRequest) -> JSONResponse:
     """Which operations a document gives on some targets, and what that changes against another document."""
     known, reading = _read(access, platform, body.document_text, body.facts)
@@ -144,7 +144,7 @@ def map_coverage(access: Granted, platform: Here, body: CoverageRequest) -> JSON
     )
 
 
-@router.post(IAM + "/check")
+@router.post(f"{IAM}/check", operation_id="checkDocument")
 def check_document(access: Granted, platform: Here, body: CheckRequest) -> JSONResponse:
     """Whether a document stays within what the caller holds, with counterexamples where it does not."""
     known, reading = _read(access, platform, body.document_text)

@@ -15,7 +15,10 @@ from starlette.responses import JSONResponse, StreamingResponse
 from service.api.enforcement import load_grants, target_of
 from service.api.protected_route import protected_router
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import OPERATIONS, TENANT
+from service.authz.permissions import Permission
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.errors import ApiError, operation_not_found, tenant_access_denied
@@ -30,7 +33,7 @@ KEEPALIVE_SECONDS = 15.0
 LONGEST_STREAM_SECONDS = 300.0
 RETRY_AFTER_SECONDS = 10
 # Whoever may do one of these may know what an apply did.
-OF_DEFAULT_TAGS = ("organizations:default-tags:read", "organizations:default-tags:apply")
+OF_DEFAULT_TAGS = (Permission.ORGANIZATIONS_DEFAULT_TAGS_READ, Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY)
 
 router = protected_router("operations")
 
@@ -42,7 +45,7 @@ async def entered_tenant(access: AuthorizationContext = Depends(get_context)) ->
     return access.tenant_id
 
 
-@router.get("/api/v1/tenants/{tenant_id}/operations")
+@router.get(OPERATIONS, operation_id="listOperations")
 def list_operations(
     access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
 ) -> JSONResponse:
@@ -54,7 +57,7 @@ def list_operations(
     return JSONResponse({"operations": [operation(row, now, with_result=told) for row in rows]})
 
 
-@router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}")
+@router.get(OPERATIONS + "/{operation_id}", operation_id="getOperation")
 def get_operation(
     operation_id: str, access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
 ) -> JSONResponse:
@@ -80,7 +83,7 @@ def may_know_results(platform: Platform, connection: Connection, access: Authori
     )
 
 
-@router.get("/api/v1/platform/operations")
+@router.get("/api/v1/platform/operations", operation_id="listPlatformOperations")
 def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONResponse:
     """Every open operation, oldest first, then the newest 50 that are over."""
     with platform.database.read() as connection:
@@ -88,7 +91,7 @@ def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONR
     return JSONResponse({"operations": [operation_of_platform(row, platform.clock.now()) for row in rows]})
 
 
-@router.post("/api/v1/platform/operations/{operation_id}/cancel")
+@router.post("/api/v1/platform/operations/{operation_id}/cancel", operation_id="cancelOperation")
 def cancel_operation(
     operation_id: str,
     access: AuthorizationContext = Depends(get_context),
@@ -105,7 +108,7 @@ def cancel_operation(
         entries.record(
             connection,
             access.caller,
-            operation="operation.cancel",
+            event=AuditEvent.OPERATION_CANCEL,
             target=f"operation:{row['run_id']}",
             organization_id=grants.organization_id_of(connection, row["tenant_id"]),
             tenant_id=row["tenant_id"],
@@ -119,7 +122,7 @@ def cancel_operation(
     return JSONResponse(document)
 
 
-@router.get("/api/v1/tenants/{tenant_id}/events")
+@router.get(f"{TENANT}/events", operation_id="streamEvents")
 async def stream_events(
     tenant_id: str = Depends(entered_tenant),
     access: AuthorizationContext = Depends(get_context),

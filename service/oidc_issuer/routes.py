@@ -43,43 +43,43 @@ Form = Annotated[bytes | None, Depends(form_body)]
 Peer = Annotated[AuthorizationContext, Depends(get_context)]
 
 
-@router.get("/issuer/.well-known/openid-configuration")
+@router.get("/issuer/.well-known/openid-configuration", operation_id="discoveryDocument")
 def discovery_document(issuer: Issuer) -> JSONResponse:
     """OpenID Connect Discovery."""
     return JSONResponse(oidc_issuer_issuer.document(issuer.issuer))
 
 
-@router.get("/issuer/jwks")
+@router.get("/issuer/jwks", operation_id="keySet")
 def key_set(issuer: Issuer) -> JSONResponse:
     """The public signing key."""
     return JSONResponse(issuer.public_jwks())
 
 
-@router.post("/issuer/device_authorization")
+@router.post("/issuer/device_authorization", operation_id="deviceAuthorization")
 def device_authorization(issuer: Issuer, form: Form, peer: Peer) -> Response:
     """Start a device flow: client_id, scope, device."""
     return _answer(issuer, peer, "device_authorization", form)
 
 
-@router.post("/issuer/device/approve")
+@router.post("/issuer/device/approve", operation_id="approveDevice")
 def approve_device(issuer: Issuer, form: Form, peer: Peer) -> Response:
     """Approve a user code as the person at the socket: user_code, email."""
     return _answer(issuer, peer, "approve", form)
 
 
-@router.get("/issuer/authorize")
+@router.get("/issuer/authorize", operation_id="authorization")
 def authorization(issuer: Issuer, request: Request, peer: Peer) -> Response:
     """Code + PKCE: response_type, client_id, redirect_uri, scope, state, nonce, code_challenge(_method), login_hint."""
     return _answer(issuer, peer, "authorize", request.scope["query_string"], method="GET")
 
 
-@router.post("/issuer/token")
+@router.post("/issuer/token", operation_id="token")
 def token(issuer: Issuer, form: Form, peer: Peer) -> Response:
     """Exchange a device code, an authorization code or a refresh token for tokens."""
     return _answer(issuer, peer, "token", form)
 
 
-@router.post("/issuer/revoke")
+@router.post("/issuer/revoke", operation_id="revocation")
 def revocation(issuer: Issuer, form: Form, peer: Peer) -> Response:
     """End the session of a token."""
     return _answer(issuer, peer, "revoke", form)

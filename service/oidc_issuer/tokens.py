@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.db.platform_state import get_value
 from service.oidc_issuer import queries
@@ -62,7 +63,7 @@ def sign_in(
     entries.record(
         connection,
         actor,
-        operation="session.start",
+        event=AuditEvent.SESSION_START,
         target=f"session:{session_id}",
         details={"grant": request.payload.grant_type, "device": device},
         at=at,
@@ -152,7 +153,7 @@ def end_for_replay(
         entries.record(
             connection,
             caller,
-            operation="session.end",
+            event=AuditEvent.SESSION_END,
             target=f"session:{session_id}",
             details={"reason": f"{what}_reuse"},
             at=at,
@@ -174,7 +175,7 @@ def note_refused(request: IssuerRequest, email: str | None) -> None:
     entries.record(
         request.connection,
         request.caller,
-        operation="session.start",
+        event=AuditEvent.SESSION_START,
         target=f"user:{shown}",
         outcome="refused",
         details={"reason": "unknown_person"},

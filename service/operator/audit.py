@@ -12,7 +12,7 @@ from service.context import Platform, platform_of
 router = protected_router("audit")
 
 
-@router.get("/api/v1/platform/audit/verify")
+@router.get("/api/v1/platform/audit/verify", operation_id="verifyAuditLog")
 def verify_audit_log(platform: Platform = Depends(platform_of)) -> JSONResponse:
     """Read the whole audit log and check its chain; `firstBad` is null when it is whole."""
     with platform.database.read() as connection:

@@ -28,19 +28,19 @@ LEAST_FREE = 16 * 1024 * 1024
 """Bytes that must be free where the data folder is: the log, and SQLite's database, grow there."""
 
 
-@router.get("/healthz")
+@router.get("/healthz", operation_id="alive")
 async def alive() -> JSONResponse:
     """200 while the process answers at all."""
     return JSONResponse({"status": "ok"})
 
 
-@router.get("/readyz")
+@router.get("/readyz", operation_id="ready")
 async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
     """200 when requests can be served, else 503: `stopping` once the process was asked to end, or `degraded`.
 
     Each check is `ok` or one word. It does not wait for a busy database: then the checks are up to ten seconds old.
     """
-    found = with_draining(platform, await platform.looks.soon(lambda: _run_checks(platform)) or NO_ANSWER)
+    found = with_draining(platform, await platform.readiness.soon(lambda: _run_checks(platform)) or NO_ANSWER)
     good = all(is_good(state) for state in found.values())
     status = "stopping" if platform.draining.is_set() else "ok" if good else "degraded"
     return JSONResponse({"status": status, "checks": found}, 200 if status == "ok" else 503)
@@ -48,12 +48,12 @@ async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
 
 def checks(platform: Platform) -> Mapping[str, str]:
     """Return the checks of readiness, each `ok` or one word; a second old at most."""
-    return with_draining(platform, platform.looks.newest(lambda: _run_checks(platform)))
+    return with_draining(platform, platform.readiness.newest(lambda: _run_checks(platform)))
 
 
 def start_checks(platform: Platform) -> None:
     """Start the checks of readiness, so that the first caller need not wait for them."""
-    platform.looks.start(lambda: _run_checks(platform))
+    platform.readiness.start(lambda: _run_checks(platform))
 
 
 def is_good(state: str) -> bool:
@@ -97,7 +97,7 @@ def database_check(platform: Platform) -> str:
         return "unreachable"
     if not platform.database.writable():
         return "read_only"
-    return "ok" if platform.traffic.takes_changes() else "full"
+    return "ok" if platform.request_metrics.takes_changes() else "full"
 
 
 def audit_check(platform: Platform) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 router = protected_router("metrics")
 
 
-@router.get("/metrics")
+@router.get("/metrics", operation_id="readMetrics")
 def read_metrics(platform: Platform = Depends(platform_of), worker: Worker = Depends(get_worker)) -> Response:
     """The platform's numbers in Prometheus' text format."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -76,7 +76,7 @@ class Collector:
         database = self.platform.database
         yield InfoMetricFamily("frost", "This platform", {"version": VERSION, "database": database.kind})
         yield from self._requests()
-        failures = self.platform.traffic.audit_failures
+        failures = self.platform.request_metrics.audit_failures
         yield CounterMetricFamily("frost_audit_write_failures", "Changes refused for want of their entry", failures)
         yield CounterMetricFamily("frost_database_write_waits", "Changes that waited for another one", database.waits)
         pool = database.engine.pool
@@ -97,7 +97,7 @@ class Collector:
     def _requests(self) -> Iterator["Metric"]:
         from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
-        traffic = self.platform.traffic
+        traffic = self.platform.request_metrics
         requests = CounterMetricFamily("frost_requests", "Requests answered", labels=["method", "route", "status"])
         for (method, route, status), count in list(traffic.requests.items()):
             requests.add_metric([method, route, str(status)], count)

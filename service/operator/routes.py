@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse
 
 from service.api.protected_route import protected_router
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
 from service.context import Platform, platform_of
@@ -20,7 +21,7 @@ from service.settings import VERSION
 router = protected_router("platform")
 
 
-@router.get("/api/v1/platform/status")
+@router.get("/api/v1/platform/status", operation_id="platformStatus")
 def platform_status(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
@@ -53,12 +54,14 @@ def platform_status(
     )
 
 
-@router.post("/api/v1/platform/stop", status_code=202)
+@router.post("/api/v1/platform/stop", operation_id="stopPlatform", status_code=202)
 def stop_platform(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
     """Ask the process to end; what it answers now it still finishes. SIGTERM does the same."""
     with platform.database.write() as connection:
-        entries.record(connection, access.caller, operation="platform.stop", target="platform", at=platform.clock.now())
+        entries.record(
+            connection, access.caller, event=AuditEvent.PLATFORM_STOP, target="platform", at=platform.clock.now()
+        )
     platform.request_stop()
     return JSONResponse({"status": "stopping"}, 202)

@@ -21,8 +21,10 @@ from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, or_404
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn.rate_limit import whole_seconds
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import ORGANIZATION_QUOTA_REQUESTS, TENANT_QUOTA_REQUESTS
 from service.catalogue.quota_types import QuotaType
 from service.context import Platform, platform_of
 from service.db.tables import MICROSECOND
@@ -31,9 +33,6 @@ from service.quotas.request_queries import OF_ORGANIZATION, OF_TENANT, request
 from service.quotas.request_validation import MAX_REQUESTS_PER_HOUR, Decision
 
 router = protected_router("quotas")
-OF_A_TENANT = "/api/v1/tenants/{tenant_id}/quota-requests"
-OF_AN_ORGANIZATION = "/api/v1/organizations/{organization_id}/quota-requests"
-CREATE, CREATE_ORGANIZATION = "quota_request.create", "quota_request.create_organization"
 WAITING = Decision("pending", "waits for review by the platform's staff")
 UNCHANGED = Decision("approved", "that is the limit already")
 
@@ -68,7 +67,7 @@ class LimitChange:
         return self.quota.resource_type
 
 
-@router.post(OF_A_TENANT, status_code=201)
+@router.post(TENANT_QUOTA_REQUESTS, operation_id="requestTenantQuota", status_code=201)
 def request_tenant_quota(
     access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
@@ -79,7 +78,7 @@ def request_tenant_quota(
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
     wish = parse_request(body, platform.clock.now())
     with change(platform, access, lock_organization=True) as (connection, access):
-        wish, answered = resolve_idempotent(connection, access, CREATE, wish, idempotency_key)
+        wish, answered = resolve_idempotent(connection, access, AuditEvent.QUOTA_REQUEST_CREATE, wish, idempotency_key)
         if answered:
             return answered
         current = queries.limits_of(connection, tenant_id)[wish.resource_type]
@@ -96,10 +95,10 @@ def request_tenant_quota(
         verdict = request_validation.decide(current, wish.limit, use)
         if verdict.status == "approved":
             queries.set_limit(connection, tenant_id, wish.resource_type, wish.limit)
-        return add_request(connection, access, CREATE, wish, current, verdict)
+        return add_request(connection, access, AuditEvent.QUOTA_REQUEST_CREATE, wish, current, verdict)
 
 
-@router.get(OF_A_TENANT)
+@router.get(TENANT_QUOTA_REQUESTS, operation_id="listTenantQuotaRequests")
 def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """The tenant's requests, and to people its organization's pending ones too; newest first."""
     tenant_id = str(access.tenant_id)
@@ -111,7 +110,7 @@ def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) 
     return JSONResponse({"requests": [request(row._asdict()) for row in rows], "nextCursor": cursor})
 
 
-@router.post(OF_AN_ORGANIZATION, status_code=201)
+@router.post(ORGANIZATION_QUOTA_REQUESTS, operation_id="requestOrganizationQuota", status_code=201)
 def request_organization_quota(
     access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
@@ -119,7 +118,9 @@ def request_organization_quota(
     organization_id = str(access.organization_id)
     wish = parse_request(body, platform.clock.now())
     with change(platform, access, lock_organization=True) as (connection, access):
-        wish, answered = resolve_idempotent(connection, access, CREATE_ORGANIZATION, wish, idempotency_key)
+        wish, answered = resolve_idempotent(
+            connection, access, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, wish, idempotency_key
+        )
         if answered:
             return answered
         current = or_404(queries.organization_limits(connection, organization_id)[wish.resource_type])
@@ -128,10 +129,10 @@ def request_organization_quota(
         pending = request_queries.pending(connection, organization_id, wish.resource_type)
         if pending:
             raise request_validation.already_pending(pending.id, pending.limit)
-        return add_request(connection, access, CREATE_ORGANIZATION, wish, current, WAITING)
+        return add_request(connection, access, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, wish, current, WAITING)
 
 
-@router.get(OF_AN_ORGANIZATION)
+@router.get(ORGANIZATION_QUOTA_REQUESTS, operation_id="listOrganizationQuotaRequests")
 def list_organization_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """The requests made for the organization, newest first."""
     organization_id = str(access.organization_id)
@@ -154,11 +155,11 @@ def parse_request(body: NewRequest, now: datetime) -> LimitChange:
 
 
 def resolve_idempotent(
-    connection: Connection, access: AuthorizationContext, operation: str, wish: LimitChange, key: str | None
+    connection: Connection, access: AuthorizationContext, event: AuditEvent, wish: LimitChange, key: str | None
 ) -> tuple[LimitChange, JSONResponse | None]:
     """The wish under the id it has for good, and the answer to an earlier one under the same key, if there was one."""
     same = (str(access.tenant_id or access.organization_id), wish.resource_type, str(wish.limit), wish.reason)
-    wish = replace(wish, id=resolve_idempotency_key(connection, access, key, operation, same, wish.id, wish.at))
+    wish = replace(wish, id=resolve_idempotency_key(connection, access, key, event, same, wish.id, wish.at))
     row = request_queries.one(connection, wish.id)
     return wish, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)
 
@@ -207,7 +208,7 @@ def unchanged(connection: Connection, access: AuthorizationContext, wish: LimitC
 def add_request(
     connection: Connection,
     access: AuthorizationContext,
-    operation: str,
+    event: AuditEvent,
     wish: LimitChange,
     current: int,
     verdict: Decision,
@@ -217,7 +218,7 @@ def add_request(
     entries.record(
         connection,
         access.caller,
-        operation=operation,
+        event=event,
         target=f"quota_request:{wish.id}",
         outcome="refused" if verdict.status == "denied" else "done",
         organization_id=access.organization_id,

@@ -11,7 +11,9 @@ from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import PLATFORM_QUOTA_REQUESTS
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.db.statements import lock_organization
@@ -21,7 +23,6 @@ from service.quotas.request_queries import OF_ORGANIZATION, PENDING, request
 from service.validation import is_id
 
 router = protected_router("platform")
-REQUESTS = "/api/v1/platform/quota-requests"
 OUTCOME = {"approve": "approved", "reject": "rejected"}
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
@@ -39,7 +40,7 @@ class Review(BaseModel):
     note: str | None = Field(None, description="what is told to who asked; 1 to 500 characters")
 
 
-@router.get(REQUESTS)
+@router.get(PLATFORM_QUOTA_REQUESTS, operation_id="listQuotaRequestsForReview")
 def list_quota_requests_for_review(
     access: Granted, platform: Here, paging: Paging, status: Status = None
 ) -> JSONResponse:
@@ -51,7 +52,7 @@ def list_quota_requests_for_review(
     return JSONResponse({"requests": [for_staff(row) for row in rows], "nextCursor": cursor})
 
 
-@router.post(REQUESTS + "/{request_id}/review")
+@router.post(PLATFORM_QUOTA_REQUESTS + "/{request_id}/review", operation_id="reviewQuotaRequest")
 def review_quota_request(access: Granted, platform: Here, request_id: str, body: Review) -> JSONResponse:
     """Decide a request once; an approved one is the organization's limit from then on. checklist U23"""
     now, status = platform.clock.now(), OUTCOME[body.decision]
@@ -73,7 +74,7 @@ def review_quota_request(access: Granted, platform: Here, request_id: str, body:
         entries.record(
             connection,
             access.caller,
-            operation="quota_request.review",
+            event=AuditEvent.QUOTA_REQUEST_REVIEW,
             target=f"quota_request:{request_id}",
             organization_id=row.organization_id,
             details={"resourceType": row.resource_type, "from": row.limit_before, "to": row.limit, "status": status},

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 
 from service.api.protected_route import protected_router
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import ORGANIZATION, QUOTAS, TENANT
 from service.catalogue.quota_types import QuotaType, quota_types
 from service.context import Platform, platform_of
 from service.quotas import limits as quotas_limits
@@ -18,13 +19,12 @@ from service.quotas import queries, usage
 from service.quotas.limits import IMAGES, OF_COMPUTE, Use
 
 router = protected_router("quotas")
-QUOTAS = "/api/v1/tenants/{tenant_id}/quotas"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
 
 
-@router.get("/api/v1/tenants/{tenant_id}/quotas-report")
+@router.get(f"{TENANT}/quotas-report", operation_id="reportTenantQuotas")
 def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
     """Limit, use and what may be asked for at once of every resource type; images are told by the compute service."""
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
@@ -45,7 +45,7 @@ def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"report": {"scope": "tenant", "quotas": quotas}})
 
 
-@router.get(QUOTAS)
+@router.get(QUOTAS, operation_id="listComputeLimits")
 def list_compute_limits(access: Granted, platform: Here) -> JSONResponse:
     """The limits of what the compute service counts, by its own names."""
     with platform.database.read() as connection:
@@ -53,7 +53,7 @@ def list_compute_limits(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({name: limits[resource_type] for name, resource_type in OF_COMPUTE.items()})
 
 
-@router.get(QUOTAS + "/usage")
+@router.get(f"{QUOTAS}/usage", operation_id="listComputeUsage")
 def list_compute_usage(access: Granted, platform: Here) -> JSONResponse:
     """What is in use of them; null is unknown."""
     tenant_id = str(access.tenant_id)
@@ -63,7 +63,7 @@ def list_compute_usage(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({name: _total(used[resource_type]) for name, resource_type in OF_COMPUTE.items()})
 
 
-@router.get("/api/v1/organizations/{organization_id}/quotas-report")
+@router.get(f"{ORGANIZATION}/quotas-report", operation_id="reportOrganizationQuotas")
 def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
     """The limits of an organization, what its tenants have of them, and what they use together.
 

@@ -16,21 +16,23 @@ from service.api.changes import change
 from service.api.enforcement import load_grants, require, require_somewhere, target_in
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import INTERACTIVE
+from service.authz.permissions import Permission
 from service.context import Platform, platform_of
 from service.resources import queries
 from service.validation import is_id
 
 router = protected_router("interactive sessions")
-INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
 # What a port can be forwarded to: whatever listens.
 LISTENING = ("instance", "database", "cache", "kubernetes_cluster", "webserver", "message_broker", "load_balancer")
 
-OPENED_TO = {
-    "sessions:port-forwards:open": LISTENING,
-    "sessions:database-consoles:open": ("database",),
-    "sessions:shells:open": ("instance",),
-    "sessions:cluster-proxies:open": ("kubernetes_cluster",),
+OPENED_TO: dict[str, tuple[str, ...]] = {
+    Permission.SESSIONS_PORT_FORWARDS_OPEN: LISTENING,
+    Permission.SESSIONS_DATABASE_CONSOLES_OPEN: ("database",),
+    Permission.SESSIONS_SHELLS_OPEN: ("instance",),
+    Permission.SESSIONS_CLUSTER_PROXIES_OPEN: ("kubernetes_cluster",),
 }
 """The kinds of resource that each operation is done to."""
 
@@ -46,25 +48,25 @@ class Opening(BaseModel):
     resource_id: str = Field(alias="resourceId")
 
 
-@router.post(INTERACTIVE + "/port-forwards")
+@router.post(f"{INTERACTIVE}/port-forwards", operation_id="forwardPort")
 def forward_port(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a local port may be forwarded to a resource."""
     return opened(access, platform, body.resource_id)
 
 
-@router.post(INTERACTIVE + "/database-consoles")
+@router.post(f"{INTERACTIVE}/database-consoles", operation_id="openDatabaseConsole")
 def open_database_console(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether the console of a database may be opened."""
     return opened(access, platform, body.resource_id)
 
 
-@router.post(INTERACTIVE + "/shells")
+@router.post(f"{INTERACTIVE}/shells", operation_id="openShell")
 def open_shell(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a shell on an instance may be opened."""
     return opened(access, platform, body.resource_id)
 
 
-@router.post(INTERACTIVE + "/cluster-proxies")
+@router.post(f"{INTERACTIVE}/cluster-proxies", operation_id="openClusterProxy")
 def open_cluster_proxy(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a proxy to the API of a Kubernetes cluster may be opened."""
     return opened(access, platform, body.resource_id)
@@ -85,7 +87,7 @@ def opened(access: AuthorizationContext, platform: Platform, resource_id: str) -
         facts = replace(access.facts, region=row.region, resource_tags=row.tags)
         require(platform, connection, access, target_in(access, row), facts)
         details = {"operation": access.action}
-        audit_in_tenant(connection, access, "interactive.open", f"{row.kind}:{row.id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.INTERACTIVE_OPEN, f"{row.kind}:{row.id}", now, details)
     return JSONResponse(
         {"decision": "allowed", "operation": access.action, "resourceId": row.id, "resourceKind": row.kind}
     )

@@ -22,7 +22,9 @@ from service.api.enforcement import load_grants, require, require_somewhere, tar
 from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import RESOURCE, RESOURCES
 from service.catalogue.resource_types import Kind, kinds
 from service.context import Platform, platform_of
 from service.db.engine import Record
@@ -39,7 +41,6 @@ from service.validation import is_id
 from service.workloads import queries as workload_queries
 
 router = protected_router("resources")
-RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
 SEARCHED = 1_000
 """Resources read at a time until one is found that the caller may list."""
 REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
@@ -81,7 +82,7 @@ class ResourceChange(BaseModel):
     tags: Tags | None = None
 
 
-@router.get(RESOURCES)
+@router.get(RESOURCES, operation_id="listResources")
 def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging) -> JSONResponse:
     """The resources of a kind that the caller may list, in the order they were made.
 
@@ -135,7 +136,7 @@ def none_found(access: AuthorizationContext) -> ApiError:
     )
 
 
-@router.post(RESOURCES, status_code=201)
+@router.post(RESOURCES, operation_id="createResource", status_code=201)
 def create_resource(
     access: Granted, platform: Here, kind: OfKind, body: NewResource, provider: Provider = None
 ) -> JSONResponse:
@@ -169,13 +170,13 @@ def create_resource(
         require_room(connection, tenant_id, kind, attributes)
         queries.add(connection, values)
         details = {"name": values["name"], "region": body.region}
-        audit_in_tenant(connection, access, "resource.create", f"{kind.name}:{resource_id}", now, details)
+        audit_in_tenant(connection, access, AuditEvent.RESOURCE_CREATE, f"{kind.name}:{resource_id}", now, details)
         return JSONResponse(
             resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, resource_id)), kind), 201
         )
 
 
-@router.get(RESOURCES + "/{resource_id}")
+@router.get(RESOURCE, operation_id="readResource")
 def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """One resource."""
     with platform.database.read() as connection:
@@ -184,7 +185,7 @@ def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: st
         )
 
 
-@router.patch(RESOURCES + "/{resource_id}")
+@router.patch(RESOURCE, operation_id="updateResource")
 def update_resource(
     access: Granted, platform: Here, kind: OfKind, resource_id: str, body: ResourceChange
 ) -> JSONResponse:
@@ -203,7 +204,7 @@ def update_resource(
         return changed_to(connection, access, kind, row, values, "update", now, details)
 
 
-@router.delete(RESOURCES + "/{resource_id}", status_code=204)
+@router.delete(RESOURCE, operation_id="deleteResource", status_code=204)
 def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> Response:
     """Remove a resource for good; a cluster with the keys its tokens were believed by, and what was given for them."""
     now, tenant_id = platform.clock.now(), str(access.tenant_id)
@@ -213,23 +214,25 @@ def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: 
         if kind.name == CLUSTER:
             workload_queries.remove(connection, tenant_id, resource_id)
         queries.remove(connection, tenant_id, resource_id)
-        audit_in_tenant(connection, access, "resource.delete", f"{kind.name}:{resource_id}", now, {"name": row.name})
+        audit_in_tenant(
+            connection, access, AuditEvent.RESOURCE_DELETE, f"{kind.name}:{resource_id}", now, {"name": row.name}
+        )
     return no_content()
 
 
-@router.post(RESOURCES + "/{resource_id}/start")
+@router.post(f"{RESOURCE}/start", operation_id="startResource")
 def start_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Start what is stopped."""
     return powered(access, platform, kind, resource_id, "start")
 
 
-@router.post(RESOURCES + "/{resource_id}/stop")
+@router.post(f"{RESOURCE}/stop", operation_id="stopResource")
 def stop_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Stop what is running."""
     return powered(access, platform, kind, resource_id, "stop")
 
 
-@router.post(RESOURCES + "/{resource_id}/restart")
+@router.post(f"{RESOURCE}/restart", operation_id="restartResource")
 def restart_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Restart what is running."""
     return powered(access, platform, kind, resource_id, "restart")
@@ -258,7 +261,7 @@ def changed_to(
     """Write a change and its audit entry; the resource as it is then."""
     tenant_id = str(access.tenant_id)
     queries.change(connection, tenant_id, row.id, values | {"updated_at": now})
-    audit_in_tenant(connection, access, f"resource.{verb}", f"{kind.name}:{row.id}", now, details)
+    audit_in_tenant(connection, access, AuditEvent(f"resource.{verb}"), f"{kind.name}:{row.id}", now, details)
     return JSONResponse(resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, row.id)), kind))
 
 

@@ -13,8 +13,10 @@ from service.api.changes import change
 from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context, home_tenant
 from service.authz.entitlement import enterable_tenant_ids
+from service.authz.paths import ORGANIZATION_TENANTS, TENANT, TENANTS
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
 from service.context import Platform, platform_of
@@ -29,7 +31,6 @@ from service.tenants import queries as tenants_queries
 from service.tenants import validation as tenants_validation
 
 router = protected_router("tenants")
-CREATE = "tenant.create"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -45,19 +46,19 @@ class Naming(BaseModel):
     display_name: str = Field(alias="displayName", description="1 to 128 characters; need not be unique")
 
 
-@router.get("/api/v1/tenants")
+@router.get(TENANTS, operation_id="listTenants")
 def list_tenants(access: Granted, platform: Here, include: Include = None) -> JSONResponse:
     """Every tenant the caller may enter, over all organizations, by organization and name."""
     return listing(platform, access.caller, None, include)
 
 
-@router.get("/api/v1/organizations/{organization_id}/tenants")
+@router.get(ORGANIZATION_TENANTS, operation_id="listOrganizationTenants")
 def list_organization_tenants(access: Granted, platform: Here, include: Include = None) -> JSONResponse:
     """The tenants of one organization that the caller may enter, by name."""
     return listing(platform, access.caller, access.organization_id, include)
 
 
-@router.post("/api/v1/organizations/{organization_id}/tenants", status_code=201)
+@router.post(ORGANIZATION_TENANTS, operation_id="createTenant", status_code=201)
 def create_tenant(
     access: Granted, platform: Here, worker: AWorker, body: Naming, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
@@ -71,7 +72,7 @@ def create_tenant(
     run_id = None
     with change(platform, access, lock_organization=True) as (connection, access):
         tenant_id = resolve_idempotency_key(
-            connection, access, idempotency_key, CREATE, (organization_id, name), wanted, now
+            connection, access, idempotency_key, AuditEvent.TENANT_CREATE, (organization_id, name), wanted, now
         )
         if tenant_id == wanted:
             slug = service_validation.slug(name)
@@ -88,7 +89,7 @@ def create_tenant(
             entries.record(
                 connection,
                 caller,
-                operation=CREATE,
+                event=AuditEvent.TENANT_CREATE,
                 target=f"tenant:{tenant_id}",
                 organization_id=organization_id,
                 tenant_id=tenant_id,
@@ -101,14 +102,14 @@ def create_tenant(
     return JSONResponse(document, 201)
 
 
-@router.get("/api/v1/tenants/{tenant_id}")
+@router.get(TENANT, operation_id="getTenant")
 def get_tenant(access: Granted, platform: Here) -> JSONResponse:
     """One tenant."""
     with platform.database.read() as connection:
         return JSONResponse(tenant(tenants_queries.get(connection, access.caller, str(access.tenant_id))))
 
 
-@router.patch("/api/v1/tenants/{tenant_id}")
+@router.patch(TENANT, operation_id="renameTenant")
 def rename_tenant(access: Granted, platform: Here, body: Naming) -> JSONResponse:
     """Change the display name, to one that need not be unique. Id and slug never change."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -119,7 +120,7 @@ def rename_tenant(access: Granted, platform: Here, body: Naming) -> JSONResponse
         entries.record(
             connection,
             access.caller,
-            operation="tenant.rename",
+            event=AuditEvent.TENANT_RENAME,
             target=f"tenant:{tenant_id}",
             organization_id=access.organization_id,
             tenant_id=tenant_id,

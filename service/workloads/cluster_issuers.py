@@ -20,8 +20,10 @@ from service.api.changes import change
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import workload_tokens
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import CLUSTER_ISSUER
 from service.clock import wire_time
 from service.context import Platform, platform_of
 from service.db import statements
@@ -34,7 +36,6 @@ from service.workloads import token_exchange
 from service.workloads.queries import end_tokens, one, put, remove
 
 router = protected_router("workload identities")
-ISSUER = "/api/v1/tenants/{tenant_id}/workload-identity/clusters/{cluster_id}/issuer"
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 TOKEN_TYPES = ("urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token")
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
@@ -52,7 +53,7 @@ class ClusterIssuer(BaseModel):
     keys: list[dict[str, Any]] = Field(description="public JSON Web Keys, each with a `kid`; one to ten")
 
 
-@router.put(ISSUER)
+@router.put(CLUSTER_ISSUER, operation_id="setIssuer")
 def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIssuer) -> JSONResponse:
     """Register or replace the keys of a cluster of the tenant.
 
@@ -68,29 +69,31 @@ def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIs
         values = {"issuer": issuer, "keys": keys, "changed_by": access.caller.user_id, "changed_at": now}
         put(connection, tenant_id, cluster_id, values)
         details = {"issuer": issuer, "keyIds": [key["kid"] for key in keys]}
-        audit_in_tenant(connection, access, "workload_identity.issuer.set", f"cluster:{cluster_id}", now, details)
+        audit_in_tenant(
+            connection, access, AuditEvent.WORKLOAD_IDENTITY_ISSUER_SET, f"cluster:{cluster_id}", now, details
+        )
         return JSONResponse(wire(or_404(one(connection, tenant_id, cluster_id))))
 
 
-@router.get(ISSUER)
+@router.get(CLUSTER_ISSUER, operation_id="getIssuer")
 def get_issuer(access: Granted, platform: Here, cluster_id: str) -> JSONResponse:
     """What a cluster's tokens are checked against, and the audience they must be made out to."""
     with platform.database.read() as connection:
         return JSONResponse(wire(or_404(one(connection, str(access.tenant_id), cluster_id))))
 
 
-@router.delete(ISSUER, status_code=204)
+@router.delete(CLUSTER_ISSUER, operation_id="removeIssuer", status_code=204)
 def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
     """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     with change(platform, access) as (connection, access):
         or_404(one(connection, tenant_id, cluster_id))
         remove(connection, tenant_id, cluster_id)
-        audit_in_tenant(connection, access, "workload_identity.issuer.remove", f"cluster:{cluster_id}", now)
+        audit_in_tenant(connection, access, AuditEvent.WORKLOAD_IDENTITY_ISSUER_REMOVE, f"cluster:{cluster_id}", now)
     return no_content()
 
 
-@router.post("/api/v1/auth/workload-token")
+@router.post("/api/v1/auth/workload-token", operation_id="exchangeToken")
 async def exchange_token(request: Request, platform: Here, access: Granted) -> JSONResponse:
     """A token of a workload's binding for a token of its cluster; a form, as RFC 8693 has it."""
     subject_token = await subject_token_of(request)
@@ -126,12 +129,12 @@ def exchanged(platform: Platform, anonymous: Principal, subject_token: str, scop
         Refusal: 401 in one and the same words for every token that is not believed, 403 for a binding without a grant.
     """
     address = address_of(scope, platform.settings.proxies)
-    platform.attempts.require_patience(address, subject_token)
+    platform.login_throttle.require_patience(address, subject_token)
     now = platform.clock.now()
     with platform.database.read() as connection:
         believed = token_exchange.verify_subject_token(connection, subject_token, now)
     if believed is None:
-        platform.attempts.wrong(address)
+        platform.login_throttle.wrong(address)
         raise errors.authentication_required()
     with platform.database.write() as connection:
         # Asked again where nothing of it can change any more: the binding, its scopes or the cluster may have.
@@ -154,7 +157,7 @@ def exchanged(platform: Platform, anonymous: Principal, subject_token: str, scop
         entries.record(
             connection,
             caller,
-            operation="workload_identity.exchange",
+            event=AuditEvent.WORKLOAD_IDENTITY_EXCHANGE,
             target=f"workload_identity:{identity.id}",
             tenant_id=identity.tenant_id,
             details={"until": wire_time(until)},

@@ -13,7 +13,9 @@ from service.api.changes import change
 from service.api.pagination import PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
+from service.audit.events import AuditEvent
 from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import BINDING, BINDINGS
 from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.errors import ApiError
@@ -23,7 +25,6 @@ from service.principals import queries
 from service.principals.grants import policies_for_principal, policy_documents
 
 router = protected_router("workload identities")
-BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
 KIND = "workload_identity"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
@@ -50,7 +51,7 @@ class BindingScopes(BaseModel):
     scopes: list[str] | None = None
 
 
-@router.post(BINDINGS, status_code=201)
+@router.post(BINDINGS, operation_id="createBinding", status_code=201)
 def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONResponse:
     """A new binding, with scopes that its maker holds."""
     tenant_id, now, binding_id = str(access.tenant_id), platform.clock.now(), str(uuid4())
@@ -77,11 +78,13 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
             connection, values | {"created_by": access.caller.user_id, "created_at": now, "updated_at": now}
         )
         details = subject | {"scopes": scopes}
-        audit_in_tenant(connection, access, "workload_identity.create", f"workload_identity:{binding_id}", now, details)
+        audit_in_tenant(
+            connection, access, AuditEvent.WORKLOAD_IDENTITY_CREATE, f"workload_identity:{binding_id}", now, details
+        )
         return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)), 201)
 
 
-@router.get(BINDINGS)
+@router.get(BINDINGS, operation_id="listBindings")
 def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
     """The tenant's bindings in the order they were made."""
     tenant_id = str(access.tenant_id)
@@ -96,14 +99,14 @@ def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONRespon
     )
 
 
-@router.get(BINDINGS + "/{binding_id}")
+@router.get(BINDING, operation_id="getBinding")
 def get_binding(access: Granted, platform: Here, binding_id: str) -> JSONResponse:
     """One binding."""
     with platform.database.read() as connection:
         return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
 
 
-@router.put(BINDINGS + "/{binding_id}")
+@router.put(BINDING, operation_id="updateBinding")
 def update_binding(access: Granted, platform: Here, binding_id: str, body: BindingScopes) -> JSONResponse:
     """Replace the scopes. Dropping the last grant is refused."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -130,12 +133,12 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
             attachments.require_remaining_grants(connection, tenant_id, granted)
             details = {"from": before.scopes, "to": scopes}
             audit_in_tenant(
-                connection, access, "workload_identity.update", f"workload_identity:{binding_id}", now, details
+                connection, access, AuditEvent.WORKLOAD_IDENTITY_UPDATE, f"workload_identity:{binding_id}", now, details
             )
         return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
 
 
-@router.delete(BINDINGS + "/{binding_id}", status_code=204)
+@router.delete(BINDING, operation_id="deleteBinding", status_code=204)
 def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response:
     """Remove a binding, its memberships and its attachments. Never refused for its grants."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
@@ -153,7 +156,9 @@ def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response
         binding = require_authority(connection, access)
         queries.remove_identity(connection, tenant_id, binding_id)
         details = {"namespace": binding.namespace, "serviceAccount": binding.service_account}
-        audit_in_tenant(connection, access, "workload_identity.delete", f"workload_identity:{binding_id}", now, details)
+        audit_in_tenant(
+            connection, access, AuditEvent.WORKLOAD_IDENTITY_DELETE, f"workload_identity:{binding_id}", now, details
+        )
     return no_content()
 
 

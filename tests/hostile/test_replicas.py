@@ -82,7 +82,7 @@ async def test_c01_what_is_no_key_reaches_no_database_and_a_guess_that_was_looke
         # Counted all the same, in memory.
         assert ADDRESS_GUESSES <= found.count(401) < 900
         assert 429 in found[-20:]  # one comes back each 0.2 seconds
-        inside.platform.attempts = LoginThrottle(shared=inside.platform.database)
+        inside.platform.login_throttle = LoginThrottle(shared=inside.platform.database)
         assert await status(good) == 401
         assert rows(inside.platform.database) == 2
     inside.close()

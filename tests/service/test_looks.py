@@ -72,7 +72,7 @@ def test_a_look_that_hangs_holds_up_nobody_who_asks_for_something_else(inside: I
         go_on.wait(30)
         return {}
 
-    looking = threading.Thread(target=inside.platform.looks.newest, args=(hang,))
+    looking = threading.Thread(target=inside.platform.readiness.newest, args=(hang,))
     looking.start()
     begun.wait(30)
 
