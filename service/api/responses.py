@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors
 from service.audit import entries
-from service.authz.authorize import AuthorizationContext
+from service.authz.context import AuthorizationContext
 
 T = TypeVar("T")
 CHANGED = "X-Frost-Changed"
@@ -43,7 +43,7 @@ def or_404(row: T | None) -> T:
 
 def audit_in_tenant(
     connection: Connection,
-    access: AuthorizationContext,
+    context: AuthorizationContext,
     operation: str,
     target: str,
     at: datetime,
@@ -52,11 +52,11 @@ def audit_in_tenant(
     """The audit entry of a change in the tenant of the path, on the connection of the change."""
     entries.record(
         connection,
-        access.caller,
+        context.principal,
         operation=operation,
         target=target,
-        organization_id=access.organization_id,
-        tenant_id=access.tenant_id,
+        organization_id=context.organization_id,
+        tenant_id=context.tenant_id,
         details=details,
         at=at,
     )
