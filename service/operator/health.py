@@ -5,15 +5,15 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 
-from fastapi import Depends
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse
 
+from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import chain
 from service.clock import SystemClock
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db import migrate
 from service.db.engine import Busy
 from service.jobs import queries
@@ -35,7 +35,7 @@ async def alive() -> JSONResponse:
 
 
 @router.get("/readyz", operation_id="ready")
-async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
+async def ready(platform: PlatformDep) -> JSONResponse:
     """200 when requests can be served, else 503: `stopping` once the process was asked to end, or `degraded`.
 
     Each check is `ok` or one word. It does not wait for a busy database: then the checks are up to ten seconds old.

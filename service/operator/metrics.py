@@ -8,18 +8,18 @@ elsewhere FROST_PLATFORM_METRICS=HOST:PORT gives it a port of its own, never the
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from fastapi import Depends
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 from starlette.responses import Response
 
+from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db.tables import audit_head, operations
 from service.http_server.admission import REASONS
+from service.jobs.dependencies import WorkerDep
 from service.jobs.queries import OPEN, is_open, stalled_count
-from service.jobs.worker import Worker, get_worker
 from service.operator import health
 from service.request_metrics import BUCKETS
 from service.settings import VERSION
@@ -31,7 +31,7 @@ router = protected_router("metrics")
 
 
 @router.get("/metrics", operation_id="readMetrics")
-def read_metrics(platform: Platform = Depends(platform_of), worker: Worker = Depends(get_worker)) -> Response:
+def read_metrics(platform: PlatformDep, worker: WorkerDep) -> Response:
     """The platform's numbers in Prometheus' text format."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
