@@ -109,7 +109,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.admission = admission
     platform = app.state.platform = open_platform(settings)
     app.state.worker = open_worker(platform.database, platform.clock, settings)
-    admission.rejections = platform.metrics.rejections
+    admission.rejections = platform.request_metrics.rejections
     return app
 
 
@@ -130,6 +130,7 @@ def home_routes(routes: Sequence[BaseRoute]) -> list[ProtectedRoute]:
             responses=route.responses,
             openapi_extra=route.openapi_extra,
             name=route.name,
+            operation_id=f"{route.operation_id}{openapi.OWN_TENANT_SUFFIX}",
         )
         for home, path in HOME_PATHS.items()
         for route in by_path[path]
@@ -149,5 +150,5 @@ def check_rules(routes: Sequence[BaseRoute]) -> None:
             rule = ROUTE_POLICIES.get((method, route.path_format))
             if rule is None:
                 raise RuntimeError(f"{method} {route.path_format} has no rule in service/authz/route_policies.py")
-            if method not in READS and rule.who != "anyone" and rule.operation is None and not rule.tries:
+            if method not in READS and rule.who != "anyone" and rule.audit_event is None and not rule.dry_run:
                 raise RuntimeError(f"{method} {route.path_format} changes something without a name for the audit log")

@@ -1,4 +1,4 @@
-"""Opens a platform: database, secret, seed, issuer and durable work."""
+"""Opens a platform: database, secret, seed, token issuer and worker."""
 
 import os
 
@@ -23,32 +23,32 @@ from service.tenants import provisioning
 
 
 def open_platform(settings: Settings) -> Platform:
-    """Open the data folder: database brought to this version, secret and world there. Nothing runs yet.
+    """Open the data folder: migrate the database, create the secret, load the seed. Nothing runs yet.
 
     Raises:
-        ValueError: something in it cannot be used; the text says what.
+        ValueError: a part of the data folder is unusable.
     """
     clock = clock_from_environment(os.environ)
     database = Database(settings.database_url)
-    found = migrate.stored_revision(database)
-    if found is None:
+    stored_revision = migrate.stored_revision(database)
+    if stored_revision is None:
         migrate.upgrade(database)
-    # First, so that a process with another secret, perhaps meant for another database, leaves this one as it is.
+    # Before the migration, so that a process with the wrong secret, perhaps of another database, changes nothing.
     secret = secret_for(database, settings.secret_file)
     migrate.upgrade(database)
     with database.read() as connection:
-        current = is_current(connection)
-    if not current:
+        has_seed = is_current(connection)
+    if not has_seed:
         from service.seed import loader
 
         loader.load(database, clock, settings.world, secret, settings.data_dir)
-    # A file has one process: nobody of an older version writes beside this one.
-    rolling = database.kind == "postgresql" and found not in (None, migrate.HEAD)
+    # SQLite has a single process, so no replica of an older version can write concurrently.
+    rolling = database.kind == "postgresql" and stored_revision not in (None, migrate.HEAD)
     chain.initialize_chain(database, secret, clock.now(), rolling=rolling)
-    metrics = RequestMetrics()
-    chain.install_audit_hooks(database, secret, metrics.record_audit_failure)
+    request_metrics = RequestMetrics()
+    chain.install_audit_hooks(database, secret, request_metrics.record_audit_failure)
     issuer: TrustedIssuer = (
-        # Its signing key lies beside the secret: who shares the one shares the other.
+        # The signing key is stored next to the secret, so that replicas share both.
         LocalIssuer(database, clock, settings.secret_file.parent, secret)
         if settings.issuer == "local"
         else ExternalIssuer(
@@ -67,20 +67,22 @@ def open_platform(settings: Settings) -> Platform:
         decisions=PolicyEngineCache(),
         login_throttle=LoginThrottle(shared=database),
         started_at=clock.now(),
-        metrics=metrics,
+        request_metrics=request_metrics,
     )
 
 
 def open_worker(database: Database, clock: Clock, settings: Settings) -> Worker:
-    """Return the worker of this process with every kind of job. It runs nothing before its `start`."""
-    tries = settings.operation_tries
+    """Return the worker of this process with every type of job. It runs nothing before its `start`."""
+    max_attempts = settings.operation_tries
     return Worker(
         database,
         clock,
         settings,
         {
-            provisioning.KIND: provisioning.ProvisioningJob(database, clock, settings.provisioning_pace, tries).run,
-            apply_job.KIND: apply_job.ApplyJob(database, clock, settings.apply_pace, max_tries=tries).run,
+            provisioning.KIND: provisioning.ProvisioningJob(
+                database, clock, settings.provisioning_pace, max_attempts
+            ).run,
+            apply_job.KIND: apply_job.ApplyJob(database, clock, settings.apply_pace, max_tries=max_attempts).run,
         },
         provisioning.plan_again,
     )

@@ -1,22 +1,22 @@
-"""The platform as one value: everything that a request needs beside the request itself.
+"""The application services that all requests of a process share.
 
-Several processes may share a database, and any of them may be gone the next moment. What one of them keeps for itself
-is nothing that another would miss:
+Several processes may share a database, and any of them may end at any time. So a process keeps nothing in memory that
+another one would miss:
 
-| kept in a process | why that does no harm |
+| in memory | why that is safe |
 | --- | --- |
-| `Decisions`, what `authorship` examined | found by everything it depends on, which is read with each request |
-| `Tokens`: verified tokens | the session's row and the times are looked at with each request |
-| `OutsideIssuer`: a provider's keys | ten minutes old at most; an unknown key is asked for, every half minute |
-| `RequestLimit` | counted in the database where there are several processes, on PostgreSQL |
-| `Attempts` | a brake: wrong keys that were looked up are counted in the database |
-| `Turns`, `LargeBodies` | a brake that bounds each process |
-| `Signals`: open event streams | each process looks at the database; a reader whose process is gone comes again |
-| `Operations` (`jobs/worker.py`): the runs it carries out | their rows hold the progress; another process takes over |
-| `Activity`, `Traffic` | its own quiet and its own counts, which is what is asked for |
+| `PolicyEngineCache`, author checks | the keys contain all that a result depends on; each request reads it |
+| `BearerTokens`: verified tokens | each request reads the row of the session and checks the times |
+| `ExternalIssuer`: keys of a provider | ten minutes old at most; an unknown key is fetched, at most every half minute |
+| `RequestLimit` | counted in the database on PostgreSQL, the only database of several processes |
+| `LoginThrottle` | it only delays; failures of credentials that were looked up are counted in the database |
+| `ConcurrencyLimiter`, `LargeBodyLimiter` | they protect one process |
+| open event streams | each process polls the database; a client of a lost process reconnects |
+| `Worker`: jobs being run | their rows hold the progress; another process takes over |
+| `IdleTracker`, `RequestMetrics` | they describe one process |
 
-What they share beside the database is the secret (`secret.py`), and for the local issuer the key beside it. The rest
-of a data folder is a process's own: socket, lock, log, and `world-keys.json` where it was the one that loaded a world.
+Besides the database, processes share the secret (`secret_key.py`) and, with the local issuer, its signing key. The rest
+of a data folder belongs to one process: socket, lock, log, and the API keys of the seed in `world-keys.json`.
 """
 
 import threading
@@ -40,10 +40,7 @@ from service.settings import Settings
 
 @dataclass(slots=True)
 class Platform:
-    """A running installation.
-
-    `request_stop` asks the process to end. `draining` is set then, while it still answers, `stopping` once it ends.
-    """
+    """A running installation."""
 
     settings: Settings
     clock: Clock
@@ -55,16 +52,19 @@ class Platform:
     decisions: PolicyEngineCache
     login_throttle: LoginThrottle
     started_at: datetime
-    metrics: RequestMetrics
+    request_metrics: RequestMetrics
     concurrency: ConcurrencyLimiter = field(default_factory=ConcurrencyLimiter)
     large_bodies: LargeBodyLimiter = field(default_factory=LargeBodyLimiter)
     readiness: ReadinessCache = field(default_factory=ReadinessCache)
     request_stop: Callable[[], None] = lambda: None
+    """Ask the process to stop."""
     draining: threading.Event = field(default_factory=threading.Event)
+    """Set from the request to stop on, while requests are still served."""
     stopping: threading.Event = field(default_factory=threading.Event)
+    """Set when the server shuts down."""
 
 
 async def platform_of(request: Request) -> Platform:
-    """The dependency that hands a route its platform."""
+    """FastAPI dependency: the platform that serves the request."""
     platform: Platform = request.app.state.platform
     return platform

@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from fastapi import Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, func, select, update
 from starlette.responses import JSONResponse
 
 from service.account import queries
 from service.api.changes import change
+from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import sessions
-from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
-from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.db.tables import api_keys, memberships, organizations, users
 from service.errors import ApiError
@@ -84,9 +84,6 @@ def restore(connection: Connection, user_id: str) -> None:
 
 router = protected_router("account")
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-
 
 class Restoration(BaseModel):
     """The body that names whose account comes back."""
@@ -96,17 +93,17 @@ class Restoration(BaseModel):
     email: str
 
 
-@router.delete("/api/v1/me")
+@router.delete("/api/v1/me", operation_id="deleteAccount")
 def delete_account(
-    access: Granted,
-    platform: Here,
+    context: ContextDep,
+    platform: PlatformDep,
     email: Annotated[
         str | None, Query(description="typed by the person; another address than theirs is refused")
     ] = None,
 ) -> JSONResponse:
     """Delete the account of the caller. Its sessions and keys are dead from the next request on."""
-    user_id, now = str(access.caller.user_id), platform.clock.now()
-    with change(platform, access, lock_organization=True) as (connection, access):
+    user_id, now = str(context.principal.user_id), platform.clock.now()
+    with change(platform, context, lock_organization=True) as (connection, context):
         person = queries.person(connection, user_id)
         if email is not None and email.strip().lower() != person.email:
             raise ApiError(400, "CONFIRMATION_MISMATCH", "this is not the address of the account")
@@ -121,14 +118,19 @@ def delete_account(
             )
         ended = delete(connection, user_id, now)
         entries.record(
-            connection, access.caller, operation="account.delete", target=f"user:{user_id}", details=ended, at=now
+            connection,
+            context.principal,
+            event=AuditEvent.ACCOUNT_DELETE,
+            target=f"user:{user_id}",
+            details=ended,
+            at=now,
         )
     until = wire_time(restorable_until(now))
     return JSONResponse({"email": person.email, "deletedAt": wire_time(now), "restorableUntil": until})
 
 
-@router.post("/api/v1/platform/accounts/restore")
-def restore_account(access: Granted, platform: Here, body: Restoration) -> JSONResponse:
+@router.post("/api/v1/platform/accounts/restore", operation_id="restoreAccount")
+def restore_account(context: ContextDep, platform: PlatformDep, body: Restoration) -> JSONResponse:
     """Bring a deleted account back within 30 days. Sessions stay ended, keys stay revoked."""
     now = platform.clock.now()
     with platform.database.write() as connection:
@@ -146,8 +148,8 @@ def restore_account(access: Granted, platform: Here, body: Restoration) -> JSONR
         restore(connection, person.id)
         entries.record(
             connection,
-            access.caller,
-            operation="account.restore",
+            context.principal,
+            event=AuditEvent.ACCOUNT_RESTORE,
             target=f"user:{person.id}",
             details={"deletedAt": wire_time(person.deleted_at)},
             at=now,

@@ -2,15 +2,13 @@
 
 from typing import Any
 
-from fastapi import Depends
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service.account import queries
+from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
-from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
-from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.errors import ApiError
 from service.principal import Principal
@@ -19,16 +17,14 @@ from service.settings import VERSION
 router = protected_router("account")
 
 
-@router.get("/api/v1/auth/cli-config")
-def get_cli_config(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
+@router.get("/api/v1/auth/cli-config", operation_id="getCliConfig")
+def get_cli_config(platform: PlatformDep, context: ContextDep) -> JSONResponse:
     """Where a front end signs its person in, as which public client, and which resource it asks a token for.
 
     `resource` (RFC 8707) is there when the audience is a URL: providers that give their tokens for one resource at a
     time give the right one only when they are asked for it.
     """
-    if platform.settings.issuer == "local" and access.caller.peer_uid is None:
+    if platform.settings.issuer == "local" and context.principal.peer_uid is None:
         raise ApiError(
             503,
             "NOT_AVAILABLE",
@@ -46,12 +42,10 @@ def get_cli_config(
     )
 
 
-@router.get("/api/v1/me")
-def get_me(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
+@router.get("/api/v1/me", operation_id="getMe")
+def get_me(platform: PlatformDep, context: ContextDep) -> JSONResponse:
     """The caller's person, credential, default tenant (empty when there is none) and organizations."""
-    caller = access.caller
+    caller = context.principal
     with platform.database.read() as connection:
         who = whose(connection, caller)
         seats = queries.organizations_of(connection, caller)
@@ -88,13 +82,11 @@ def _who(row: Record, email: str, name: str, tenant_id: str) -> dict[str, str]:
     return {"id": row.id, "tenantId": tenant_id, "email": email, "name": name, "createdAt": created}
 
 
-@router.get("/api/v1/organizations")
-def list_organizations(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
+@router.get("/api/v1/organizations", operation_id="listOrganizations")
+def list_organizations(platform: PlatformDep, context: ContextDep) -> JSONResponse:
     """The organizations the caller belongs to, by name, with the caller's role in each."""
     with platform.database.read() as connection:
-        seats = queries.organizations_of(connection, access.caller)
+        seats = queries.organizations_of(connection, context.principal)
     return JSONResponse(
         {
             "organizations": [

@@ -16,21 +16,19 @@ from service import errors
 from service.account.api_key_validation import read_instant
 from service.activity import queries
 from service.activity.queries import Target, Wanted, target_of
-from service.api.pagination import Page, PageParams, page_of, page_params
+from service.api.dependencies import OrganizationContextDep, PageParamsDep, PlatformDep, TenantContextDep
+from service.api.pagination import Page, PageParams, page_of
 from service.api.protected_route import protected_router
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import OrganizationContext, TenantContext
+from service.authz.paths import ORGANIZATION, TENANT
 from service.clock import wire_time
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db.engine import Record
 
 router = protected_router("activity")
 OUTCOMES = ("done", "refused", "failed")
 _OPERATION = re.compile(r"[a-z][a-z_]*(\.[a-z_]+)*", re.ASCII)
 _LONGEST = 320
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[PageParams, Depends(page_params)]
 
 
 async def wanted(
@@ -71,24 +69,28 @@ def _wrong(member: str, words: str) -> Exception:
 Which = Annotated[Wanted, Depends(wanted)]
 
 
-@router.get("/api/v1/tenants/{tenant_id}/activity")
-def list_tenant_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
+@router.get(f"{TENANT}/activity", operation_id="listTenantActivity")
+def list_tenant_activity(
+    context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep, which: Which
+) -> JSONResponse:
     """What was done in the tenant, and what was refused there; newest first."""
-    tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
+    tenant_id, organization_id = context.tenant_id, context.organization_id
     page = _page(platform, paging, "tenant", tenant_id, which)
     with platform.database.read() as connection:
         rows = queries.of_tenant(connection, tenant_id, organization_id, which, page.after, page.limit)
-        return _answer(connection, access, page, rows)
+        return _answer(connection, context, page, rows)
 
 
-@router.get("/api/v1/organizations/{organization_id}/activity")
-def list_organization_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
+@router.get(f"{ORGANIZATION}/activity", operation_id="listOrganizationActivity")
+def list_organization_activity(
+    context: OrganizationContextDep, platform: PlatformDep, paging: PageParamsDep, which: Which
+) -> JSONResponse:
     """What was done in the organization outside of its tenants, and what was refused there; newest first."""
-    organization_id = str(access.organization_id)
+    organization_id = context.organization_id
     page = _page(platform, paging, "organization", organization_id, which)
     with platform.database.read() as connection:
         rows = queries.of_organization(connection, organization_id, which, page.after, page.limit)
-        return _answer(connection, access, page, rows)
+        return _answer(connection, context, page, rows)
 
 
 def _page(platform: Platform, paging: PageParams, of: str, identifier: str, which: Wanted) -> Page:
@@ -96,7 +98,9 @@ def _page(platform: Platform, paging: PageParams, of: str, identifier: str, whic
     return page_of(platform, paging, f"activity of {of}", identifier, *chosen)
 
 
-def _answer(connection: Connection, access: AuthorizationContext, page: Page, rows: Sequence[Record]) -> JSONResponse:
+def _answer(
+    connection: Connection, context: TenantContext | OrganizationContext, page: Page, rows: Sequence[Record]
+) -> JSONResponse:
     shown, cursor = page.cut(rows, "at", "id")
     targets = {row.id: target_of(row.target) for row in shown}
     things = {target for target in targets.values() if target is not None}
@@ -105,11 +109,11 @@ def _answer(connection: Connection, access: AuthorizationContext, page: Page, ro
             things.add(_credential(row))
     people = {row.actor_id for row in shown} | {thing.id for thing in things if thing.kind == "user"}
     members: dict[str, tuple[str, str | None]] = dict(
-        queries.members_among(connection, str(access.organization_id), people)
+        queries.members_among(connection, context.organization_id, people)
     )
-    left = queries.authors_among(connection, str(access.organization_id), people - members.keys())
+    left = queries.authors_among(connection, context.organization_id, people - members.keys())
     members |= {person: (name, None) for person, name in left.items()}
-    names = queries.names(connection, str(access.organization_id), access.tenant_id, things)
+    names = queries.names(connection, context.organization_id, context.tenant_id, things)
     names = {**names, **{Target("user", person): name for person, (name, _) in members.items()}}
     entries = [_entry(row, targets[row.id], members, names) for row in shown]
     return JSONResponse({"entries": entries, "nextCursor": cursor})

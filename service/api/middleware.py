@@ -124,7 +124,7 @@ class RequestMiddleware:
             full = isinstance(error, DBAPIError) and is_read_only_or_full(error)
             refusal = errors.read_only(request_id) if full else errors.internal_error(request_id)
             if full:
-                scope["app"].state.platform.metrics.record_read_only()
+                scope["app"].state.platform.request_metrics.record_read_only()
             if away:
                 refusal = errors.unavailable()
             answer = refusal.plain() if is_authzen_path(scope) else refusal.response()
@@ -134,7 +134,7 @@ class RequestMiddleware:
             self.activity.open -= 1
             self.activity.last = time.monotonic()
             seconds = time.monotonic() - began
-            scope["app"].state.platform.metrics.record(scope["method"], route_of(scope), status, seconds)
+            scope["app"].state.platform.request_metrics.record(scope["method"], route_of(scope), status, seconds)
             log_request(scope, status, seconds)
 
     def enter(self, scope: Scope) -> Callable[[], None]:

@@ -1,8 +1,7 @@
-"""The description of the API, served at `/api/openapi.json` and made when somebody asks for it.
+"""The OpenAPI document of the platform, built at the first request for it.
 
-Operation ids are the endpoints' names in camelCase. Every operation says who may call it, with which statuses it can
-refuse and in which envelope; answers are described by the client's own models. Nothing is described as "anything
-else", so that a status that is not there is a mistake of this description or of the platform, and tests can tell.
+Each route names its operation id; the summary follows from it. The document lists every status that an operation can
+answer with: there is no catch-all, so that tests detect a status that is missing here.
 """
 
 import re
@@ -19,6 +18,9 @@ from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES, RoutePolicy
 from service.settings import VERSION
 
 router = protected_router("description")
+
+OWN_TENANT_SUFFIX = "InOwnTenant"
+"""The end of the operation ids of `HOME_PATHS`."""
 
 ENVELOPE = "#/components/schemas/Error"
 GONE = "#/components/schemas/Gone"
@@ -85,8 +87,8 @@ REFUSALS = {
     "503": "Not at the moment, or not here",
 }
 OTHER_ENVELOPES = {"404": GONE, "409": CONFLICT, "429": TOO_MANY}
-# What only these can answer.
-OWN_REFUSALS = {
+# Further refusals, by operation id.
+SPECIAL_REFUSALS = {
     "getCliConfig": ("503",),
     "applyDefaultTags": ("422",),
     "exchangeToken": ("400", "401", "403", "413", "415", "429"),
@@ -97,7 +99,7 @@ SECURITY = {
 }
 
 
-@router.get("/api/openapi.json")
+@router.get("/api/openapi.json", operation_id="getDescription")
 def get_description(request: Request) -> JSONResponse:
     """This document."""
     return JSONResponse(document(request.app))
@@ -105,108 +107,106 @@ def get_description(request: Request) -> JSONResponse:
 
 @cache
 def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document of the application."""
+    """Return the OpenAPI document of the application."""
     from service.api import response_schemas
 
-    described = get_openapi(title="frost", version=VERSION, routes=app.routes)
-    components = described.setdefault("components", {})
+    description = get_openapi(title="frost", version=VERSION, routes=app.routes)
+    components = description.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas.update(SCHEMAS)
     schemas.update(response_schemas.schemas())
     components["securitySchemes"] = SECURITY
-    for path, operations in described["paths"].items():
+    for path, operations in description["paths"].items():
         for method, operation in operations.items():
-            operation["operationId"] = _camel(operation["summary"])
-            rule = ROUTE_POLICIES[method.upper(), path]
-            _complete(operation, path, rule)
-            _describe_answers(operation)
-            if rule.home:
-                _name_home(operation, path)
-    return described
+            policy = ROUTE_POLICIES[method.upper(), path]
+            _add_security_and_refusals(operation, path, policy)
+            _add_responses(operation)
+            operation["summary"] = _summary(operation["operationId"])
+            if policy.home:
+                tenant = "the tenant of the API key, or the default tenant of the person"
+                note = f"The same as `{HOME_PATHS[path]}` for {tenant}."
+                operation["description"] = f"{operation.get('description', '')}\n\n{note}".strip()
+    return description
 
 
-def _name_home(operation: dict[str, Any], path: str) -> None:
-    """Tell an operation without a tenant in its path from the same one with it."""
-    operation["operationId"] += "InOwnTenant"
-    operation["summary"] += " In Own Tenant"
-    operation["description"] = (
-        f"{operation.get('description', '')}\n\nThe same as `{HOME_PATHS[path]}` for the tenant of the API key, or the "
-        "default tenant of the person."
-    ).strip()
+def _base_id(operation: dict[str, Any]) -> str:
+    """Return the operation id of the same operation with a tenant in its path."""
+    return str(operation["operationId"]).removesuffix(OWN_TENANT_SUFFIX)
 
 
-def _describe_answers(operation: dict[str, Any]) -> None:
+def _summary(operation_id: str) -> str:
+    """Turn `listMyKeys` into `List My Keys`."""
+    words = re.findall(r"[A-Z]?[a-z0-9]+", operation_id)
+    return " ".join(word[0].upper() + word[1:] for word in words)
+
+
+def _add_responses(operation: dict[str, Any]) -> None:
     from service.api import response_schemas
 
-    responses = operation["responses"]
+    responses, operation_id = operation["responses"], _base_id(operation)
     success = next(status for status in responses if status.startswith("2"))
-    if schema := response_schemas.schema(operation["operationId"]):
+    if schema := response_schemas.schema(operation_id):
         responses[success]["content"] = {"application/json": {"schema": schema}}
-    for status, what, schema in response_schemas.others(operation["operationId"]):
-        responses[status] = {"description": what, "content": {"application/json": {"schema": schema}}}
-    if media_type := response_schemas.MEDIA_TYPES.get(operation["operationId"]):
+    for status, text, schema in response_schemas.others(operation_id):
+        responses[status] = {"description": text, "content": {"application/json": {"schema": schema}}}
+    if media_type := response_schemas.MEDIA_TYPES.get(operation_id):
         responses[success]["content"] = {media_type: {"schema": {"type": "string"}}}
 
 
-def _complete(operation: dict[str, Any], path: str, rule: RoutePolicy) -> None:
-    operation["security"] = _security(rule)
+def _add_security_and_refusals(operation: dict[str, Any], path: str, policy: RoutePolicy) -> None:
+    operation["security"] = _security(policy)
     _add_path_parameters(operation, path)
     responses = operation["responses"]
     responses.pop("422", None)
     if path.startswith("/access/"):
         responses["default"] = {"description": "A refusal", "content": {"text/plain": {"schema": {"type": "string"}}}}
     elif not path.startswith("/issuer/"):
-        for status in sorted(_refusals(operation, path, rule)):
+        for status in sorted(_refusals(operation, path, policy)):
             other = OTHER_ENVELOPES.get(status)
             schema = {"oneOf": [{"$ref": ENVELOPE}, {"$ref": other}]} if other else {"$ref": ENVELOPE}
             content = {"application/json": {"schema": schema}}
             responses[status] = {"description": REFUSALS[status], "content": content}
-    if rule.scope:
+    if policy.scope:
         operation["description"] = (
-            f"{operation.get('description', '')}\n\nAPI keys need the scope `{rule.scope}`.".strip()
+            f"{operation.get('description', '')}\n\nAPI keys need the scope `{policy.scope}`.".strip()
         )
 
 
-def _refusals(operation: dict[str, Any], path: str, rule: RoutePolicy) -> set[str]:
+def _refusals(operation: dict[str, Any], path: str, policy: RoutePolicy) -> set[str]:
     """Return the statuses an operation can refuse with."""
     parameters = operation.get("parameters", ())
-    found = {*OWN_REFUSALS.get(operation["operationId"], ())}
-    if rule.who != "anyone":
-        # 503: an identity provider whose keys cannot be had, or no stream free.
-        found |= {"401", "403", "429", "503"}
+    statuses = {*SPECIAL_REFUSALS.get(_base_id(operation), ())}
+    if policy.who != "anyone":
+        # 503: the keys of the identity provider are unavailable, or the event streams are used up.
+        statuses |= {"401", "403", "429", "503"}
     if parameters or "requestBody" in operation:
-        found.add("400")
-    if "{" in path or rule.local:
-        found.add("404")
+        statuses.add("400")
+    if "{" in path or policy.local:
+        statuses.add("404")
     if "requestBody" in operation:
-        # The 404 is what a body names.
-        found |= {"404", "408", "413", "415", "503"}
-    if rule.operation:
-        found.add("409")
+        # 404: the body may name a resource.
+        statuses |= {"404", "408", "413", "415", "503"}
+    if policy.audit_event:
+        statuses.add("409")
     if any(parameter["name"] == "If-Match" for parameter in parameters):
-        found.add("412")
-    return found
+        statuses.add("412")
+    return statuses
 
 
-def _camel(summary: str) -> str:
-    first, *others = re.findall(r"[A-Za-z0-9]+", summary)
-    return str(first).lower() + "".join(word.capitalize() for word in others)
-
-
-def _security(rule: RoutePolicy) -> list[dict[str, list[str]]]:
-    if rule.who in ("caller", "person_or_key"):
+def _security(policy: RoutePolicy) -> list[dict[str, list[str]]]:
+    if policy.who in ("principal", "person_or_key"):
         return [{"session": []}, {"apiKey": []}]
-    return [{name: []} for name in {"person": ("session",), "key": ("apiKey",)}.get(rule.who, ())]
+    return [{name: []} for name in {"person": ("session",), "key": ("apiKey",)}.get(policy.who, ())]
 
 
 def _add_path_parameters(operation: dict[str, Any], path: str) -> None:
-    """Ids in the path are read by the guard, not by the endpoints, so the framework does not know of them."""
+    """Add the ids in the path that `ProtectedRoute` reads: the endpoint does not declare them."""
     parameters = operation.setdefault("parameters", [])
-    known = {parameter["name"] for parameter in parameters if parameter["in"] == "path"}
+    declared = {parameter["name"] for parameter in parameters if parameter["in"] == "path"}
     for name in re.findall(r"{(\w+)}", path):
-        if name not in known:
+        if name not in declared:
             schema = {"type": "string"} | ({"format": "uuid"} if name in ("tenant_id", "organization_id") else {})
             parameters.append({"name": name, "in": "path", "required": True, "schema": schema})
     if not parameters:

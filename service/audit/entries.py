@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from service.audit.chain import PENDING
+from service.audit.events import AuditEvent
 from service.principal import Principal
 
 
@@ -19,7 +20,7 @@ def record(
     connection: Connection,
     caller: Principal,
     *,
-    operation: str,
+    event: AuditEvent,
     target: str,
     outcome: str = "done",
     organization_id: str | None = None,
@@ -31,7 +32,6 @@ def record(
 
     Args:
         connection: the transaction of the change.
-        operation: what was done, `<thing>.<verb>`, e.g. `tenant.rename`.
         target: what it was done to, `<thing>:<id>`; at most 300 characters are kept.
         outcome: `done`, `refused` or `failed`.
         details: facts about the change, as JSON has them. Never a secret.
@@ -51,7 +51,7 @@ def record(
             "credential_id": caller.credential_id,
             "organization_id": organization_id,
             "tenant_id": tenant_id,
-            "operation": operation,
+            "operation": event.value,
             "target": target[:300],
             "outcome": outcome,
             # As it will be read back.

@@ -19,6 +19,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.authn.sessions import Session
 from service.db.engine import upsert_insert
@@ -92,7 +93,7 @@ def start_session_for_new_sign_in(
     )
     if session_id:
         actor = replace(principal, kind="session", user_id=user_id, email=user.email, session_id=session_id)
-        entries.record(connection, actor, operation="session.start", target=f"session:{session_id}", at=at)
+        entries.record(connection, actor, event=AuditEvent.SESSION_START, target=f"session:{session_id}", at=at)
     session = sessions.find(connection, issuer=issuer, subject=sign_in_key)
     # If an issuer gives one `sid` to two users, neither gets the session of the other.
     return session if session and session.user_id == user_id else None
@@ -120,13 +121,15 @@ def _link_account(
     if connection.scalar(statement.returning(identities.c.user_id)):
         actor = replace(principal, kind="session", user_id=user_id, email=email)
         details = {"issuer": issuer, "subject": subject}
-        entries.record(connection, actor, operation="identity.link", target=f"user:{user_id}", details=details, at=at)
+        entries.record(
+            connection, actor, event=AuditEvent.IDENTITY_LINK, target=f"user:{user_id}", details=details, at=at
+        )
         return str(user_id)
     # Another request has linked the same subject, or the account belongs to another subject, which remains.
     account = get_linked_account(connection, issuer=issuer, subject=subject)
     if account is None:
         logger.warning(
-            "subject %r of %s is refused: the account of its e-mail address is linked to another subject",
+            "subject %r of %s is refused: its e-mail address is linked to another subject",
             subject,
             issuer,
         )

@@ -85,7 +85,7 @@ class LoginThrottle:
         """Count for all replicas; return the seconds to wait, 0 within the limits."""
         max_wait = 0.0
         with (
-            ignore_if_read_only("a failed login could not be counted for all replicas"),
+            ignore_if_read_only("a failed login could not be counted"),
             database.write() as connection,
         ):
             for bucket, key, per_minute in counted:

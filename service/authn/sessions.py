@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.db.engine import Record, upsert_insert
 from service.db.tables import authorization_codes, device_codes, sessions, users
 from service.principal import Principal
@@ -180,4 +181,4 @@ def list_active(connection: Connection, user_id: str, at: datetime) -> Sequence[
 def sign_out(connection: Connection, principal: Principal, session_id: str, *, at: datetime) -> None:
     """End a session at the request of its user, with an audit entry."""
     if end(connection, session_id, reason="signed_out", at=at):
-        entries.record(connection, principal, operation="session.end", target=f"session:{session_id}", at=at)
+        entries.record(connection, principal, event=AuditEvent.SESSION_END, target=f"session:{session_id}", at=at)

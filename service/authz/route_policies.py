@@ -1,8 +1,45 @@
-"""The policy of every route, applied by the guard. A route without one keeps the platform from starting."""
+"""One table of who may call each route, which `ProtectedRoute` applies. Without a line no route is served.
+
+who          the credential: `anyone` (none), `principal` (any), `person` (a session), `person_or_key`, `key`
+             (an API key), `operator` (the owner of the unix socket)
+tenancy      the route acts on a tenant or an organization; the principal must be entitled to it
+roles        the roles in that organization that may call the route; None for any membership
+scope        the scope that an API key needs; None if any enforced scope is enough
+permission   the operation that policies must allow a key or a workload, and the role its creator
+audit_event  the name of the change in the audit log; None for reads
+"""
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from service.audit.events import AuditEvent
+from service.authz.paths import (
+    API_KEY,
+    API_KEYS,
+    ATTACHMENTS,
+    BINDING,
+    BINDINGS,
+    CLUSTER_ISSUER,
+    DEFAULT_TAGS,
+    GROUP,
+    GROUPS,
+    IAM,
+    INTERACTIVE,
+    OPERATIONS,
+    ORGANIZATION,
+    ORGANIZATION_QUOTA_REQUESTS,
+    ORGANIZATION_TENANTS,
+    PLATFORM_QUOTA_REQUESTS,
+    POLICIES,
+    POLICY,
+    QUOTAS,
+    RESOURCE,
+    RESOURCES,
+    TENANT,
+    TENANT_QUOTA_REQUESTS,
+    TENANTS,
+)
+from service.authz.permissions import Permission
 from service.catalogue.operations import roles
 
 MANAGERS = frozenset({"owner", "admin"})
@@ -11,296 +48,299 @@ AUTHORS = frozenset(role.name for role in roles().values() if role.authors_polic
 
 @dataclass(frozen=True, slots=True)
 class RoutePolicy:
-    """Who may call one route.
+    """A line of the table; the module docstring explains the other fields."""
 
-    `who`: anyone; a caller with any valid credential; a person (an interactive session); person_or_key (a session or an
-    API key, not a workload); key (an API key only); staff (the owner of the unix socket). `scope`: the scope an API key
-    needs, None if any enforced scope is enough. `roles`: the caller needs one of these roles in the organization, None
-    for any membership. `scope_of`: the route acts on a tenant or an organization that the caller must be entitled to.
-    `home`: the path does not name the tenant; the route acts on the credential's own tenant. `operation`: the name of
-    the change in the audit log, None for reads. `local`: the route exists only on the unix socket. `action`: the
-    catalogue operation that the role of a key's creator and the policies of a key or workload must allow too;
-    `on_kind`: its last part, if the path names a kind of resource that completes it, and with it the scope.
-    `of_people`: the role of a person must allow the operation as well. `tries`: a POST that changes nothing.
-    `heavy`: the route compares whole policy documents or reads many resources, so a credential may run only a few at a
-    time. `forbidden`: the message of a refusal for a missing role, which then has the code FORBIDDEN and not
-    PERMISSION_DENIED.
-    """
-
-    who: Literal["anyone", "caller", "person", "person_or_key", "key", "staff"]
-    scope: str | None = None
+    who: Literal["anyone", "principal", "person", "person_or_key", "key", "operator"]
+    tenancy: Literal["tenant", "organization"] | None = None
     roles: frozenset[str] | None = None
-    scope_of: Literal["tenant", "organization"] | None = None
+    scope: str | None = None
+    permission: Permission | None = None
+    audit_event: AuditEvent | None = None
+    resource_action: str | None = None
+    """The verb of the operation. The resource type in the path completes it, and determines the scope."""
+    enforced_for_users: bool = False
+    """The role of a person must allow the operation as well."""
+    dry_run: bool = False
+    """The route is a POST that changes nothing."""
     home: bool = False
-    operation: str | None = None
+    """The path names no tenant: the route acts on the tenant of the credential."""
     local: bool = False
-    action: str | None = None
-    on_kind: str | None = None
-    of_people: bool = False
-    tries: bool = False
-    forbidden: str | None = None
-    heavy: bool = False
+    """The route exists only on the unix socket."""
+    cpu_intensive: bool = False
+    """The route compares policy documents or reads many resources; each credential may run only a few at a time."""
+    forbidden_message: str | None = None
+    """The message if the role is missing; the code is then FORBIDDEN instead of PERMISSION_DENIED."""
 
     @property
-    def looks_up(self) -> bool:
-        """Whether the decision reads the database, beyond the credential and its scopes."""
-        return self.scope_of is not None or self.action is not None
+    def needs_database(self) -> bool:
+        """Return whether authorization reads the database, after authentication."""
+        return self.tenancy is not None or self.permission is not None
 
 
-IAM = "/api/v1/tenants/{tenant_id}/iam"
-BINDINGS = "/api/v1/tenants/{tenant_id}/workload-identity/bindings"
-CLUSTERS = "/api/v1/tenants/{tenant_id}/workload-identity/clusters/{cluster_id}"
-KEYS = "/api/v1/tenants/{tenant_id}/api-keys"
-DEFAULT_TAGS = "/api/v1/tenants/{tenant_id}/default-tags"
-RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
-INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
+APPLY_FORBIDDEN_MESSAGE = (
+    "you must be an owner or admin of the organization that owns this tenant to apply its default tags"
+)
 # Policies, groups and keys are managed in an interactive session, never with an API key or a workload token.
-TENANT_READ = RoutePolicy("person", scope_of="tenant")
-TENANT_DRY_RUN = RoutePolicy("person", scope_of="tenant", tries=True, heavy=True)
+TENANT_READ = RoutePolicy("person", tenancy="tenant")
+TENANT_DRY_RUN = RoutePolicy("person", tenancy="tenant", dry_run=True, cpu_intensive=True)
 
 
-def _changes(operation: str) -> RoutePolicy:
-    return RoutePolicy("person", roles=AUTHORS, scope_of="tenant", operation=operation, heavy=True)
+def _iam_change(event: AuditEvent) -> RoutePolicy:
+    return RoutePolicy("person", tenancy="tenant", roles=AUTHORS, audit_event=event, cpu_intensive=True)
 
 
-def _own_key(operation: str) -> RoutePolicy:
-    return RoutePolicy("person", scope_of="tenant", operation=operation)
+def _key_change(event: AuditEvent) -> RoutePolicy:
+    return RoutePolicy("person", tenancy="tenant", audit_event=event)
 
 
-def _binding(verb: str, operation: str | None = None) -> RoutePolicy:
-    """Persons and API keys manage bindings. A key needs one scope for all of it: a client reads what it wrote.
+def _binding(permission: Permission, event: AuditEvent | None = None) -> RoutePolicy:
+    """Return the policy of a route of workload identity bindings, for people and API keys.
 
-    A change compares the rights of a binding with those of its author, which is CPU-heavy.
+    Reading needs the scope of writing, because a client reads back its change. A change is CPU-intensive: it compares
+    the rights of the binding with those of its author.
     """
     return RoutePolicy(
         "person_or_key",
+        tenancy="tenant",
+        roles=None if event is None else AUTHORS,
         scope="organizations:write",
-        roles=None if operation is None else AUTHORS,
-        scope_of="tenant",
-        operation=operation,
-        action=f"iam:workload-identities:{verb}",
-        heavy=operation is not None,
+        permission=permission,
+        audit_event=event,
+        cpu_intensive=event is not None,
     )
 
 
-def _resource(verb: str, *, changes: bool = True) -> RoutePolicy:
-    operation = f"resource.{verb}" if changes else None
-    return RoutePolicy("caller", scope_of="tenant", operation=operation, on_kind=verb, of_people=True)
+def _resource(action: str, event: AuditEvent | None = None) -> RoutePolicy:
+    return RoutePolicy(
+        "principal", tenancy="tenant", audit_event=event, resource_action=action, enforced_for_users=True
+    )
 
 
 def _default_tags(
-    verb: str, operation: str | None = None, *, tries: bool = False, forbidden: str | None = None
+    permission: Permission,
+    event: AuditEvent | None = None,
+    *,
+    dry_run: bool = False,
+    forbidden_message: str | None = None,
 ) -> RoutePolicy:
-    """Members read default tags, owners and admins change them."""
-    reads = verb == "read"
+    """Return the policy of a route of default tags: members read them, owners and admins change them."""
+    reads = permission is Permission.ORGANIZATIONS_DEFAULT_TAGS_READ
     return RoutePolicy(
-        "caller",
-        scope=f"organizations:{'read' if reads else 'write'}",
+        "principal",
+        tenancy="tenant",
         roles=None if reads else MANAGERS,
-        scope_of="tenant",
-        operation=operation,
-        action=f"organizations:default-tags:{verb}",
-        tries=tries,
-        forbidden=forbidden,
-        heavy=tries,
+        scope=f"organizations:{'read' if reads else 'write'}",
+        permission=permission,
+        audit_event=event,
+        dry_run=dry_run,
+        cpu_intensive=dry_run,
+        forbidden_message=forbidden_message,
     )
 
 
-def _quotas(what: str) -> RoutePolicy:
-    """Reading them needs no scope, but a machine's policies can deny it. contract: Authentication 6"""
-    return RoutePolicy("caller", scope_of="tenant", action=f"quotas:{what}:list")
+def _quota_list(permission: Permission) -> RoutePolicy:
+    """Return the policy of a list of quotas: no scope is needed, but policies of a key or workload may deny it."""
+    return RoutePolicy("principal", tenancy="tenant", permission=permission)
 
 
-def _interactive(name: str, scope: str) -> RoutePolicy:
-    action = f"sessions:{name}:open"
-    return RoutePolicy("caller", scope, scope_of="tenant", operation="interactive.open", action=action, of_people=True)
+def _interactive(permission: Permission, scope: str) -> RoutePolicy:
+    return RoutePolicy(
+        "principal",
+        tenancy="tenant",
+        scope=scope,
+        permission=permission,
+        audit_event=AuditEvent.INTERACTIVE_OPEN,
+        enforced_for_users=True,
+    )
 
 
-# Services that enforce what is decided here ask with a key of the tenant; what they ask changes nothing.
-AUTHZEN = RoutePolicy("key", scope="decisions:evaluate", action="iam:policies:simulate", tries=True)
-SEARCHES = replace(AUTHZEN, heavy=True)
+# Services that enforce the platform's decisions send an API key of the tenant. Evaluations change nothing.
+AUTHZEN = RoutePolicy("key", scope="decisions:evaluate", permission=Permission.IAM_POLICIES_SIMULATE, dry_run=True)
+AUTHZEN_SEARCH = replace(AUTHZEN, cpu_intensive=True)
 
 ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("GET", "/healthz"): RoutePolicy("anyone"),
     ("GET", "/readyz"): RoutePolicy("anyone"),
-    ("GET", "/metrics"): RoutePolicy("staff", local=True),
+    ("GET", "/metrics"): RoutePolicy("operator", local=True),
     ("GET", "/api/openapi.json"): RoutePolicy("anyone"),
     ("GET", "/api/v1/auth/cli-config"): RoutePolicy("anyone"),
-    ("GET", "/api/v1/me"): RoutePolicy("caller"),
+    ("GET", "/api/v1/me"): RoutePolicy("principal"),
     ("GET", "/api/v1/organizations"): RoutePolicy(
-        "caller", scope="organizations:read", action="organizations:organizations:list"
+        "principal", scope="organizations:read", permission=Permission.ORGANIZATIONS_ORGANIZATIONS_LIST
     ),
-    ("GET", "/api/v1/organizations/{organization_id}/tenants"): RoutePolicy(
-        "caller", scope="organizations:read", scope_of="organization", action="organizations:tenants:list"
+    ("GET", ORGANIZATION_TENANTS): RoutePolicy(
+        "principal",
+        tenancy="organization",
+        scope="organizations:read",
+        permission=Permission.ORGANIZATIONS_TENANTS_LIST,
     ),
-    ("POST", "/api/v1/organizations/{organization_id}/tenants"): RoutePolicy(
-        "caller",
-        scope="organizations:write",
+    ("POST", ORGANIZATION_TENANTS): RoutePolicy(
+        "principal",
+        tenancy="organization",
         roles=MANAGERS,
-        scope_of="organization",
-        operation="tenant.create",
-        action="organizations:tenants:create",
-    ),
-    ("GET", "/api/v1/tenants"): RoutePolicy("caller", scope="organizations:read", action="organizations:tenants:list"),
-    ("GET", "/api/v1/tenants/{tenant_id}"): RoutePolicy(
-        "caller", scope="organizations:read", scope_of="tenant", action="organizations:tenants:read"
-    ),
-    ("PATCH", "/api/v1/tenants/{tenant_id}"): RoutePolicy(
-        "caller",
         scope="organizations:write",
-        roles=MANAGERS,
-        scope_of="tenant",
-        operation="tenant.rename",
-        action="organizations:tenants:update",
+        permission=Permission.ORGANIZATIONS_TENANTS_CREATE,
+        audit_event=AuditEvent.TENANT_CREATE,
     ),
-    ("GET", DEFAULT_TAGS): _default_tags("read"),
-    ("PUT", DEFAULT_TAGS): _default_tags("update", "default_tags.update"),
-    ("GET", f"{DEFAULT_TAGS}/history"): _default_tags("read"),
+    ("GET", TENANTS): RoutePolicy(
+        "principal", scope="organizations:read", permission=Permission.ORGANIZATIONS_TENANTS_LIST
+    ),
+    ("GET", TENANT): RoutePolicy(
+        "principal", tenancy="tenant", scope="organizations:read", permission=Permission.ORGANIZATIONS_TENANTS_READ
+    ),
+    ("PATCH", TENANT): RoutePolicy(
+        "principal",
+        tenancy="tenant",
+        roles=MANAGERS,
+        scope="organizations:write",
+        permission=Permission.ORGANIZATIONS_TENANTS_UPDATE,
+        audit_event=AuditEvent.TENANT_RENAME,
+    ),
+    ("GET", DEFAULT_TAGS): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_READ),
+    ("PUT", DEFAULT_TAGS): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_UPDATE, AuditEvent.DEFAULT_TAGS_UPDATE),
+    ("GET", f"{DEFAULT_TAGS}/history"): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_READ),
     ("POST", f"{DEFAULT_TAGS}/apply"): _default_tags(
-        "apply",
-        "default_tags.apply",
-        forbidden="you must be an owner or admin of the organization that owns this tenant to apply its default tags",
+        Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY,
+        AuditEvent.DEFAULT_TAGS_APPLY,
+        forbidden_message=APPLY_FORBIDDEN_MESSAGE,
     ),
-    ("POST", f"{DEFAULT_TAGS}/preview"): _default_tags("apply", tries=True),
-    ("GET", f"{DEFAULT_TAGS}/runs"): _default_tags("read"),
-    ("POST", f"{DEFAULT_TAGS}/runs/{{run_id}}/undo"): _default_tags("apply", "default_tags.undo"),
-    ("GET", "/api/v1/tenants/{tenant_id}/operations"): RoutePolicy("caller", scope_of="tenant"),
-    ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): RoutePolicy("caller", scope_of="tenant"),
-    ("GET", "/api/v1/tenants/{tenant_id}/events"): RoutePolicy("caller", scope_of="tenant"),
-    # Who answers for a tenant sees what was done there; a machine does not, whatever its scopes are.
-    ("GET", "/api/v1/tenants/{tenant_id}/activity"): RoutePolicy("person", roles=MANAGERS, scope_of="tenant"),
-    ("GET", "/api/v1/organizations/{organization_id}/activity"): RoutePolicy(
-        "person", roles=MANAGERS, scope_of="organization"
+    ("POST", f"{DEFAULT_TAGS}/preview"): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY, dry_run=True),
+    ("GET", f"{DEFAULT_TAGS}/runs"): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_READ),
+    ("POST", DEFAULT_TAGS + "/runs/{run_id}/undo"): _default_tags(
+        Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY, AuditEvent.DEFAULT_TAGS_UNDO
     ),
-    ("GET", "/api/v1/scopes"): RoutePolicy("caller"),
-    ("GET", "/api/v1/iam/catalogue"): RoutePolicy("caller"),
+    ("GET", OPERATIONS): RoutePolicy("principal", tenancy="tenant"),
+    ("GET", OPERATIONS + "/{operation_id}"): RoutePolicy("principal", tenancy="tenant"),
+    ("GET", f"{TENANT}/events"): RoutePolicy("principal", tenancy="tenant"),
+    # Only owners and admins see the activity of others; keys and workloads never do.
+    ("GET", f"{TENANT}/activity"): RoutePolicy("person", tenancy="tenant", roles=MANAGERS),
+    ("GET", f"{ORGANIZATION}/activity"): RoutePolicy("person", tenancy="organization", roles=MANAGERS),
+    ("GET", "/api/v1/scopes"): RoutePolicy("principal"),
+    ("GET", "/api/v1/iam/catalogue"): RoutePolicy("principal"),
     ("GET", "/api/v1/me/api-keys"): RoutePolicy("person"),
-    ("GET", "/api/v1/tenants/{tenant_id}/scopes"): TENANT_READ,
-    ("GET", KEYS): TENANT_READ,
-    ("POST", KEYS): _own_key("api_key.create"),
-    # A key may read itself, which its route sees to; keys are made and ended by people only (hostile A10).
-    ("GET", f"{KEYS}/{{key_id}}"): RoutePolicy("caller", scope_of="tenant"),
-    ("PATCH", f"{KEYS}/{{key_id}}"): _own_key("api_key.update"),
-    ("POST", f"{KEYS}/{{key_id}}/revoke"): _own_key("api_key.revoke"),
-    ("POST", f"{KEYS}/{{key_id}}/rotate"): _own_key("api_key.rotate"),
-    ("DELETE", f"{KEYS}/{{key_id}}"): _own_key("api_key.delete"),
-    ("POST", f"{IAM}/groups"): _changes("group.create"),
-    ("GET", f"{IAM}/groups"): TENANT_READ,
-    ("GET", f"{IAM}/groups/{{group_id}}"): TENANT_READ,
-    ("PATCH", f"{IAM}/groups/{{group_id}}"): _changes("group.update"),
-    ("DELETE", f"{IAM}/groups/{{group_id}}"): _changes("group.delete"),
-    ("POST", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.add"),
-    ("GET", f"{IAM}/groups/{{group_id}}/members"): TENANT_READ,
-    ("DELETE", f"{IAM}/groups/{{group_id}}/members"): _changes("group.member.remove"),
-    ("POST", f"{IAM}/policies"): _changes("policy.create"),
-    ("GET", f"{IAM}/policies"): TENANT_READ,
-    ("GET", f"{IAM}/policies/{{policy_id}}"): TENANT_READ,
-    ("PATCH", f"{IAM}/policies/{{policy_id}}"): _changes("policy.update"),
-    ("DELETE", f"{IAM}/policies/{{policy_id}}"): _changes("policy.delete"),
-    ("GET", f"{IAM}/policies/{{policy_id}}/versions"): TENANT_READ,
-    ("GET", f"{IAM}/policies/{{policy_id}}/versions/{{version}}"): TENANT_READ,
-    ("POST", f"{IAM}/policies/{{policy_id}}/rollback"): _changes("policy.rollback"),
-    ("POST", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.attach"),
-    ("GET", f"{IAM}/policies/{{policy_id}}/attachments"): TENANT_READ,
-    ("DELETE", f"{IAM}/policies/{{policy_id}}/attachments"): _changes("policy.detach"),
+    ("GET", f"{TENANT}/scopes"): TENANT_READ,
+    ("GET", API_KEYS): TENANT_READ,
+    ("POST", API_KEYS): _key_change(AuditEvent.API_KEY_CREATE),
+    # A key may read itself (the route checks the id). Only people create and revoke keys.
+    ("GET", API_KEY): RoutePolicy("principal", tenancy="tenant"),
+    ("PATCH", API_KEY): _key_change(AuditEvent.API_KEY_UPDATE),
+    ("POST", f"{API_KEY}/revoke"): _key_change(AuditEvent.API_KEY_REVOKE),
+    ("POST", f"{API_KEY}/rotate"): _key_change(AuditEvent.API_KEY_ROTATE),
+    ("DELETE", API_KEY): _key_change(AuditEvent.API_KEY_DELETE),
+    ("POST", GROUPS): _iam_change(AuditEvent.GROUP_CREATE),
+    ("GET", GROUPS): TENANT_READ,
+    ("GET", GROUP): TENANT_READ,
+    ("PATCH", GROUP): _iam_change(AuditEvent.GROUP_UPDATE),
+    ("DELETE", GROUP): _iam_change(AuditEvent.GROUP_DELETE),
+    ("POST", f"{GROUP}/members"): _iam_change(AuditEvent.GROUP_MEMBER_ADD),
+    ("GET", f"{GROUP}/members"): TENANT_READ,
+    ("DELETE", f"{GROUP}/members"): _iam_change(AuditEvent.GROUP_MEMBER_REMOVE),
+    ("POST", POLICIES): _iam_change(AuditEvent.POLICY_CREATE),
+    ("GET", POLICIES): TENANT_READ,
+    ("GET", POLICY): TENANT_READ,
+    ("PATCH", POLICY): _iam_change(AuditEvent.POLICY_UPDATE),
+    ("DELETE", POLICY): _iam_change(AuditEvent.POLICY_DELETE),
+    ("GET", f"{POLICY}/versions"): TENANT_READ,
+    ("GET", POLICY + "/versions/{version}"): TENANT_READ,
+    ("POST", f"{POLICY}/rollback"): _iam_change(AuditEvent.POLICY_ROLLBACK),
+    ("POST", ATTACHMENTS): _iam_change(AuditEvent.POLICY_ATTACH),
+    ("GET", ATTACHMENTS): TENANT_READ,
+    ("DELETE", ATTACHMENTS): _iam_change(AuditEvent.POLICY_DETACH),
     ("POST", f"{IAM}/simulate"): TENANT_DRY_RUN,
     ("POST", f"{IAM}/coverage"): TENANT_DRY_RUN,
     ("POST", f"{IAM}/check"): TENANT_DRY_RUN,
     ("GET", f"{IAM}/access"): TENANT_READ,
     ("POST", f"{IAM}/who"): TENANT_DRY_RUN,
     ("POST", f"{IAM}/preview"): TENANT_DRY_RUN,
-    ("POST", BINDINGS): _binding("create", "workload_identity.create"),
-    ("GET", BINDINGS): _binding("list"),
-    ("GET", f"{BINDINGS}/{{binding_id}}"): _binding("read"),
-    ("PUT", f"{BINDINGS}/{{binding_id}}"): _binding("update", "workload_identity.update"),
-    ("DELETE", f"{BINDINGS}/{{binding_id}}"): _binding("delete", "workload_identity.delete"),
-    ("PUT", f"{CLUSTERS}/issuer"): RoutePolicy(
-        "person", roles=MANAGERS, scope_of="tenant", operation="workload_identity.issuer.set"
+    ("POST", BINDINGS): _binding(Permission.IAM_WORKLOAD_IDENTITIES_CREATE, AuditEvent.WORKLOAD_IDENTITY_CREATE),
+    ("GET", BINDINGS): _binding(Permission.IAM_WORKLOAD_IDENTITIES_LIST),
+    ("GET", BINDING): _binding(Permission.IAM_WORKLOAD_IDENTITIES_READ),
+    ("PUT", BINDING): _binding(Permission.IAM_WORKLOAD_IDENTITIES_UPDATE, AuditEvent.WORKLOAD_IDENTITY_UPDATE),
+    ("DELETE", BINDING): _binding(Permission.IAM_WORKLOAD_IDENTITIES_DELETE, AuditEvent.WORKLOAD_IDENTITY_DELETE),
+    ("PUT", CLUSTER_ISSUER): RoutePolicy(
+        "person", tenancy="tenant", roles=MANAGERS, audit_event=AuditEvent.WORKLOAD_IDENTITY_ISSUER_SET
     ),
-    ("GET", f"{CLUSTERS}/issuer"): TENANT_READ,
-    ("DELETE", f"{CLUSTERS}/issuer"): RoutePolicy(
-        "person", roles=MANAGERS, scope_of="tenant", operation="workload_identity.issuer.remove"
+    ("GET", CLUSTER_ISSUER): TENANT_READ,
+    ("DELETE", CLUSTER_ISSUER): RoutePolicy(
+        "person", tenancy="tenant", roles=MANAGERS, audit_event=AuditEvent.WORKLOAD_IDENTITY_ISSUER_REMOVE
     ),
-    ("POST", "/api/v1/auth/workload-token"): RoutePolicy("anyone", operation="workload_identity.exchange"),
-    ("GET", RESOURCES): _resource("list", changes=False),
-    ("POST", RESOURCES): _resource("create"),
-    ("GET", f"{RESOURCES}/{{resource_id}}"): _resource("read", changes=False),
-    ("PATCH", f"{RESOURCES}/{{resource_id}}"): _resource("update"),
-    ("DELETE", f"{RESOURCES}/{{resource_id}}"): _resource("delete"),
-    ("POST", f"{RESOURCES}/{{resource_id}}/start"): _resource("start"),
-    ("POST", f"{RESOURCES}/{{resource_id}}/stop"): _resource("stop"),
-    ("POST", f"{RESOURCES}/{{resource_id}}/restart"): _resource("restart"),
+    ("POST", "/api/v1/auth/workload-token"): RoutePolicy("anyone", audit_event=AuditEvent.WORKLOAD_IDENTITY_EXCHANGE),
+    ("GET", RESOURCES): _resource("list"),
+    ("POST", RESOURCES): _resource("create", AuditEvent.RESOURCE_CREATE),
+    ("GET", RESOURCE): _resource("read"),
+    ("PATCH", RESOURCE): _resource("update", AuditEvent.RESOURCE_UPDATE),
+    ("DELETE", RESOURCE): _resource("delete", AuditEvent.RESOURCE_DELETE),
+    ("POST", f"{RESOURCE}/start"): _resource("start", AuditEvent.RESOURCE_START),
+    ("POST", f"{RESOURCE}/stop"): _resource("stop", AuditEvent.RESOURCE_STOP),
+    ("POST", f"{RESOURCE}/restart"): _resource("restart", AuditEvent.RESOURCE_RESTART),
     ("GET", "/.well-known/authzen-configuration"): RoutePolicy("anyone"),
     ("POST", "/access/v1/evaluation"): AUTHZEN,
     ("POST", "/access/v1/evaluations"): AUTHZEN,
-    ("POST", "/access/v1/search/subject"): SEARCHES,
-    ("POST", "/access/v1/search/resource"): SEARCHES,
-    ("POST", "/access/v1/search/action"): SEARCHES,
-    # Interactive scopes substitute for nothing else, and nothing for them. contract: Scope rules
-    ("POST", f"{INTERACTIVE}/port-forwards"): _interactive("port-forwards", "sessions:forward"),
-    ("POST", f"{INTERACTIVE}/database-consoles"): _interactive("database-consoles", "sessions:forward"),
-    ("POST", f"{INTERACTIVE}/shells"): _interactive("shells", "sessions:pty"),
-    ("POST", f"{INTERACTIVE}/cluster-proxies"): _interactive("cluster-proxies", "sessions:write"),
-    # An organization's are for people. contract: Authentication 3
-    ("GET", "/api/v1/tenants/{tenant_id}/quotas-report"): _quotas("limits"),
-    ("GET", "/api/v1/tenants/{tenant_id}/quotas"): _quotas("limits"),
-    ("GET", "/api/v1/tenants/{tenant_id}/quotas/usage"): _quotas("limits"),
-    ("GET", "/api/v1/organizations/{organization_id}/quotas-report"): RoutePolicy("person", scope_of="organization"),
-    ("GET", "/api/v1/tenants/{tenant_id}/quota-requests"): _quotas("requests"),
-    ("POST", "/api/v1/tenants/{tenant_id}/quota-requests"): RoutePolicy(
-        "caller",
-        scope="quotas:write",
+    ("POST", "/access/v1/search/subject"): AUTHZEN_SEARCH,
+    ("POST", "/access/v1/search/resource"): AUTHZEN_SEARCH,
+    ("POST", "/access/v1/search/action"): AUTHZEN_SEARCH,
+    # Interactive scopes replace no other scope, and none replaces them.
+    ("POST", f"{INTERACTIVE}/port-forwards"): _interactive(Permission.SESSIONS_PORT_FORWARDS_OPEN, "sessions:forward"),
+    ("POST", f"{INTERACTIVE}/database-consoles"): _interactive(
+        Permission.SESSIONS_DATABASE_CONSOLES_OPEN, "sessions:forward"
+    ),
+    ("POST", f"{INTERACTIVE}/shells"): _interactive(Permission.SESSIONS_SHELLS_OPEN, "sessions:pty"),
+    ("POST", f"{INTERACTIVE}/cluster-proxies"): _interactive(
+        Permission.SESSIONS_CLUSTER_PROXIES_OPEN, "sessions:write"
+    ),
+    # Keys and workloads see the quotas of their tenant, people also those of the organization.
+    ("GET", f"{TENANT}/quotas-report"): _quota_list(Permission.QUOTAS_LIMITS_LIST),
+    ("GET", QUOTAS): _quota_list(Permission.QUOTAS_LIMITS_LIST),
+    ("GET", f"{QUOTAS}/usage"): _quota_list(Permission.QUOTAS_LIMITS_LIST),
+    ("GET", f"{ORGANIZATION}/quotas-report"): RoutePolicy("person", tenancy="organization"),
+    ("GET", TENANT_QUOTA_REQUESTS): _quota_list(Permission.QUOTAS_REQUESTS_LIST),
+    ("POST", TENANT_QUOTA_REQUESTS): RoutePolicy(
+        "principal",
+        tenancy="tenant",
         roles=MANAGERS,
-        scope_of="tenant",
-        operation="quota_request.create",
-        action="quotas:requests:create",
+        scope="quotas:write",
+        permission=Permission.QUOTAS_REQUESTS_CREATE,
+        audit_event=AuditEvent.QUOTA_REQUEST_CREATE,
     ),
-    ("GET", "/api/v1/organizations/{organization_id}/quota-requests"): RoutePolicy("person", scope_of="organization"),
-    ("POST", "/api/v1/organizations/{organization_id}/quota-requests"): RoutePolicy(
-        "person", roles=MANAGERS, scope_of="organization", operation="quota_request.create_organization"
+    ("GET", ORGANIZATION_QUOTA_REQUESTS): RoutePolicy("person", tenancy="organization"),
+    ("POST", ORGANIZATION_QUOTA_REQUESTS): RoutePolicy(
+        "person", tenancy="organization", roles=MANAGERS, audit_event=AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION
     ),
-    ("GET", "/api/v1/platform/quota-requests"): RoutePolicy("staff", local=True),
-    ("POST", "/api/v1/platform/quota-requests/{request_id}/review"): RoutePolicy(
-        "staff", operation="quota_request.review", local=True
+    ("GET", PLATFORM_QUOTA_REQUESTS): RoutePolicy("operator", local=True),
+    ("POST", PLATFORM_QUOTA_REQUESTS + "/{request_id}/review"): RoutePolicy(
+        "operator", audit_event=AuditEvent.QUOTA_REQUEST_REVIEW, local=True
     ),
-    ("DELETE", "/api/v1/me"): RoutePolicy("person", operation="account.delete"),
+    ("DELETE", "/api/v1/me"): RoutePolicy("person", audit_event=AuditEvent.ACCOUNT_DELETE),
     ("GET", "/api/v1/sessions"): RoutePolicy("person"),
-    ("POST", "/api/v1/sessions/revoke-all"): RoutePolicy("person", operation="session.revoke_all"),
-    ("POST", "/api/v1/platform/accounts/restore"): RoutePolicy("staff", operation="account.restore", local=True),
-    ("GET", "/api/v1/platform/status"): RoutePolicy("staff", local=True),
-    ("GET", "/api/v1/platform/operations"): RoutePolicy("staff", local=True),
-    ("POST", "/api/v1/platform/operations/{operation_id}/cancel"): RoutePolicy(
-        "staff", operation="operation.cancel", local=True
+    ("POST", "/api/v1/sessions/revoke-all"): RoutePolicy("person", audit_event=AuditEvent.SESSION_REVOKE_ALL),
+    ("POST", "/api/v1/platform/accounts/restore"): RoutePolicy(
+        "operator", audit_event=AuditEvent.ACCOUNT_RESTORE, local=True
     ),
-    ("GET", "/api/v1/platform/audit/verify"): RoutePolicy("staff", local=True),
-    ("POST", "/api/v1/platform/stop"): RoutePolicy("staff", operation="platform.stop", local=True),
-    ("POST", "/api/v1/sessions/current/end"): RoutePolicy("person", operation="session.end"),
+    ("GET", "/api/v1/platform/status"): RoutePolicy("operator", local=True),
+    ("GET", "/api/v1/platform/operations"): RoutePolicy("operator", local=True),
+    ("POST", "/api/v1/platform/operations/{operation_id}/cancel"): RoutePolicy(
+        "operator", audit_event=AuditEvent.OPERATION_CANCEL, local=True
+    ),
+    ("GET", "/api/v1/platform/audit/verify"): RoutePolicy("operator", local=True),
+    ("POST", "/api/v1/platform/stop"): RoutePolicy("operator", audit_event=AuditEvent.PLATFORM_STOP, local=True),
+    ("POST", "/api/v1/sessions/current/end"): RoutePolicy("person", audit_event=AuditEvent.SESSION_END),
     ("GET", "/issuer/.well-known/openid-configuration"): RoutePolicy("anyone", local=True),
     ("GET", "/issuer/jwks"): RoutePolicy("anyone", local=True),
     ("POST", "/issuer/device_authorization"): RoutePolicy("anyone", local=True),
-    ("POST", "/issuer/device/approve"): RoutePolicy("staff", local=True, operation="device.approve"),
-    ("GET", "/issuer/authorize"): RoutePolicy("staff", local=True),
+    ("POST", "/issuer/device/approve"): RoutePolicy("operator", audit_event=AuditEvent.DEVICE_APPROVE, local=True),
+    ("GET", "/issuer/authorize"): RoutePolicy("operator", local=True),
     ("POST", "/issuer/token"): RoutePolicy("anyone", local=True),
     ("POST", "/issuer/revoke"): RoutePolicy("anyone", local=True),
 }
 
-# Paths without a tenant, for clients that were released before the tenant was part of the path: the same routes, on the
-# credential's own tenant.
+# Paths without a tenant, for clients older than the tenant in the path. They act on the tenant of the credential.
 HOME_PATHS: dict[str, str] = {
     path.replace("/tenants/{tenant_id}", ""): path
-    for path in (
-        KEYS,
-        f"{KEYS}/{{key_id}}",
-        f"{IAM}/policies",
-        f"{IAM}/policies/{{policy_id}}",
-        f"{IAM}/policies/{{policy_id}}/attachments",
-        BINDINGS,
-        f"{BINDINGS}/{{binding_id}}",
-    )
+    for path in (API_KEYS, API_KEY, POLICIES, POLICY, ATTACHMENTS, BINDINGS, BINDING)
 }
 ROUTE_POLICIES |= {
-    (method, home): replace(rule, home=True)
-    for home, path in HOME_PATHS.items()
-    for (method, of), rule in ROUTE_POLICIES.items()
-    if of == path
+    (method, home_path): replace(policy, home=True)
+    for home_path, tenant_path in HOME_PATHS.items()
+    for (method, path), policy in ROUTE_POLICIES.items()
+    if path == tenant_path
 }

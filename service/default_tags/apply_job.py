@@ -20,6 +20,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, RowMapping
 
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authz.route_policies import MANAGERS
 from service.catalogue.resource_types import kinds
 from service.clock import Clock
@@ -302,11 +303,10 @@ def _percent(tally: Tally, total: int) -> int:
 def _record_end(
     connection: Connection, row: RowMapping, job: TagChange, outcome: str, details: Mapping[str, Any], at: datetime
 ) -> None:
-    verb = "apply" if job.undoes is None else "undo"
     entries.record(
         connection,
         PLATFORM,
-        operation=f"default_tags.{verb}.complete",
+        event=AuditEvent.DEFAULT_TAGS_APPLY_COMPLETE if job.undoes is None else AuditEvent.DEFAULT_TAGS_UNDO_COMPLETE,
         target=f"tenant:{job.tenant_id}",
         outcome=outcome,
         organization_id=grants.organization_id_of(connection, job.tenant_id),

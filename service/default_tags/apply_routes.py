@@ -4,7 +4,7 @@ platform facts 2.8; checklist L; undo and preview are additions of this service.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,27 +15,25 @@ from starlette.responses import JSONResponse
 from client.models import strict_json
 from service import errors
 from service.api.changes import change
+from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.request_body import parse_body
 from service.api.responses import audit_in_tenant
-from service.authz.authorize import AuthorizationContext, get_context
-from service.authz.route_policies import DEFAULT_TAGS
+from service.audit.events import AuditEvent
+from service.authz.context import TenantContext
+from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.default_tags import apply_job, apply_queries
 from service.default_tags import queries as store
 from service.default_tags import validation as rules
 from service.default_tags.apply_batch import TagChange
 from service.default_tags.routes import OBJECT_OF_TEXTS
 from service.errors import ApiError
+from service.jobs.dependencies import WorkerDep
 from service.jobs.queries import OPEN, open_run
-from service.jobs.worker import Worker, get_worker
 
 router = protected_router("default tags")
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-AWorker = Annotated[Worker, Depends(get_worker)]
 
 
 NO_MEMBERS = {
@@ -84,8 +82,14 @@ async def no_members(request: Request) -> None:
         )
 
 
-@router.post(f"{DEFAULT_TAGS}/apply", status_code=202, dependencies=[Depends(no_members)], openapi_extra=NO_MEMBERS)
-def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSONResponse:
+@router.post(
+    f"{DEFAULT_TAGS}/apply",
+    operation_id="applyDefaultTags",
+    status_code=202,
+    dependencies=[Depends(no_members)],
+    openapi_extra=NO_MEMBERS,
+)
+def apply_default_tags(context: TenantContextDep, platform: PlatformDep, worker: WorkerDep) -> JSONResponse:
     """Add the default tags, as they are now, to every resource that lacks some. The answer comes once the run is
     planned; the request takes no body, or `{}`.
 
@@ -94,24 +98,26 @@ def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSON
     `failures` with an empty `resourceId`. So `failed` may exceed the failures among the examined resources, and
     `examined` says nothing about the resources of such a type. The same holds in `byType` and in a preview.
     """
-    tenant_id = str(access.tenant_id)
-    with change(platform, access) as (connection, access):
+    tenant_id = context.tenant_id
+    with change(platform, context) as (connection, context):
         row = store.get(connection, tenant_id)
         rules.require_provisioned(row.status)
         rules.require_good(row.tags)
         job = TagChange(tenant_id, rules.in_order(row.tags))
-        run_id, document = started(connection, platform, access, job, "default_tags.apply", {"tags": job.tags})
+        run_id, document = started(
+            connection, platform, context, job, AuditEvent.DEFAULT_TAGS_APPLY, {"tags": job.tags}
+        )
     worker.submit(run_id)
     return JSONResponse(document, 202)
 
 
-@router.post(f"{DEFAULT_TAGS}/preview")
-def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONResponse:
+@router.post(f"{DEFAULT_TAGS}/preview", operation_id="previewDefaultTags")
+def preview_default_tags(context: TenantContextDep, platform: PlatformDep, body: Tried) -> JSONResponse:
     """What an apply would do now, with these tags or the stored ones; nothing is written.
 
     The counts add up as those of an apply: a type that cannot be listed counts 1 in `failed` and 0 in `examined`.
     """
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     wanted = rules.read_set(body.tags) if "tags" in body.model_fields_set else None
     with platform.database.read() as connection:
         row = store.get(connection, tenant_id)
@@ -120,27 +126,31 @@ def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONRe
         return JSONResponse(apply_job.preview(connection, job))
 
 
-@router.get(f"{DEFAULT_TAGS}/runs")
-def list_default_tag_runs(access: Granted, platform: Here) -> JSONResponse:
+@router.get(f"{DEFAULT_TAGS}/runs", operation_id="listDefaultTagRuns")
+def list_default_tag_runs(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """The tenant's last ten runs, newest first, applies and undos."""
     with platform.database.read() as connection:
-        rows = apply_queries.runs(connection, str(access.tenant_id), apply_job.KIND)
+        rows = apply_queries.runs(connection, context.tenant_id, apply_job.KIND)
     return JSONResponse({"runs": [run(row, rows) for row in rows]})
 
 
-@router.post(f"{DEFAULT_TAGS}/runs/{{run_id}}/undo", status_code=202)
-def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_id: str, body: Undo) -> JSONResponse:
+@router.post(DEFAULT_TAGS + "/runs/{run_id}/undo", operation_id="undoDefaultTagRun", status_code=202)
+def undo_default_tag_run(
+    context: TenantContextDep, platform: PlatformDep, worker: WorkerDep, run_id: str, body: Undo
+) -> JSONResponse:
     """Take back what a run added, where it is still as it was added; with `preview`, say what that would be."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     if body.preview:
         with platform.database.read() as connection:
             rules.require_provisioned(store.get(connection, tenant_id).status)
             return JSONResponse(apply_job.preview(connection, undo_of(connection, tenant_id, run_id)))
-    with change(platform, access) as (connection, access):
+    with change(platform, context) as (connection, context):
         rules.require_provisioned(store.get(connection, tenant_id).status)
         require_none_open(connection, tenant_id)
         job = undo_of(connection, tenant_id, run_id)
-        undo_id, document = started(connection, platform, access, job, "default_tags.undo", {"undoes": run_id})
+        undo_id, document = started(
+            connection, platform, context, job, AuditEvent.DEFAULT_TAGS_UNDO, {"undoes": run_id}
+        )
     worker.submit(undo_id)
     return JSONResponse(document, 202)
 
@@ -148,9 +158,9 @@ def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_i
 def started(
     connection: Connection,
     platform: Platform,
-    access: AuthorizationContext,
+    context: TenantContext,
     job: TagChange,
-    operation: str,
+    event: AuditEvent,
     details: Mapping[str, Any],
 ) -> tuple[str, dict[str, Any]]:
     """A run that is planned, with its audit entry: its id, and the answer that says so.
@@ -160,8 +170,10 @@ def started(
     """
     now = platform.clock.now()
     require_none_open(connection, job.tenant_id)
-    run_id = apply_job.plan(connection, job, started_by=access.caller.user_id, at=now, key_id=access.caller.key_id)
-    audit_in_tenant(connection, access, operation, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
+    run_id = apply_job.plan(
+        connection, job, started_by=context.principal.user_id, at=now, key_id=context.principal.key_id
+    )
+    audit_in_tenant(connection, context, event, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
     return run_id, {
         "operationId": apply_job.operation_id(job.tenant_id, job.undoes),
         "runId": run_id,

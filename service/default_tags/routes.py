@@ -1,20 +1,19 @@
 """Default tags of a tenant over HTTP, and what they were. platform facts 2.7; checklist D01 to D32"""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, Header
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 from starlette.responses import JSONResponse
 
 from service.api.changes import change
-from service.api.pagination import PageParams, page_of, page_params
+from service.api.dependencies import IfMatch, PageParamsDep, PlatformDep, TenantContextDep
+from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant
-from service.authz.authorize import AuthorizationContext, get_context
-from service.authz.route_policies import DEFAULT_TAGS
+from service.audit.events import AuditEvent
+from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
-from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.default_tags import queries as store
 from service.default_tags import validation as rules
@@ -22,11 +21,6 @@ from service.validation import expected_version, require_version
 
 router = protected_router("default tags")
 OBJECT_OF_TEXTS: JsonDict = {"type": "object", "additionalProperties": {"type": "string"}}
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[PageParams, Depends(page_params)]
-IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
 
 
 class TagSet(BaseModel):
@@ -37,36 +31,38 @@ class TagSet(BaseModel):
     tags: Any = Field(json_schema_extra=OBJECT_OF_TEXTS)
 
 
-@router.get(DEFAULT_TAGS)
-def get_default_tags(access: Granted, platform: Here) -> JSONResponse:
+@router.get(DEFAULT_TAGS, operation_id="getDefaultTags")
+def get_default_tags(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """The tags new resources get, `{}` when there are none."""
     with platform.database.read() as connection:
-        row = store.get(connection, str(access.tenant_id))
+        row = store.get(connection, context.tenant_id)
     return tagged(row.tags, row.version)
 
 
-@router.put(DEFAULT_TAGS)
-def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: IfMatch = None) -> JSONResponse:
+@router.put(DEFAULT_TAGS, operation_id="putDefaultTags")
+def put_default_tags(
+    context: TenantContextDep, platform: PlatformDep, body: TagSet, if_match: IfMatch = None
+) -> JSONResponse:
     """Replace the whole set; nothing is written when one tag is bad. No resource that exists changes."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     wanted = rules.read_set(body.tags)
     expected = expected_version(if_match)
-    with change(platform, access) as (connection, access):
+    with change(platform, context) as (connection, context):
         before = store.get(connection, tenant_id)
         require_version(expected, before.version, {"tags": rules.in_order(before.tags)})
         if wanted == before.tags:
             return tagged(wanted, before.version, changed=False)
         number = before.version + 1
-        store.change(connection, tenant_id, number, wanted, access.caller.user_id, now)
+        store.change(connection, tenant_id, number, wanted, context.principal.user_id, now)
         details = {"from": before.tags, "to": wanted, "version": number}
-        audit_in_tenant(connection, access, "default_tags.update", f"tenant:{tenant_id}", now, details)
+        audit_in_tenant(connection, context, AuditEvent.DEFAULT_TAGS_UPDATE, f"tenant:{tenant_id}", now, details)
     return tagged(wanted, number, changed=True)
 
 
-@router.get(DEFAULT_TAGS + "/history")
-def list_default_tag_versions(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
+@router.get(f"{DEFAULT_TAGS}/history", operation_id="listDefaultTagVersions")
+def list_default_tag_versions(context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep) -> JSONResponse:
     """What the set was, newest first, with who changed it."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     page = page_of(platform, paging, "default-tag-versions", tenant_id)
     with platform.database.read() as connection:
         current = store.get(connection, tenant_id).version

@@ -2,17 +2,19 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from client.policy.document import canonical_text
 from service import errors, validation
+from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
-from service.authz.authorize import AuthorizationContext, get_context
-from service.context import Platform, platform_of
+from service.authz.context import TenantContext
+from service.authz.paths import IAM
+from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import author_check, change_preview, effective_access, group_queries, policy_queries
@@ -33,12 +35,8 @@ from service.principals import grants as stored
 from service.principals import lookup, queries
 
 router = protected_router("access")
-IAM = "/api/v1/tenants/{tenant_id}/iam"
 MAX_PRINCIPALS = 1_000
 """Of all that may do something: the first, and how many there are."""
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
 
 
 class WhoCanRequest(BaseModel):
@@ -64,16 +62,16 @@ class PreviewRequest(BaseModel):
     document_text: str | None = Field(None, alias="documentText")
 
 
-@router.get(IAM + "/access")
+@router.get(f"{IAM}/access", operation_id="getAccess")
 def get_access(
-    access: Granted,
-    platform: Here,
+    context: TenantContextDep,
+    platform: PlatformDep,
     principal_type: Annotated[str, Query(alias="principalType")],
     principal_id: Annotated[str, Query(alias="principalId")],
 ) -> JSONResponse:
     """Everything a principal may do, with the path: group, policy, rule."""
     tenant_id, kind = (
-        str(access.tenant_id),
+        context.tenant_id,
         validation.require_choice("principalType", principal_type, validation.PRINCIPAL_TYPES),
     )
     with platform.database.read() as connection:
@@ -103,11 +101,11 @@ def get_access(
     )
 
 
-@router.post(IAM + "/who")
-def who_may(access: Granted, platform: Here, body: WhoCanRequest) -> JSONResponse:
+@router.post(f"{IAM}/who", operation_id="whoMay")
+def who_may(context: TenantContextDep, platform: PlatformDep, body: WhoCanRequest) -> JSONResponse:
     """The people, keys and identities of the tenant that may do something, and through what: the first of them, by
     kind and name; `total` counts all of them. Apart from them, those that may as what is not known turns out."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     may: dict[str, list[dict[str, Any]]] = {"allowed": [], "conditional": []}
     totals = dict.fromkeys(may, 0)
     examined = 0
@@ -170,16 +168,16 @@ def _with_paths(
     return grant | {"paths": effective_access.shown_paths(ways[policy_id].get(principal, ()))}
 
 
-@router.post(IAM + "/preview")
-def preview_change(access: Granted, platform: Here, body: PreviewRequest) -> JSONResponse:
+@router.post(f"{IAM}/preview", operation_id="previewChange")
+def preview_change(context: TenantContextDep, platform: PlatformDep, body: PreviewRequest) -> JSONResponse:
     """What a change would give to keys and identities and take from them, and with what it would be refused if the
     caller made it; nothing is changed."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     with platform.database.read() as connection:
-        change = _change(connection, platform, access, body)
+        change = _change(connection, platform, context, body)
         shown = change_preview.effects_of(connection, platform.decisions, tenant_id, change, platform.clock.now())
         try:
-            author = author_check.author_of(connection, platform, access)
+            author = author_check.author_of(connection, platform, context)
             change_preview.require_permitted(connection, author, change, shown["principals"])
             refused = None
         except ApiError as refusal:
@@ -187,13 +185,13 @@ def preview_change(access: Granted, platform: Here, body: PreviewRequest) -> JSO
     return JSONResponse(shown | {"refused": refused})
 
 
-def _change(connection: Connection, platform: Platform, access: AuthorizationContext, body: PreviewRequest) -> Change:
+def _change(connection: Connection, platform: Platform, context: TenantContext, body: PreviewRequest) -> Change:
     """The change of a body, with everything it names there.
 
     Raises:
         Refusal: 400 for a member that is missing, flat 404 for a thing that is not there.
     """
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     needs = change_preview.NEEDS[body.change]
     given = {
         "policyId": body.policy_id,
@@ -218,5 +216,5 @@ def _change(connection: Connection, platform: Platform, access: AuthorizationCon
     if body.document_text is not None:
         known = platform.decisions.known(connection)
         draft = canonical_text(read_document(platform, known, body.document_text).document)
-    role = stored.role_in(connection, tenant_id, access.caller.user_id)
+    role = stored.role_in(connection, tenant_id, context.principal.user_id)
     return Change(body.change, body.policy_id, body.group_id, body.principal_type, body.principal_id, draft, role)

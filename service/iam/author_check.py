@@ -23,7 +23,7 @@ from client.policy.matching import ANYTHING, OperationPattern, read_operation_pa
 from client.policy.model import Document, Rule
 from service import errors
 from service.api.enforcement import load_grants
-from service.authz.authorize import AuthorizationContext
+from service.authz.context import TenantContext
 from service.authz.decisions import DENY_ALL, CatalogueSnapshot, covers, role_document, role_rules
 from service.authz.route_policies import AUTHORS
 from service.catalogue.operations import roles
@@ -63,23 +63,23 @@ class Author:
     policies: Engine | None = None
 
 
-def author_of(connection: Connection, platform: Platform, access: AuthorizationContext) -> Author:
+def author_of(connection: Connection, platform: Platform, context: TenantContext) -> Author:
     """Return the caller as an author, with role and policies as they are on this connection.
 
     Raises:
         Refusal: 403 if the membership ended, or lost its role, since the request was admitted.
     """
-    tenant_id, user_id = str(access.tenant_id), str(access.caller.user_id)
+    tenant_id, user_id = context.tenant_id, str(context.principal.user_id)
     role = stored.role_in(connection, tenant_id, user_id)
     if role is None:
         raise errors.tenant_access_denied()
     if role not in AUTHORS:
         raise errors.permission_denied("tenant")
-    if access.caller.kind == "session":
+    if context.principal.kind == "session":
         return Author(user_id, tenant_id, role, platform.decisions.known(connection))
-    key = load_grants(platform, connection, access.caller, tenant_id)
+    key = load_grants(platform, connection, context.principal, tenant_id)
     policies = DENY_ALL if key.unreadable else key.policies
-    return Author(user_id, tenant_id, role, key.known, access.caller.scopes, policies)
+    return Author(user_id, tenant_id, role, key.known, context.principal.scopes, policies)
 
 
 def check_document(author: Author, text: str) -> Check:

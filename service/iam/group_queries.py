@@ -6,13 +6,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
+from service.audit.events import AuditEvent
 from service.db.engine import Record
 from service.db.statements import KeysetKey, after_key
 from service.db.tables import api_keys, audit_log, group_members, groups, policy_attachments, workload_identities
 
 MAX_MEMBERS = 200
 """Members that the answer of a single group holds; all of them are in the pages of its members."""
-CHANGED = "group.update"
 """What the audit log calls a new version of a group."""
 
 _MEMBERS = (
@@ -79,7 +79,7 @@ def texts_at(connection: Connection, group: Record, version: int) -> dict[str, s
         .where(
             audit_log.c.tenant_id == group.tenant_id,
             audit_log.c.target == f"group:{group.id}",
-            audit_log.c.operation == CHANGED,
+            audit_log.c.operation == AuditEvent.GROUP_UPDATE,
             audit_log.c.outcome == "done",
         )
         .order_by(audit_log.c.id.desc())

@@ -1,9 +1,8 @@
 """Trying a document: decided, mapped and checked, never stored. contract: iam simulate; checklist S"""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
@@ -16,11 +15,13 @@ from client.policy.explain import RuleTrace, explain, flag_for, unmatched
 from client.policy.matching import STAR, OperationPattern, Target
 from client.policy.model import Facts, Question
 from service import errors, validation
+from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot, role_engine
-from service.context import Platform, platform_of
+from service.authz.paths import IAM
+from service.context import Platform
 from service.iam import author_check, policy_queries, representations
 from service.iam.policy_documents import canonical, problem, read_document
 from service.iam.simulation_requests import (
@@ -35,11 +36,7 @@ from service.iam.simulation_requests import (
 )
 
 router = protected_router("trials")
-IAM = "/api/v1/tenants/{tenant_id}/iam"
 MAX_TARGETS = 50
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
 
 
 class SimulateRequest(BaseModel):
@@ -84,18 +81,18 @@ class CheckRequest(BaseModel):
     document_text: str = Field(alias="documentText")
 
 
-@router.post(IAM + "/simulate")
-def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResponse:
+@router.post(f"{IAM}/simulate", operation_id="simulate")
+def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateRequest) -> JSONResponse:
     """Whether a document would allow a request, and why, rule by rule.
 
     An operation is only done on targets of its own service: on any other target the answer is denied, and `because`
     says so.
     """
     target = target_of(body.target)
-    known, reading = _read(access, platform, body.document_text, body.facts, target)
+    known, reading = _read(context, platform, body.document_text, body.facts, target)
     operation = operation_of(body.operation, known)
-    facts = facts_of(body.facts, platform.clock, tenant=str(access.tenant_id), region=known_region(target))
-    cap = role_engine(access.role) if body.as_author else None
+    facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id, region=known_region(target))
+    cap = role_engine(context.role) if body.as_author else None
     engine = compile_document(reading.document, cap=cap)
     explained = explain(engine, Question(operation, str(target), facts))
     because = other_service(operation, target)
@@ -118,17 +115,17 @@ def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResp
     )
 
 
-@router.post(IAM + "/coverage")
-def map_coverage(access: Granted, platform: Here, body: CoverageRequest) -> JSONResponse:
+@router.post(f"{IAM}/coverage", operation_id="mapCoverage")
+def map_coverage(context: TenantContextDep, platform: PlatformDep, body: CoverageRequest) -> JSONResponse:
     """Which operations a document gives on some targets, and what that changes against another document."""
-    known, reading = _read(access, platform, body.document_text, body.facts)
+    known, reading = _read(context, platform, body.document_text, body.facts)
     targets = [target_of(text, "targets") for text in body.targets]
-    facts = facts_of(body.facts, platform.clock, tenant=str(access.tenant_id))
+    facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id)
     masks = known.catalogue.masks
     covered = _covered(known, reading, targets, facts)
     other: Reading | None = None
     if body.compare is not None:
-        other = _read(access, platform, _compared(access, platform, body.compare))[1]
+        other = _read(context, platform, _compared(context, platform, body.compare))[1]
     moved = _changes(known, other, reading, covered, facts) if other is not None else []
     maps = []
     for place, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
@@ -144,12 +141,12 @@ def map_coverage(access: Granted, platform: Here, body: CoverageRequest) -> JSON
     )
 
 
-@router.post(IAM + "/check")
-def check_document(access: Granted, platform: Here, body: CheckRequest) -> JSONResponse:
+@router.post(f"{IAM}/check", operation_id="checkDocument")
+def check_document(context: TenantContextDep, platform: PlatformDep, body: CheckRequest) -> JSONResponse:
     """Whether a document stays within what the caller holds, with counterexamples where it does not."""
-    known, reading = _read(access, platform, body.document_text)
+    known, reading = _read(context, platform, body.document_text)
     with platform.database.read() as connection:
-        author = author_check.author_of(connection, platform, access)
+        author = author_check.author_of(connection, platform, context)
     check = author_check.check_document(author, canonical(reading, known))
     return JSONResponse(
         {
@@ -161,7 +158,7 @@ def check_document(access: Granted, platform: Here, body: CheckRequest) -> JSONR
 
 
 def _read(
-    access: AuthorizationContext,
+    context: TenantContext,
     platform: Platform,
     text: str,
     facts: FactsBody = NO_FACTS,
@@ -169,7 +166,7 @@ def _read(
 ) -> tuple[CatalogueSnapshot, Reading]:
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
-        require_region(connection, str(access.tenant_id), facts, target)
+        require_region(connection, context.tenant_id, facts, target)
     return known, read_document(platform, known, text)
 
 
@@ -197,14 +194,14 @@ def _changes(
     ]
 
 
-def _compared(access: AuthorizationContext, platform: Platform, body: CompareTo) -> str:
+def _compared(context: TenantContext, platform: Platform, body: CompareTo) -> str:
     """The text of the other document."""
     if (body.document_text is None) is (body.policy_id is None):
         raise errors.invalid_input("compare takes documentText or policyId, one of them", member="compare")
     if body.document_text is not None:
         return body.document_text
     with platform.database.read() as connection:
-        return _stored(connection, str(access.tenant_id), str(body.policy_id), body.version)
+        return _stored(connection, context.tenant_id, str(body.policy_id), body.version)
 
 
 def _stored(connection: Connection, tenant_id: str, policy_id: str, version: int | None) -> str:

@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from service.audit.chain import LOWEST
+from service.audit.events import AuditEvent
 from service.authn.workload_tokens import has_grant
 from service.db import dialect
 from service.db.engine import upsert_insert
@@ -41,7 +42,7 @@ LISTED = 50
 STILL = timedelta(minutes=1)
 SIGNALLED = frozenset(("policy", "group", "api_key", "workload_identity", "default_tags", "quota_request", "resource"))
 """The subjects of audit entries that are signalled. Tenants and operations have signals of their own."""
-NOT_SIGNALLED = ("workload_identity.exchange",)
+NOT_SIGNALLED = (AuditEvent.WORKLOAD_IDENTITY_EXCHANGE,)
 """Operations on such a subject that change nothing that a reader shows."""
 MAX_ENTRIES = 1000
 """Changes in the tenants of open streams, between two looks, beyond which readers have to read everything again."""

@@ -8,92 +8,84 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from fastapi import Depends
 from sqlalchemy import Connection, RowMapping
 from starlette.responses import JSONResponse, StreamingResponse
 
+from service.api.dependencies import ContextDep, PlatformDep, TenantContextDep
 from service.api.enforcement import load_grants, target_of
 from service.api.protected_route import protected_router
 from service.audit import entries
-from service.authz.authorize import AuthorizationContext, get_context
+from service.audit.events import AuditEvent
+from service.authz.context import TenantContext
+from service.authz.paths import OPERATIONS, TENANT
+from service.authz.permissions import Permission
 from service.clock import wire_time
-from service.context import Platform, platform_of
-from service.errors import ApiError, operation_not_found, tenant_access_denied
+from service.context import Platform
+from service.errors import ApiError, operation_not_found
 from service.jobs import queries
 from service.jobs.cancellation import cancel
+from service.jobs.dependencies import WorkerDep
 from service.jobs.event_stream import MAX_PER_PRINCIPAL, EventHub, Stream, TooManyOfPrincipal, TooManyStreams
 from service.jobs.queries import OPEN, STILL
-from service.jobs.worker import Worker, get_worker
 from service.principals import grants
 
 KEEPALIVE_SECONDS = 15.0
 LONGEST_STREAM_SECONDS = 300.0
 RETRY_AFTER_SECONDS = 10
 # Whoever may do one of these may know what an apply did.
-OF_DEFAULT_TAGS = ("organizations:default-tags:read", "organizations:default-tags:apply")
+OF_DEFAULT_TAGS = (Permission.ORGANIZATIONS_DEFAULT_TAGS_READ, Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY)
 
 router = protected_router("operations")
 
 
-async def entered_tenant(access: AuthorizationContext = Depends(get_context)) -> str:
-    """The tenant of the path, which the caller's rule has let them into."""
-    if access.tenant_id is None:
-        raise tenant_access_denied()
-    return access.tenant_id
-
-
-@router.get("/api/v1/tenants/{tenant_id}/operations")
-def list_operations(
-    access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
-) -> JSONResponse:
+@router.get(OPERATIONS, operation_id="listOperations")
+def list_operations(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """The tenant's operations, newest first, at most 50."""
     now = platform.clock.now()
     with platform.database.read() as connection:
-        rows = queries.of_tenant(connection, str(access.tenant_id))
-        told = may_know_results(platform, connection, access)
+        rows = queries.of_tenant(connection, context.tenant_id)
+        told = may_know_results(platform, connection, context)
     return JSONResponse({"operations": [operation(row, now, with_result=told) for row in rows]})
 
 
-@router.get("/api/v1/tenants/{tenant_id}/operations/{operation_id}")
-def get_operation(
-    operation_id: str, access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
-) -> JSONResponse:
+@router.get(OPERATIONS + "/{operation_id}", operation_id="getOperation")
+def get_operation(operation_id: str, context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """One operation by its run id, or the latest run of an operation id; never another tenant's."""
     with platform.database.read() as connection:
-        row = queries.find(connection, str(access.tenant_id), operation_id)
+        row = queries.find(connection, context.tenant_id, operation_id)
         if row is None:
             raise operation_not_found()
-        told = may_know_results(platform, connection, access)
+        told = may_know_results(platform, connection, context)
     return JSONResponse(operation(row, platform.clock.now(), with_result=told))
 
 
-def may_know_results(platform: Platform, connection: Connection, access: AuthorizationContext) -> bool:
+def may_know_results(platform: Platform, connection: Connection, context: TenantContext) -> bool:
     """Whether the caller may know what an apply did: a machine, where it may read default tags or apply them.
 
     How far an operation is, everybody in the tenant may know. contract: Authentication 4
     """
-    if access.caller.kind == "session":
+    if context.principal.kind == "session":
         return True
-    ready = load_grants(platform, connection, access.caller, str(access.tenant_id))
+    ready = load_grants(platform, connection, context.principal, context.tenant_id)
     return any(
-        ready.decide(action, target_of(action, ready.standing), access.facts).allowed for action in OF_DEFAULT_TAGS
+        ready.decide(action, target_of(action, ready.standing), context.facts).allowed for action in OF_DEFAULT_TAGS
     )
 
 
-@router.get("/api/v1/platform/operations")
-def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONResponse:
+@router.get("/api/v1/platform/operations", operation_id="listPlatformOperations")
+def list_platform_operations(platform: PlatformDep) -> JSONResponse:
     """Every open operation, oldest first, then the newest 50 that are over."""
     with platform.database.read() as connection:
         rows = queries.of_platform(connection)
     return JSONResponse({"operations": [operation_of_platform(row, platform.clock.now()) for row in rows]})
 
 
-@router.post("/api/v1/platform/operations/{operation_id}/cancel")
+@router.post("/api/v1/platform/operations/{operation_id}/cancel", operation_id="cancelOperation")
 def cancel_operation(
     operation_id: str,
-    access: AuthorizationContext = Depends(get_context),
-    platform: Platform = Depends(platform_of),
-    worker: Worker = Depends(get_worker),
+    context: ContextDep,
+    platform: PlatformDep,
+    worker: WorkerDep,
 ) -> JSONResponse:
     """Cancel an open operation of any tenant, by its run id, or the latest run of an operation id."""
     now = platform.clock.now()
@@ -104,8 +96,8 @@ def cancel_operation(
         cancel(connection, row, now)
         entries.record(
             connection,
-            access.caller,
-            operation="operation.cancel",
+            context.principal,
+            event=AuditEvent.OPERATION_CANCEL,
             target=f"operation:{row['run_id']}",
             organization_id=grants.organization_id_of(connection, row["tenant_id"]),
             tenant_id=row["tenant_id"],
@@ -119,25 +111,24 @@ def cancel_operation(
     return JSONResponse(document)
 
 
-@router.get("/api/v1/tenants/{tenant_id}/events")
+@router.get(f"{TENANT}/events", operation_id="streamEvents")
 async def stream_events(
-    tenant_id: str = Depends(entered_tenant),
-    access: AuthorizationContext = Depends(get_context),
-    platform: Platform = Depends(platform_of),
-    worker: Worker = Depends(get_worker),
+    context: TenantContextDep,
+    platform: PlatformDep,
+    worker: WorkerDep,
 ) -> StreamingResponse:
     """Signals of the tenant, for five minutes at most: then the reader opens another stream.
 
     It ends sooner when the credential expires, its session is ended or its key revoked, its person is gone or may not
     enter the tenant any more, or the platform stops.
     """
-    caller = access.caller
+    caller = context.principal
     seconds = LONGEST_STREAM_SECONDS
     if caller.expires_at is not None:
         seconds = min(seconds, (caller.expires_at - platform.clock.now()).total_seconds())
     signals = worker.signals
     try:
-        stream = signals.open(caller, tenant_id)
+        stream = signals.open(caller, context.tenant_id)
     except TooManyOfPrincipal:
         raise ApiError(
             429,

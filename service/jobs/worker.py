@@ -14,8 +14,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from uuid import uuid4
 
-from starlette.requests import Request
-
 from service.clock import Clock
 from service.db.engine import Database, is_transient
 from service.jobs import queries, recovery
@@ -42,12 +40,6 @@ PlanAgain = Callable[[Database, datetime], Iterable[str]]
 
 def no_runs(database: Database, at: datetime) -> Iterable[str]:
     return ()
-
-
-async def get_worker(request: Request) -> "Worker":
-    """The dependency that hands a route the worker of its process."""
-    worker: Worker = request.app.state.worker
-    return worker
 
 
 class Worker:

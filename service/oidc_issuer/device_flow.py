@@ -15,6 +15,7 @@ from authlib.oauth2.rfc8628 import (
 from sqlalchemy import Row
 
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.oidc_issuer import queries, tokens
 from service.oidc_issuer.queries import Person
 from service.oidc_issuer.server import CLIENT, IssuerRequest
@@ -150,7 +151,7 @@ def approve(request: IssuerRequest) -> dict[str, Any]:
     entries.record(
         connection,
         request.principal,
-        operation="device.approve",
+        event=AuditEvent.DEVICE_APPROVE,
         target=f"user:{person.id}",
         details={"device": row.device},
         at=request.at,
@@ -167,7 +168,7 @@ def record_refused_approval(request: IssuerRequest, error: OAuth2Error) -> None:
         entries.record(
             request.connection,
             request.principal,
-            operation="device.approve",
+            event=AuditEvent.DEVICE_APPROVE,
             target="user_code",
             outcome="refused",
             details={"code": error.error, "reason": error.description},

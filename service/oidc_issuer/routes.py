@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from service import errors
+from service.api.dependencies import ContextDep
 from service.api.protected_route import protected_router
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import AuthorizationContext
 from service.context import platform_of
 from service.oidc_issuer import issuer as oidc_issuer_issuer
 from service.oidc_issuer.issuer import LocalIssuer
@@ -40,47 +41,46 @@ async def form_body(request: Request) -> bytes | None:
 
 Issuer = Annotated[LocalIssuer, Depends(local_issuer)]
 Form = Annotated[bytes | None, Depends(form_body)]
-Peer = Annotated[AuthorizationContext, Depends(get_context)]
 
 
-@router.get("/issuer/.well-known/openid-configuration")
+@router.get("/issuer/.well-known/openid-configuration", operation_id="discoveryDocument")
 def discovery_document(issuer: Issuer) -> JSONResponse:
     """OpenID Connect Discovery."""
     return JSONResponse(oidc_issuer_issuer.discovery_metadata(issuer.issuer))
 
 
-@router.get("/issuer/jwks")
+@router.get("/issuer/jwks", operation_id="keySet")
 def key_set(issuer: Issuer) -> JSONResponse:
     """The public signing key."""
     return JSONResponse(issuer.public_jwks())
 
 
-@router.post("/issuer/device_authorization")
-def device_authorization(issuer: Issuer, form: Form, peer: Peer) -> Response:
+@router.post("/issuer/device_authorization", operation_id="deviceAuthorization")
+def device_authorization(issuer: Issuer, form: Form, peer: ContextDep) -> Response:
     """Start a device flow: client_id, scope, device."""
     return _answer(issuer, peer, "device_authorization", form)
 
 
-@router.post("/issuer/device/approve")
-def approve_device(issuer: Issuer, form: Form, peer: Peer) -> Response:
+@router.post("/issuer/device/approve", operation_id="approveDevice")
+def approve_device(issuer: Issuer, form: Form, peer: ContextDep) -> Response:
     """Approve a user code as the person at the socket: user_code, email."""
     return _answer(issuer, peer, "approve", form)
 
 
-@router.get("/issuer/authorize")
-def authorization(issuer: Issuer, request: Request, peer: Peer) -> Response:
+@router.get("/issuer/authorize", operation_id="authorization")
+def authorization(issuer: Issuer, request: Request, peer: ContextDep) -> Response:
     """Code + PKCE: response_type, client_id, redirect_uri, scope, state, nonce, code_challenge(_method), login_hint."""
     return _answer(issuer, peer, "authorize", request.scope["query_string"], method="GET")
 
 
-@router.post("/issuer/token")
-def token(issuer: Issuer, form: Form, peer: Peer) -> Response:
+@router.post("/issuer/token", operation_id="token")
+def token(issuer: Issuer, form: Form, peer: ContextDep) -> Response:
     """Exchange a device code, an authorization code or a refresh token for tokens."""
     return _answer(issuer, peer, "token", form)
 
 
-@router.post("/issuer/revoke")
-def revocation(issuer: Issuer, form: Form, peer: Peer) -> Response:
+@router.post("/issuer/revoke", operation_id="revocation")
+def revocation(issuer: Issuer, form: Form, peer: ContextDep) -> Response:
     """End the session of a token."""
     return _answer(issuer, peer, "revoke", form)
 
@@ -93,4 +93,4 @@ def _answer(
         return JSONResponse(refusal, 400, {"Cache-Control": "no-store"})
     from service.oidc_issuer import endpoints
 
-    return endpoints.handle(issuer, peer.caller, endpoint, method, encoded)
+    return endpoints.handle(issuer, peer.principal, endpoint, method, encoded)

@@ -38,9 +38,7 @@ class SigningKey:
         try:
             key = ECKey.import_key(json.loads(self._path.read_text("utf-8")))
         except (ValueError, TypeError, JoseError) as error:
-            raise RuntimeError(
-                f"{self._path} is not a signing key; remove it, and all users must sign in again"
-            ) from error
+            raise RuntimeError(f"{self._path} is not a signing key; remove it to create a new one") from error
         if not key.is_private or key.curve_name != "P-256":
             raise RuntimeError(f"{self._path} is not a private P-256 key")
         key.ensure_kid()

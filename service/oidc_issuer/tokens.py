@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.db.platform_state import get_value
 from service.oidc_issuer import queries
@@ -59,7 +60,7 @@ def sign_in(
     entries.record(
         connection,
         actor,
-        operation="session.start",
+        event=AuditEvent.SESSION_START,
         target=f"session:{session_id}",
         details={"grant": request.payload.grant_type, "device": device},
         at=at,
@@ -149,7 +150,7 @@ def end_session_for_replay(request: IssuerRequest, session_id: str | None, crede
         entries.record(
             request.connection,
             request.principal,
-            operation="session.end",
+            event=AuditEvent.SESSION_END,
             target=f"session:{session_id}",
             details={"reason": reason},
             at=request.at,
@@ -171,7 +172,7 @@ def record_refused_sign_in(request: IssuerRequest, email: str | None) -> None:
     entries.record(
         request.connection,
         request.principal,
-        operation="session.start",
+        event=AuditEvent.SESSION_START,
         target=f"user:{printable}",
         outcome="refused",
         details={"reason": "unknown_person"},

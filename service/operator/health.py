@@ -5,15 +5,15 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 
-from fastapi import Depends
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse
 
+from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import chain
 from service.clock import SystemClock
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db import migrate
 from service.db.engine import Busy
 from service.jobs import queries
@@ -28,14 +28,14 @@ LEAST_FREE = 16 * 1024 * 1024
 """Bytes that must be free where the data folder is: the log, and SQLite's database, grow there."""
 
 
-@router.get("/healthz")
+@router.get("/healthz", operation_id="alive")
 async def alive() -> JSONResponse:
     """200 while the process answers at all."""
     return JSONResponse({"status": "ok"})
 
 
-@router.get("/readyz")
-async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
+@router.get("/readyz", operation_id="ready")
+async def ready(platform: PlatformDep) -> JSONResponse:
     """200 when requests can be served, else 503: `stopping` once the process was asked to end, or `degraded`.
 
     Each check is `ok` or one word. It does not wait for a busy database: then the checks are up to ten seconds old.
@@ -97,7 +97,7 @@ def database_check(platform: Platform) -> str:
         return "unreachable"
     if not platform.database.writable():
         return "read_only"
-    return "ok" if platform.metrics.is_writable() else "full"
+    return "ok" if platform.request_metrics.is_writable() else "full"
 
 
 def audit_check(platform: Platform) -> str:

@@ -2,17 +2,18 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from service.api.pagination import PageParams, page_of, page_params
+from service.api.dependencies import ContextDep, PageParamsDep, PlatformDep
+from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.audit import entries
-from service.authz.authorize import AuthorizationContext, get_context
-from service.context import Platform, platform_of
+from service.audit.events import AuditEvent
+from service.authz.paths import PLATFORM_QUOTA_REQUESTS
 from service.db.engine import Record
 from service.db.statements import lock_organization
 from service.errors import ApiError
@@ -21,12 +22,8 @@ from service.quotas.request_queries import OF_ORGANIZATION, PENDING, request
 from service.validation import is_id
 
 router = protected_router("platform")
-REQUESTS = "/api/v1/platform/quota-requests"
 OUTCOME = {"approve": "approved", "reject": "rejected"}
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[PageParams, Depends(page_params)]
 Status = Annotated[Literal["pending", "approved", "rejected"] | None, Query(description="all when left out")]
 
 
@@ -39,9 +36,9 @@ class Review(BaseModel):
     note: str | None = Field(None, description="what is told to who asked; 1 to 500 characters")
 
 
-@router.get(REQUESTS)
+@router.get(PLATFORM_QUOTA_REQUESTS, operation_id="listQuotaRequestsForReview")
 def list_quota_requests_for_review(
-    access: Granted, platform: Here, paging: Paging, status: Status = None
+    context: ContextDep, platform: PlatformDep, paging: PageParamsDep, status: Status = None
 ) -> JSONResponse:
     """The requests of all organizations, newest first."""
     page = page_of(platform, paging, "quota-requests for review", status or "")
@@ -51,8 +48,8 @@ def list_quota_requests_for_review(
     return JSONResponse({"requests": [for_staff(row) for row in rows], "nextCursor": cursor})
 
 
-@router.post(REQUESTS + "/{request_id}/review")
-def review_quota_request(access: Granted, platform: Here, request_id: str, body: Review) -> JSONResponse:
+@router.post(PLATFORM_QUOTA_REQUESTS + "/{request_id}/review", operation_id="reviewQuotaRequest")
+def review_quota_request(context: ContextDep, platform: PlatformDep, request_id: str, body: Review) -> JSONResponse:
     """Decide a request once; an approved one is the organization's limit from then on. checklist U23"""
     now, status = platform.clock.now(), OUTCOME[body.decision]
     note = None if body.note is None else request_validation.reason(body.note, "note")
@@ -72,8 +69,8 @@ def review_quota_request(access: Granted, platform: Here, request_id: str, body:
             queries.set_organization_limit(connection, row.organization_id, row.resource_type, row.limit)
         entries.record(
             connection,
-            access.caller,
-            operation="quota_request.review",
+            context.principal,
+            event=AuditEvent.QUOTA_REQUEST_REVIEW,
             target=f"quota_request:{request_id}",
             organization_id=row.organization_id,
             details={"resourceType": row.resource_type, "from": row.limit_before, "to": row.limit, "status": status},

@@ -4,30 +4,25 @@ A tenant's are read with any credential that may enter it, whatever its scopes (
 it; an organization's by people only (Q14).
 """
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends
 from starlette.responses import JSONResponse
 
+from service.api.dependencies import OrganizationContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.paths import ORGANIZATION, QUOTAS, TENANT
 from service.catalogue.quota_types import QuotaType, quota_types
-from service.context import Platform, platform_of
 from service.quotas import limits as quotas_limits
 from service.quotas import queries, usage
 from service.quotas.limits import IMAGES, OF_COMPUTE, Use
 
 router = protected_router("quotas")
-QUOTAS = "/api/v1/tenants/{tenant_id}/quotas"
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
 
 
-@router.get("/api/v1/tenants/{tenant_id}/quotas-report")
-def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
+@router.get(f"{TENANT}/quotas-report", operation_id="reportTenantQuotas")
+def report_tenant_quotas(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """Limit, use and what may be asked for at once of every resource type; images are told by the compute service."""
-    tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
+    tenant_id, organization_id = context.tenant_id, context.organization_id
     types = [quota for quota in quota_types().values() if quota.resource_type not in IMAGES]
     with platform.database.read() as connection:
         limits = queries.limits_of(connection, tenant_id)
@@ -45,33 +40,33 @@ def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"report": {"scope": "tenant", "quotas": quotas}})
 
 
-@router.get(QUOTAS)
-def list_compute_limits(access: Granted, platform: Here) -> JSONResponse:
+@router.get(QUOTAS, operation_id="listComputeLimits")
+def list_compute_limits(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """The limits of what the compute service counts, by its own names."""
     with platform.database.read() as connection:
-        limits = queries.limits_of(connection, str(access.tenant_id))
+        limits = queries.limits_of(connection, context.tenant_id)
     return JSONResponse({name: limits[resource_type] for name, resource_type in OF_COMPUTE.items()})
 
 
-@router.get(QUOTAS + "/usage")
-def list_compute_usage(access: Granted, platform: Here) -> JSONResponse:
+@router.get(f"{QUOTAS}/usage", operation_id="listComputeUsage")
+def list_compute_usage(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """What is in use of them; null is unknown."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     types = [quota_types()[resource_type] for resource_type in OF_COMPUTE.values()]
     with platform.database.read() as connection:
         used = usage.uses(connection, [tenant_id], types)[tenant_id]
     return JSONResponse({name: _total(used[resource_type]) for name, resource_type in OF_COMPUTE.items()})
 
 
-@router.get("/api/v1/organizations/{organization_id}/quotas-report")
-def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
+@router.get(f"{ORGANIZATION}/quotas-report", operation_id="reportOrganizationQuotas")
+def report_organization_quotas(context: OrganizationContextDep, platform: PlatformDep) -> JSONResponse:
     """The limits of an organization, what its tenants have of them, and what they use together.
 
     Every tenant counts, also those the caller cannot enter: of these only the limit is told. checklist Q11 to Q13
     """
-    organization_id, types = str(access.organization_id), quota_types()
+    organization_id, types = context.organization_id, quota_types()
     with platform.database.read() as connection:
-        names = queries.tenant_names(connection, access.caller, organization_id)
+        names = queries.tenant_names(connection, context.principal, organization_id)
         tenant_ids = queries.tenant_ids_of(connection, organization_id)
         limits = queries.limits(connection, tenant_ids)
         used = usage.uses(connection, tenant_ids, list(types.values()))

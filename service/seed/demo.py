@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from service.audit.events import AuditEvent
 from service.catalogue.data_files import table
 from service.clock import wire_time
 from service.db import tables
@@ -218,7 +219,7 @@ def audit(world: World) -> Iterator[Row]:
     tenants = world.file["tenants"]
     told: list[Row] = []
 
-    def tell(when: str, who: str, operation: str, tenant: str, target: str, details: dict[str, Any]) -> None:
+    def tell(when: str, who: str, event: AuditEvent, tenant: str, target: str, details: dict[str, Any]) -> None:
         told.append(
             {
                 "at": world.at(when),
@@ -227,7 +228,7 @@ def audit(world: World) -> Iterator[Row]:
                 "actor_id": people[who],
                 "organization_id": world.id("organizations", tenants[tenant]["organization"]),
                 "tenant_id": tenants[tenant]["id"],
-                "operation": operation,
+                "operation": event.value,
                 "target": target,
                 "outcome": "done",
                 "details": details,
@@ -236,23 +237,23 @@ def audit(world: World) -> Iterator[Row]:
 
     for handle, entry in tenants.items():
         name = {"displayName": entry["name"]}
-        tell(entry["created"], entry["by"], "tenant.create", handle, f"tenant:{entry['id']}", name)
+        tell(entry["created"], entry["by"], AuditEvent.TENANT_CREATE, handle, f"tenant:{entry['id']}", name)
     for key, entry in world.file.get("keys", {}).items():
         target = f"api_key:{entry['id']}"
-        tell(entry["created"], entry["by"], "api_key.create", entry["tenant"], target, {"name": key})
+        tell(entry["created"], entry["by"], AuditEvent.API_KEY_CREATE, entry["tenant"], target, {"name": key})
         if "revoked" in entry:
-            tell(entry["revoked"], entry["by"], "api_key.revoke", entry["tenant"], target, {"name": key})
+            tell(entry["revoked"], entry["by"], AuditEvent.API_KEY_REVOKE, entry["tenant"], target, {"name": key})
     for entry in world.file.get("identities", {}).values():
         target = f"workload_identity:{entry['id']}"
         details = {"namespace": entry["namespace"], "serviceAccount": entry["service_account"]}
-        tell(entry["created"], entry["by"], "workload_identity.create", entry["tenant"], target, details)
+        tell(entry["created"], entry["by"], AuditEvent.WORKLOAD_IDENTITY_CREATE, entry["tenant"], target, details)
     for entry in world.file.get("groups", {}).values():
         target = f"group:{entry['id']}"
-        tell(entry["created"], entry["by"], "group.create", entry["tenant"], target, {"name": entry["name"]})
+        tell(entry["created"], entry["by"], AuditEvent.GROUP_CREATE, entry["tenant"], target, {"name": entry["name"]})
     for entry in world.file.get("policies", {}).values():
         target = f"policy:{entry['id']}"
-        tell(entry["created"], entry["by"], "policy.create", entry["tenant"], target, {"name": entry["name"]})
+        tell(entry["created"], entry["by"], AuditEvent.POLICY_CREATE, entry["tenant"], target, {"name": entry["name"]})
         for kind, identifier in map(partial(demo_access.principal, world), entry.get("attached", ())):
             details = {"attacheeType": kind, "attacheeId": identifier}
-            tell(entry["created"], entry["by"], "policy.attach", entry["tenant"], target, details)
+            tell(entry["created"], entry["by"], AuditEvent.POLICY_ATTACH, entry["tenant"], target, details)
     yield from sorted(told, key=lambda row: row["at"])

@@ -22,6 +22,7 @@ from sqlalchemy import Connection, RowMapping, Table, select, update
 from sqlalchemy.exc import IntegrityError
 
 from service.audit.entries import record
+from service.audit.events import AuditEvent
 from service.catalogue.operations import roles
 from service.catalogue.quota_types import defaults
 from service.clock import Clock, wire_time
@@ -234,7 +235,7 @@ def _record(connection: Connection, row: RowMapping, now: datetime, outcome: str
     record(
         connection,
         PLATFORM,
-        operation="tenant.provision",
+        event=AuditEvent.TENANT_PROVISION,
         target=f"tenant:{tenant_id}",
         outcome=outcome,
         organization_id=organization_id,

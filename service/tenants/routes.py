@@ -1,26 +1,28 @@
 """Tenants over HTTP. contract: Tenant; checklist T01 to T16"""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from uuid import uuid4
 
-from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service import validation as service_validation
 from service.api.changes import change
-from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
+from service.api.dependencies import ContextDep, IdempotencyKey, OrganizationContextDep, PlatformDep, TenantContextDep
+from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.audit import entries
-from service.authz.authorize import AuthorizationContext, get_context, home_tenant
+from service.audit.events import AuditEvent
+from service.authz.authorize import home_tenant
 from service.authz.entitlement import enterable_tenant_ids
+from service.authz.paths import ORGANIZATION_TENANTS, TENANT, TENANTS
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db.engine import Record
 from service.db.platform_state import failing_listings
-from service.jobs.worker import Worker, get_worker
+from service.jobs.dependencies import WorkerDep
 from service.principal import Principal
 from service.quotas import queries as quotas
 from service.quotas import usage
@@ -29,11 +31,7 @@ from service.tenants import queries as tenants_queries
 from service.tenants import validation as tenants_validation
 
 router = protected_router("tenants")
-CREATE = "tenant.create"
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-AWorker = Annotated[Worker, Depends(get_worker)]
 Include = Literal["usage"] | None
 
 
@@ -45,33 +43,39 @@ class Naming(BaseModel):
     display_name: str = Field(alias="displayName", description="1 to 128 characters; need not be unique")
 
 
-@router.get("/api/v1/tenants")
-def list_tenants(access: Granted, platform: Here, include: Include = None) -> JSONResponse:
+@router.get(TENANTS, operation_id="listTenants")
+def list_tenants(context: ContextDep, platform: PlatformDep, include: Include = None) -> JSONResponse:
     """Every tenant the caller may enter, over all organizations, by organization and name."""
-    return listing(platform, access.caller, None, include)
+    return listing(platform, context.principal, None, include)
 
 
-@router.get("/api/v1/organizations/{organization_id}/tenants")
-def list_organization_tenants(access: Granted, platform: Here, include: Include = None) -> JSONResponse:
+@router.get(ORGANIZATION_TENANTS, operation_id="listOrganizationTenants")
+def list_organization_tenants(
+    context: OrganizationContextDep, platform: PlatformDep, include: Include = None
+) -> JSONResponse:
     """The tenants of one organization that the caller may enter, by name."""
-    return listing(platform, access.caller, access.organization_id, include)
+    return listing(platform, context.principal, context.organization_id, include)
 
 
-@router.post("/api/v1/organizations/{organization_id}/tenants", status_code=201)
+@router.post(ORGANIZATION_TENANTS, operation_id="createTenant", status_code=201)
 def create_tenant(
-    access: Granted, platform: Here, worker: AWorker, body: Naming, idempotency_key: IdempotencyKey = None
+    context: OrganizationContextDep,
+    platform: PlatformDep,
+    worker: WorkerDep,
+    body: Naming,
+    idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
     """A new tenant, answered at once while it is still being provisioned; the operation tells how far that is.
 
     The same body under the same `Idempotency-Key` answers with the same tenant, another body with 409.
     """
-    caller, organization_id, now = access.caller, str(access.organization_id), platform.clock.now()
+    caller, organization_id, now = context.principal, context.organization_id, platform.clock.now()
     name = service_validation.display_name(body.display_name)
     wanted = str(uuid4())
     run_id = None
-    with change(platform, access, lock_organization=True) as (connection, access):
+    with change(platform, context, lock_organization=True) as (connection, context):
         tenant_id = resolve_idempotency_key(
-            connection, access, idempotency_key, CREATE, (organization_id, name), wanted, now
+            connection, context, idempotency_key, AuditEvent.TENANT_CREATE, (organization_id, name), wanted, now
         )
         if tenant_id == wanted:
             slug = service_validation.slug(name)
@@ -88,7 +92,7 @@ def create_tenant(
             entries.record(
                 connection,
                 caller,
-                operation=CREATE,
+                event=AuditEvent.TENANT_CREATE,
                 target=f"tenant:{tenant_id}",
                 organization_id=organization_id,
                 tenant_id=tenant_id,
@@ -101,32 +105,32 @@ def create_tenant(
     return JSONResponse(document, 201)
 
 
-@router.get("/api/v1/tenants/{tenant_id}")
-def get_tenant(access: Granted, platform: Here) -> JSONResponse:
+@router.get(TENANT, operation_id="getTenant")
+def get_tenant(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """One tenant."""
     with platform.database.read() as connection:
-        return JSONResponse(tenant(tenants_queries.get(connection, access.caller, str(access.tenant_id))))
+        return JSONResponse(tenant(tenants_queries.get(connection, context.principal, context.tenant_id)))
 
 
-@router.patch("/api/v1/tenants/{tenant_id}")
-def rename_tenant(access: Granted, platform: Here, body: Naming) -> JSONResponse:
+@router.patch(TENANT, operation_id="renameTenant")
+def rename_tenant(context: TenantContextDep, platform: PlatformDep, body: Naming) -> JSONResponse:
     """Change the display name, to one that need not be unique. Id and slug never change."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     name = service_validation.display_name(body.display_name)
-    with change(platform, access) as (connection, access):
-        before = tenants_queries.get(connection, access.caller, tenant_id).display_name
+    with change(platform, context) as (connection, context):
+        before = tenants_queries.get(connection, context.principal, tenant_id).display_name
         tenants_queries.rename(connection, tenant_id, name, now)
         entries.record(
             connection,
-            access.caller,
-            operation="tenant.rename",
+            context.principal,
+            event=AuditEvent.TENANT_RENAME,
             target=f"tenant:{tenant_id}",
-            organization_id=access.organization_id,
+            organization_id=context.organization_id,
             tenant_id=tenant_id,
             details={"from": before, "to": name},
             at=now,
         )
-        return JSONResponse(tenant(tenants_queries.get(connection, access.caller, tenant_id)))
+        return JSONResponse(tenant(tenants_queries.get(connection, context.principal, tenant_id)))
 
 
 def listing(platform: Platform, caller: Principal, organization_id: str | None, include: Include) -> JSONResponse:

@@ -118,7 +118,7 @@ class Route:
     def at(self, **ids: str) -> str:
         """The path with these ids; a tenant and an organization are those of the demo world's first person."""
         path = re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], PLACES.get(found[1], NOBODY)), self.path)
-        query = QUERIES.get(self.rule.operation or "")
+        query = QUERIES.get(self.rule.audit_event or "")
         return f"{path}?{query}" if query else path
 
     @property
@@ -130,7 +130,7 @@ class Route:
     def body(self) -> Any:
         if self.method in ("GET", "DELETE"):
             return None
-        return BODIES.get(self.rule.operation or self.path.rpartition("/")[2])
+        return BODIES.get(self.rule.audit_event or self.path.rpartition("/")[2])
 
 
 def routes() -> list[Route]:
@@ -138,7 +138,7 @@ def routes() -> list[Route]:
     return [
         Route(method, path, rule)
         for (method, path), rule in ROUTE_POLICIES.items()
-        if not rule.local and rule.who != "anyone" and rule.operation not in APART
+        if not rule.local and rule.who != "anyone" and rule.audit_event not in APART
     ]
 
 

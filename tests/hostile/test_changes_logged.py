@@ -134,7 +134,7 @@ def test_i02_each_change_is_one_entry_whatever_it_is(own: Running) -> None:
     log.change("platform.stop", "POST", "/api/v1/platform/stop", as_=None, tenant=None)
     log.database.close()
 
-    assert {rule.operation for rule in ROUTE_POLICIES.values() if rule.operation} - log.seen == ELSEWHERE
+    assert {rule.audit_event for rule in ROUTE_POLICIES.values() if rule.audit_event} - log.seen == ELSEWHERE
 
 
 def exchanged(log: Log, cluster: Cluster) -> None:

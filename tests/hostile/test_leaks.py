@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.audit import entries
+from service.audit.events import AuditEvent
 from service.authn import api_keys, workload_tokens
 from service.principal import PLATFORM
 from tests.homes import Home
@@ -105,7 +106,14 @@ def kept_by(running: Running) -> bytes:
 def write_down(url: str, own: bytes, secret: str) -> None:
     database = audited(url, own)
     with database.write() as connection:
-        entries.record(connection, PLATFORM, operation="x", target="x", details={"x": secret}, at=datetime.now(UTC))
+        entries.record(
+            connection,
+            PLATFORM,
+            event=AuditEvent.PLATFORM_STOP,
+            target="x",
+            details={"x": secret},
+            at=datetime.now(UTC),
+        )
     database.close()
 
 

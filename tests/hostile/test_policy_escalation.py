@@ -199,7 +199,7 @@ def test_a10_a_key_manages_no_access_whatever_its_scopes(iam: Iam) -> None:
 
     asked = 0
     for (method, path), rule in ROUTE_POLICIES.items():
-        if rule.who != "person" or rule.scope_of != "tenant":
+        if rule.who != "person" or rule.tenancy != "tenant":
             continue
         real = path.replace("{tenant_id}", WEB_SHOP)
         for name in ("group_id", "policy_id", "key_id", "version"):
@@ -331,13 +331,13 @@ def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
     }
     asked = 0
     for (method, path), rule in ROUTE_POLICIES.items():
-        if rule.local or rule.who == "anyone" or rule.scope_of is None:
+        if rule.local or rule.who == "anyone" or rule.tenancy is None:
             continue
         real = re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], IDENTITIES["checkout"]), path)
         for who in ({"as_": OUTSIDER}, {"key": "ci-preview"}):
             plain = iam.platform.ask(method, real, **who)
             # Without a tenant in the path a key is in its own, where it may look for itself.
-            expected = 404 if rule.home and rule.who == "caller" and "key" in who else 403
+            expected = 404 if rule.home and rule.who == "principal" and "key" in who else 403
             assert plain.status == expected, (method, path, who, plain)
             told = iam.platform.ask(method, f"{real}?{query}", **who)
             given = iam.platform.ask(method, real, **who, body=PLANTED)

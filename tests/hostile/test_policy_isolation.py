@@ -68,9 +68,9 @@ def test_b01_b02_every_route_with_an_id_of_another_tenant_answers_as_for_one_tha
         if name is None:
             continue
         route = path.replace("{tenant_id}", WEB_SHOP).replace("{version}", "1").replace("{kind}", "instance")
-        body = BODIES.get(rule.operation or "") if method not in ("GET", "DELETE") else None
+        body = BODIES.get(rule.audit_event or "") if method not in ("GET", "DELETE") else None
         for identifier in (theirs[name], str(uuid4())):
-            real = route.replace("{" + name + "}", identifier) + QUERIES.get(rule.operation or "", "")
+            real = route.replace("{" + name + "}", identifier) + QUERIES.get(rule.audit_event or "", "")
             answer = iam.platform.ask(method, real, body=body, as_=iam.person)
             assert (answer.status, answer.body) == GONE, (method, path, identifier)
             asked += 1

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from service import context
+from service import bootstrap
 from service.clock import SystemClock
 from service.operator import health
 from tests.service.inside import Inside
@@ -202,7 +202,7 @@ def test_a_clock_set_back_an_hour_brings_no_key_back_to_life(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wall = Wall()
-    monkeypatch.setattr(context, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
+    monkeypatch.setattr(bootstrap, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
     inside = Inside(tmp_path, database_url, "empty")
     scope = {"scopes": ["organizations:read"]}
     headers = {"X-API-Key": inside.stored_key(expires_at=wall.now() + timedelta(minutes=30), rate_limit=100, **scope)}
@@ -222,7 +222,7 @@ def test_a_clock_set_back_does_not_extend_a_key_that_lives(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: int
 ) -> None:
     wall = Wall()
-    monkeypatch.setattr(context, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
+    monkeypatch.setattr(bootstrap, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
     inside = Inside(tmp_path, database_url, "empty")
     headers = {"X-API-Key": inside.stored_key(expires_at=wall.now() + timedelta(minutes=30), rate_limit=100)}
     wall.forward(minutes=minutes)

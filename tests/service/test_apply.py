@@ -378,7 +378,7 @@ def test_a_change_that_comes_between_look_and_write_waits_and_is_made_whole(
         other.join(0.5)
         assert other.is_alive()
 
-    monkeypatch.setattr(apply_queries, "remember", remember)
+    monkeypatch.setattr(apply_queries, "add_to_undo_log", remember)
     assert tagged.applied()["summary"]["updated"] == 1
     other.join()
     # Not beyond what it may carry, and nothing of theirs lost: they came after.

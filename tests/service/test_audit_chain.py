@@ -14,6 +14,7 @@ from sqlalchemy import delete, func, insert, select, text, update
 
 from service.audit import chain, entries
 from service.audit.chain import ALTERED, MOVED, PORTION, UNCHAINED, ChainBroken, Verification, key_of, verify
+from service.audit.events import AuditEvent
 from service.bootstrap import open_platform
 from service.db import migrate
 from service.db.engine import Database
@@ -29,7 +30,7 @@ OTHER = b"another platform's secret"
 
 def write(database: Database, target: str = "t", **details: Any) -> None:
     with database.write() as connection:
-        entries.record(connection, PLATFORM, operation="x.y", target=target, details=details, at=NOW)
+        entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target=target, details=details, at=NOW)
 
 
 def verdict(database: Database, secret: bytes = SECRET) -> Verification:
@@ -166,7 +167,7 @@ def test_nothing_is_written_behind_an_end_that_is_not_ours(log: Database, tamper
 
 def test_a_change_and_its_entry_are_one(log: Database) -> None:
     with pytest.raises(ZeroDivisionError), log.write() as connection:  # noqa: PT012 - a change that fails at its end
-        entries.record(connection, PLATFORM, operation="x.y", target="t", at=NOW)
+        entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="t", at=NOW)
         raise ZeroDivisionError
     write(log, "after")
     told = verdict(log)
@@ -176,7 +177,7 @@ def test_a_change_and_its_entry_are_one(log: Database) -> None:
 def test_the_entries_of_one_change_stand_together_in_their_order(log: Database) -> None:
     with log.write() as connection:
         for target in "abc":
-            entries.record(connection, PLATFORM, operation="x.y", target=target, at=NOW)
+            entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target=target, at=NOW)
     with log.read() as connection:
         targets = connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id.desc()).limit(3)).all()
     assert list(targets) == ["c", "b", "a"]
@@ -186,7 +187,7 @@ def test_the_entries_of_one_change_stand_together_in_their_order(log: Database) 
 def test_an_entry_where_nobody_keeps_a_log_is_refused(database_url: str) -> None:
     database = Database(database_url)
     with pytest.raises(LookupError), database.write() as connection:
-        entries.record(connection, PLATFORM, operation="x.y", target="t", at=NOW)
+        entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="t", at=NOW)
     database.close()
 
 
@@ -251,12 +252,12 @@ def test_changes_that_hold_rows_of_each_other_do_not_wait_in_a_circle(
         with database.write() as connection:
             connection.execute(row)
             held.set()
-            entries.record(connection, PLATFORM, operation="x.y", target="holds", at=NOW)
+            entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="holds", at=NOW)
         done.append("holds")
 
     def notes_first() -> None:
         with database.write() as connection:
-            entries.record(connection, PLATFORM, operation="x.y", target="notes", at=NOW)
+            entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="notes", at=NOW)
             thread = threading.Thread(target=holds_first)
             thread.start()
             held.wait(10)
@@ -340,7 +341,7 @@ def test_an_entry_without_a_hash_among_later_ones_is_not_taken_for_one_of_an_upg
     chain.install_audit_hooks(database, SECRET)
     with database.write() as connection:
         later = NOW + timedelta(days=2)
-        entries.record(connection, PLATFORM, operation="x.y", target="t", at=later)
+        entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="t", at=later)
     with database.write() as connection:
         connection.execute(insert(audit_log).values(unchained("backdated")))
     assert found(database) == (2, UNCHAINED)

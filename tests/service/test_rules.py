@@ -1,5 +1,6 @@
-"""The table of rules is complete, and no route can be reached without its line. checklist N10"""
+"""The table of route policies is complete, and no route can be reached without its line."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,12 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from service import app as application
+from service.api.dependencies import get_context, get_organization_context, get_tenant_context
 from service.api.protected_route import protected_router
+from service.audit.events import AuditEvent
+from service.authz.permissions import Permission
 from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES, RoutePolicy
-from service.catalogue.operations import enforced_scopes
+from service.catalogue.operations import enforced_scopes, levels
 from service.settings import from_arguments
 
 
@@ -41,6 +45,20 @@ def test_a_path_without_a_tenant_keeps_the_dependencies_and_responses_of_its_rou
     routes = application.home_routes(router.routes)
     assert {route.path for route in routes} == set(HOME_PATHS)
     assert all(route.dependencies == [check] and route.responses == gone for route in routes)
+
+
+def test_the_context_of_a_route_has_the_type_that_its_policy_gives(app: FastAPI) -> None:
+    scope_of: dict[object, set[str | None]] = {
+        get_context: {None},
+        get_tenant_context: {"tenant"},
+        get_organization_context: {"organization"},
+    }
+    for route in app.routes:
+        assert isinstance(route, APIRoute)
+        for dependency in route.dependant.dependencies:
+            if dependency.call in scope_of:
+                of = {ROUTE_POLICIES[method, route.path_format].scope_of for method in route.methods or ()}
+                assert of <= scope_of[dependency.call], route.path_format
 
 
 @pytest.mark.parametrize(
@@ -79,7 +97,7 @@ def test_a_change_without_a_name_for_the_audit_log_keeps_the_platform_from_start
     @router.post("/api/v1/strange")
     def strange() -> None: ...
 
-    monkeypatch.setitem(ROUTE_POLICIES, ("POST", "/api/v1/strange"), RoutePolicy("caller"))
+    monkeypatch.setitem(ROUTE_POLICIES, ("POST", "/api/v1/strange"), RoutePolicy("principal"))
     with pytest.raises(RuntimeError, match="without a name for the audit log"):
         application.check_rules(router.routes)
 
@@ -88,17 +106,40 @@ def test_every_scope_a_rule_asks_for_is_one_the_platform_lists_as_enforced() -> 
     assert {rule.scope for rule in ROUTE_POLICIES.values() if rule.scope} <= enforced_scopes().keys()
 
 
+def test_every_changing_route_has_an_audit_event_and_no_event_is_unused() -> None:
+    events = {rule.audit_event for rule in ROUTE_POLICIES.values() if rule.audit_event}
+    for (method, path), rule in ROUTE_POLICIES.items():
+        changes = method != "GET" and not rule.dry_run and rule.who != "anyone"
+        assert not changes or isinstance(rule.audit_event, AuditEvent), path
+        assert method != "GET" or rule.audit_event is None, path
+    service = Path(application.__file__).parent
+    sources = [file for file in service.rglob("*.py") if file.name not in ("events.py", "route_policies.py")]
+    recorded = {name for file in sources for name in re.findall(r"AuditEvent\.([A-Z_]+)", file.read_text())}
+    assert events | {AuditEvent[name] for name in recorded} == set(AuditEvent)
+
+
+def test_every_permission_is_an_operation_of_the_catalogue_and_none_is_unused() -> None:
+    assert {rule.permission for rule in ROUTE_POLICIES.values() if rule.permission} == set(Permission)
+    assert set(Permission) <= levels().keys()
+
+
+@pytest.mark.parametrize("names", [AuditEvent, Permission])
+def test_names_are_their_values_in_alphabetical_order(names: type[AuditEvent] | type[Permission]) -> None:
+    assert [member.name for member in names] == sorted(member.name for member in names)
+    assert all(member.name == re.sub(r"[.:-]", "_", member.value).upper() for member in names)
+
+
 def test_staff_and_the_local_issuer_exist_on_the_socket_only() -> None:
     for (_, path), rule in ROUTE_POLICIES.items():
         assert rule.local is (path == "/metrics" or path.startswith(("/issuer/", "/api/v1/platform/"))), path
-        assert (rule.who == "staff") <= rule.local, path
+        assert (rule.who == "operator") <= rule.local, path
 
 
 def test_a_path_with_an_id_says_whose_entitlement_counts() -> None:
     for (_, path), rule in ROUTE_POLICIES.items():
         in_tenant = "{tenant_id}" in path or path in HOME_PATHS
         expected = "tenant" if in_tenant else "organization" if "{organization_id}" in path else None
-        assert rule.scope_of == expected, path
+        assert rule.tenancy == expected, path
         assert rule.home is (path in HOME_PATHS), path
 
 
