@@ -2,7 +2,7 @@
 
 A secret is `fmk_`, 30 random base62 characters and the base62 CRC32 of these in 6 characters. The checksum rejects
 typing errors and guesses without a database lookup. Only the first 12 characters (unique, for the lookup) and an
-HMAC-SHA256 with the secret key of the platform are stored, so a copy of the database contains no usable key.
+HMAC-SHA256 with the secret key of the platform are stored.
 """
 
 import hmac
@@ -33,13 +33,12 @@ _BODY = re.compile(rf"[0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}}")
 
 
 def mint(type_prefix: str = TYPE_PREFIX) -> str:
-    """Generate a secret with 178 random bits."""
+    """Generate a secret (178 random bits)."""
     body = "".join(secrets.choice(ALPHABET) for _ in range(RANDOM_LENGTH))
     return type_prefix + body + checksum(body)
 
 
 def checksum(body: str) -> str:
-    """Return the CRC32 of the random part as six base62 digits, most significant first."""
     value = crc32(body.encode("ascii"))
     digits = []
     for _ in range(CHECKSUM_LENGTH):

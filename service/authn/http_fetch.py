@@ -2,7 +2,7 @@
 
 A name is resolved once, every address is checked, and the connection goes to a checked address, so that DNS rebinding
 has no effect. The host that the operator configured may be in a private network; every other host must have global
-addresses. Redirects are not followed. The size of the response and the time of the whole fetch are limited.
+addresses. Redirects are not followed. Size and time are limited.
 """
 
 import json
@@ -68,18 +68,13 @@ class Deadline:
         self._at = time.monotonic() + seconds
 
     def remaining(self) -> float:
-        """Return the remaining seconds.
-
-        Raises:
-            TimeoutError: no time is left.
-        """
+        """Return the remaining seconds. Raises TimeoutError if none are left."""
         remaining = self._at - time.monotonic()
         if remaining <= 0:
             raise TimeoutError("the fetch did not end in time")
         return remaining
 
     def step_timeout(self) -> float:
-        """Return the seconds that one step may take. Raises TimeoutError if no time is left."""
         return min(STEP_TIMEOUT_SECONDS, self.remaining())
 
 
@@ -157,7 +152,6 @@ class _PinnedConnection(HTTPConnection):
         return socket.create_connection((self._addresses[-1], self.port), self._deadline.step_timeout())
 
     def abort(self) -> None:
-        """Shut the socket down, so that a waiting step fails."""
         if self.sock is not None:
             with suppress(OSError):
                 self.sock.shutdown(socket.SHUT_RDWR)

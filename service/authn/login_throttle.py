@@ -6,7 +6,6 @@ Connections over the unix socket have no address and are not throttled.
 
 Each process counts in memory. With PostgreSQL, failures after a database lookup are counted there too, so that all
 replicas share one limit. Failures without a lookup, such as a wrong checksum, are not worth a database write.
-Accepted credentials are remembered by each process for itself.
 """
 
 import itertools

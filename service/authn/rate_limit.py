@@ -3,9 +3,8 @@
 A key has the requests of a minute at once, and each becomes available again after its share of a minute, so there is
 no edge of a window at which twice as many pass. One instant is stored per key: when its allowance is whole again.
 
-The algorithm exists twice because the counts of API keys and of replicas are shared in the database, where one SQL
-statement must read, compare and write: it is exact for concurrent requests and uses the clock of the database.
-`TokenBucket` counts without a database write, for failed logins and for SQLite.
+It exists twice: shared counts need one SQL statement, which is exact for concurrent requests and uses the clock of the
+database; `TokenBucket` counts failed logins, and sessions on SQLite, without a database write.
 """
 
 import time

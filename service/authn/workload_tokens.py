@@ -23,7 +23,6 @@ LIFETIME = timedelta(minutes=15)
 
 
 def is_well_formed(token: str) -> bool:
-    """Return whether a bearer token has the format and the checksum of a workload token."""
     return api_keys.is_well_formed(token, TYPE_PREFIX)
 
 
@@ -92,7 +91,6 @@ def confirm(connection: Connection, principal: Principal, at: datetime) -> Princ
 
 
 def has_grant(connection: Connection, tenant_id: str, identity_id: str, scopes: list[str]) -> bool:
-    """Return whether an identity has scopes, or a policy of its own or of a group."""
     return bool(scopes) or bool(policies_for_principal(connection, tenant_id, KIND, identity_id))
 
 

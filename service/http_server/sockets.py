@@ -1,7 +1,4 @@
-"""Data folder, lock file and listening sockets of the platform. Imports nothing of the web framework.
-
-Clients that connect before the platform is ready wait in the backlog.
-"""
+"""Data folder, lock file and listening sockets of the platform. Does not import the web framework."""
 
 import fcntl
 import os
@@ -28,8 +25,6 @@ class StartError(Exception):
 
 def ensure_private_directory(folder: Path) -> None:
     """Create a folder with mode 0700, or give an existing folder of this user that mode.
-
-    A folder that was writable by others is reported on stderr. Missing parents get the mode of the umask.
 
     Raises:
         StartError: the folder belongs to another user, or is not a folder.

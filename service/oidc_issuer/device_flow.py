@@ -67,8 +67,6 @@ class DeviceAuthorization(DeviceAuthorizationEndpoint):
 
 
 class DeviceCode(DeviceCredentialMixin):
-    """A row of `device_codes` with the interface of Authlib."""
-
     def __init__(self, row: Row[Any]) -> None:
         self.row = row
 

@@ -3,8 +3,8 @@
 A code is consumed by one UPDATE whose condition is its valid state; the row count tells which of several concurrent
 requests was first.
 
-The secrets are 256 random bits. Only an HMAC-SHA256 with the secret key of the platform is stored. It includes the
-kind of the secret, so that digests of different kinds never match.
+Only an HMAC-SHA256 with the secret key of the platform is stored. It includes the kind of the secret, so that digests
+of different kinds never match.
 """
 
 import hmac
@@ -24,20 +24,16 @@ RETENTION_AFTER_EXPIRY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A user who can sign in."""
-
     id: str
     email: str
     name: str
 
 
 def get_person(connection: Connection, user_id: str | None) -> Person | None:
-    """Return the person of an id; None if deleted."""
     return _select_person(connection, users.c.id == user_id) if user_id else None
 
 
 def get_person_by_email(connection: Connection, email: str) -> Person | None:
-    """Return the person of an e-mail address; None if unknown or deleted."""
     return _select_person(connection, users.c.email == email.strip().lower()) if email.isprintable() else None
 
 
@@ -172,12 +168,12 @@ USER_CODE_HALF = 4
 
 
 def mint() -> str:
-    """Generate a secret of 43 URL-safe characters."""
+    """Generate a secret of 43 URL-safe characters (256 random bits)."""
     return secrets.token_urlsafe(32)
 
 
 def mint_user_code() -> str:
-    """Generate a code that is easy to type, such as `BCDF-GHJK`, with 34 random bits. It expires within minutes."""
+    """Generate a code such as `BCDF-GHJK` (34 random bits)."""
     halves = ("".join(secrets.choice(USER_CODE_LETTERS) for _ in range(USER_CODE_HALF)) for _ in range(2))
     return "-".join(halves)
 

@@ -90,8 +90,6 @@ CLIENT = CommandLineClient()
 
 
 class Server(AuthorizationServer):
-    """The authorization server: the methods that Authlib leaves to the framework."""
-
     def query_client(self, client_id: str) -> CommandLineClient | None:
         return CLIENT if client_id == CLIENT_ID else None
 
