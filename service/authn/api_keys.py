@@ -48,7 +48,6 @@ def checksum(body: str) -> str:
 
 
 def is_well_formed(secret: str, type_prefix: str = TYPE_PREFIX) -> bool:
-    """Return whether a text has the format and the checksum of a key."""
     if not secret.startswith(type_prefix) or not _BODY.fullmatch(secret[len(type_prefix) :]):
         return False
     return checksum(secret[len(type_prefix) : -CHECKSUM_LENGTH]) == secret[-CHECKSUM_LENGTH:]
@@ -102,11 +101,7 @@ def authenticate(
 
 
 def confirm(connection: Connection, principal: Principal, at: datetime) -> Principal | None:
-    """Check in the transaction of a change that the key is still valid, and lock its row.
-
-    Returns:
-        The principal with the current scopes of the key; None if the key is no longer valid.
-    """
+    """Lock a key in the transaction of a change; return the principal with its current scopes, None if invalid."""
     scopes = connection.scalar(_VALID_KEY_SCOPES, {"id": principal.key_id, "now": at})
     return None if scopes is None else replace(principal, scopes=tuple(scopes))
 

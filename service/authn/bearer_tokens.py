@@ -123,7 +123,6 @@ class BearerTokens:
         )
 
     def _verify(self, token: str, now: datetime) -> "VerifiedToken | None":
-        """Verify a token, signature and times; None if it is invalid."""
         if not 0 < len(token) <= MAX_TOKEN_LENGTH or not token.isascii():
             return None
         digest = sha256(token.encode("ascii")).digest()

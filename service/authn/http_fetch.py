@@ -62,8 +62,6 @@ def fetch(url: str, *, trusted_host: str) -> dict[str, Any]:
 
 
 class Deadline:
-    """The instant at which a fetch is aborted."""
-
     def __init__(self, seconds: float) -> None:
         self._at = time.monotonic() + seconds
 
@@ -79,11 +77,7 @@ class Deadline:
 
 
 def resolve(host: str, port: int, deadline: Deadline) -> list[str]:
-    """Return the addresses of a name. `getaddrinfo` has no timeout, so it runs in a thread.
-
-    Raises:
-        OSError: the name has no address, or was not resolved in time.
-    """
+    """Return the addresses of a name. `getaddrinfo` has no timeout, so it runs in a thread."""
     addresses: list[str] = []
     failures: list[OSError] = []
 
@@ -164,11 +158,7 @@ def _tls_context() -> "SSLContext":
 
 
 def require_safe_url(url: str) -> None:
-    """Check that a URL has only scheme, host and path, and that it is https, or http to a loopback address.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """Raise ValueError unless a URL has only scheme, host and path, and is https or http to a loopback address."""
     parts = urlsplit(url)
     if not parts.hostname or parts.username is not None or parts.query or parts.fragment:
         raise ValueError(f"{url!r} must be a URL of scheme, host and path")

@@ -99,7 +99,6 @@ class LoginThrottle:
         return max_wait
 
     def record_success(self, address: str | None, secret: str) -> None:
-        """Remember an accepted credential."""
         if address is not None:
             self._accepted[_digest(secret)] = True
 

@@ -71,11 +71,7 @@ def consume(
 
 
 def throttle_key(name: str) -> str:
-    """Return the key of a failure counter: `guess:` and a hash, 36 characters, never the id of an API key.
-
-    Args:
-        name: a network address or the prefix of an API key.
-    """
+    """Return the key of a failure counter: `guess:` and a hash, 36 characters, never the id of an API key."""
     return f"{_FAILURE_PREFIX}{sha256(name.encode()).hexdigest()[: 36 - len(_FAILURE_PREFIX)]}"
 
 
@@ -130,5 +126,4 @@ class RateLimited(ApiError):
 
 
 def rate_limited(wait: int) -> ApiError:
-    """Return the error for a request that came `wait` seconds too early."""
     return RateLimited(wait)

@@ -74,7 +74,6 @@ def decide_device_code(connection: Connection, device_code_hash: str, *, user_id
 
 
 def consume_device_code(connection: Connection, device_code_hash: str) -> bool:
-    """Consume an approved device code; return False if it is already consumed."""
     return _updates_one_row(
         connection,
         update(device_codes)
@@ -140,7 +139,6 @@ def get_refresh_token(connection: Connection, token_hash: str) -> Row[Any] | Non
 
 
 def consume_refresh_token(connection: Connection, token_hash: str, *, at: datetime) -> bool:
-    """Consume a refresh token; return False if it is already consumed."""
     return _updates_one_row(
         connection,
         update(refresh_tokens)
@@ -185,7 +183,6 @@ def normalize_user_code(typed: str) -> str:
 
 
 def digest(secret: bytes, kind: CodeKind, code: str) -> str:
-    """Return the stored digest of a code, 64 hex digits."""
     return hmac.new(secret, f"{kind}:{code}".encode(), sha256).hexdigest()
 
 

@@ -59,8 +59,6 @@ class IssuerRequest(OAuth2Request):
 
 
 class CommandLineClient(ClientMixin):
-    """The command line, a public client, which is the only client."""
-
     def get_client_id(self) -> str:
         return CLIENT_ID
 
