@@ -13,7 +13,8 @@ import stat
 from hashlib import sha256
 from pathlib import Path
 
-from service.db.engine import Database, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Database
 from service.db.platform_state import get_value
 from service.db.tables import platform_state
 

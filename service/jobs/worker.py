@@ -17,7 +17,8 @@ from uuid import uuid4
 from starlette.requests import Request
 
 from service.clock import Clock
-from service.db.engine import Database, is_transient
+from service.db.engine import Database
+from service.db.errors import is_transient
 from service.jobs import queries, recovery
 from service.jobs.dbos_queue import DbosQueue
 from service.jobs.event_stream import EventHub

@@ -87,7 +87,7 @@ def _copy_database(settings: Settings, folder: Path) -> dict[str, Any]:
             told["audit"] = _audit(connection) if revision >= "0007" else None
             if database.kind == "postgresql":
                 (folder / "tables").mkdir(mode=0o700)
-                told["columns"] = copy_tables.write_out(connection, folder / "tables")
+                told["columns"] = copy_tables.export_tables(connection, folder / "tables")
             return told
     finally:
         database.close()

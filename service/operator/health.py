@@ -15,7 +15,7 @@ from service.audit import chain
 from service.clock import SystemClock
 from service.context import Platform, platform_of
 from service.db import migrate
-from service.db.engine import Busy
+from service.db.errors import Busy
 from service.jobs import queries
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def database_check(platform: Platform) -> str:
     except SQLAlchemyError:
         logger.exception("the database cannot be reached")
         return "unreachable"
-    if not platform.database.writable():
+    if not platform.database.is_writable():
         return "read_only"
     return "ok" if platform.traffic.takes_changes() else "full"
 

@@ -231,7 +231,7 @@ def _replace_tables(url: str, staged: Path, manifest: dict[str, Any], secret: by
     try:
         _refuse_others(database)
         with database.write() as connection:
-            copy_tables.read_back(connection, staged / "tables", manifest["columns"], manifest["revision"])
+            copy_tables.import_tables(connection, staged / "tables", manifest["columns"], manifest["revision"])
             connection.execute(text(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"))
             connection.execute(delete(platform_state).where(platform_state.c.name == MARK))
             connection.execute(insert(platform_state).values(name=MARK, value=mark))

@@ -9,12 +9,13 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, func, insert, select, text
+from sqlalchemy import Connection, func, insert, select
 
 from service.catalogue import operations
 from service.clock import Clock
 from service.db import dialect, tables
-from service.db.engine import Database, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Database
 from service.db.platform_state import catalogue_digest, get_value, is_current
 from service.seed import demo, large
 from service.seed.insert import KeyMinter
@@ -75,8 +76,7 @@ def _missing(connection: Connection) -> list[operations.Operation]:
 
 
 def _append(connection: Connection) -> int:
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("LOCK TABLE catalogue_operations IN SHARE ROW EXCLUSIVE MODE"))
+    dialect.lock_table(connection, tables.catalogue_operations)
     missing = _missing(connection)
     taken = connection.scalar(select(func.coalesce(func.max(tables.catalogue_operations.c.position), 0))) or 0
     if missing:
