@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
-from uuid import UUID
 
 from client.models.names import CONTROL
 from client.models.names import has_control as has_control
@@ -92,6 +91,10 @@ MAX_DESCRIPTION_LENGTH = 1_024
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
 PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
+_UUID = re.compile(
+    r"(?:urn:uuid:)?(\{)?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})(?(1)\})",
+    re.IGNORECASE | re.ASCII,
+)
 _IF_MATCH = re.compile(r'(?:"([0-9]{1,9})"|\*)', re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 # Line breaks are part of a description; other controls are not.
@@ -179,12 +182,31 @@ def require_version(expected: int | None, current: int, details: Mapping[str, An
         )
 
 
+def canonical_id(text: str, noun: str) -> str:
+    """Return an id in canonical form: lower case, with hyphens. RFC 9562, 4
+
+    Upper case, braces, the prefix `urn:uuid:` and missing hyphens are accepted.
+
+    Args:
+        noun: what the id is of, for the message (`tenant`).
+
+    Raises:
+        ApiError: 400 INVALID_INPUT, "invalid tenant ID".
+    """
+    canonical = _canonical(text)
+    if canonical is None:
+        raise errors.invalid_input(f"invalid {noun} ID")
+    return canonical
+
+
 def is_id(text: str) -> bool:
-    """Whether a text can be the id of anything here; what is not is simply not found."""
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
+    """Return whether a text is an id in canonical form. Other texts are the id of nothing, so a lookup is a 404."""
+    return _canonical(text) == text
+
+
+def _canonical(text: str) -> str | None:
+    match = _UUID.fullmatch(text)
+    return None if match is None else "-".join(match.groups()[1:]).lower()
 
 
 def scopes(given: Sequence[str]) -> list[str]:
