@@ -4,13 +4,13 @@ A world is loaded in one transaction, once; `facts` says afterwards which one it
 """
 
 import json
-import os
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select
 
+from service import files
 from service.catalogue import operations
 from service.clock import Clock
 from service.db import dialect, tables
@@ -45,7 +45,8 @@ def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: P
                 _fill(connection, name, clock.now(), minting)
                 dialect.analyze(connection)
                 # Last, still inside the transaction: a world whose keys nobody could write down is not loaded.
-                _write_keys(data_dir / KEY_FILE, minting.minted)
+                plain = json.dumps(minting.minted, indent=1, ensure_ascii=False)
+                files.write_atomically(data_dir / KEY_FILE, plain.encode())
                 return True
     append_catalogue(database)
     return False
@@ -92,11 +93,3 @@ def _fill(connection: Connection, name: str, now: datetime, minting: KeyMinter) 
         large.fill(connection, now, minting)
     else:
         demo.fill(connection, name, now, minting)
-
-
-def _write_keys(path: Path, minted: dict[str, dict[str, str]]) -> None:
-    scratch = path.with_name(f".{path.name}.tmp")
-    scratch.unlink(missing_ok=True)
-    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
-        json.dump(minted, out, indent=1, ensure_ascii=False)
-    scratch.replace(path)
