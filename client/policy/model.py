@@ -67,9 +67,9 @@ class Document:
     rules: tuple[Rule, ...]
 
 
-# The standard library's reader takes other forms as well: weeks, commas, offsets with seconds (hostile E15).
-_INSTANT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+# `datetime.fromisoformat` accepts more: weeks, commas, offsets with seconds.
+_RFC3339 = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]+))?(?:Z|[+-][0-9]{2}:([0-9]{2}))"
 )
 
 PrincipalType = Literal["api_key", "workload_identity", "user"]
@@ -92,15 +92,28 @@ def read_address(text: str) -> Address | None:
     return address.version, int(address)
 
 
-def read_instant(text: str) -> float | None:
-    """An RFC 3339 instant with a zone as seconds since 1970; None when it is not one."""
+def parse_rfc3339(
+    text: str, *, max_fraction_digits: int | None = None, max_offset_minutes: int = 59
+) -> datetime | None:
+    """Parse an RFC 3339 instant with a zone; None if it is not one. The fraction is cut to microseconds."""
     text = text.upper() if text.isascii() else ""
-    if _INSTANT.fullmatch(text) is None:
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        return None
+    fraction, offset_minutes = match[1] or "", int(match[2] or 0)
+    if offset_minutes > max_offset_minutes or len(fraction) > (max_fraction_digits or len(fraction)):
         return None
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return datetime.fromisoformat(text)
     except ValueError:
         return None
+
+
+def read_instant(text: str) -> float | None:
+    """Parse an instant of a policy or a request context to seconds since 1970; None if it is not one."""
+    # Stored documents may have offsets such as +05:75, which RFC 3339 does not allow.
+    instant = parse_rfc3339(text, max_fraction_digits=9, max_offset_minutes=99)
+    return None if instant is None else instant.timestamp()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from service.authn import api_keys as authn_api_keys
 from service.clock import wire_time
-from service.db.engine import Record, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Record
 from service.db.tables import (
     api_keys,
     group_members,

@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service import errors
-from service.account.api_key_validation import read_instant
 from service.activity import queries
 from service.activity.queries import Target, Wanted, target_of
 from service.api.dependencies import OrganizationContextDep, PageParamsDep, PlatformDep, TenantContextDep
@@ -21,7 +20,7 @@ from service.api.pagination import Page, PageParams, page_of
 from service.api.protected_route import protected_router
 from service.authz.context import OrganizationContext, TenantContext
 from service.authz.paths import ORGANIZATION, TENANT
-from service.clock import wire_time
+from service.clock import parse_instant, wire_time
 from service.context import Platform
 from service.db.engine import Record
 
@@ -53,7 +52,7 @@ async def wanted(
         raise _wrong("actor", f"actor must be an id or an e-mail address, 1 to {_LONGEST} characters")
     if outcome is not None and outcome not in OUTCOMES:
         raise _wrong("outcome", f"outcome must be one of {', '.join(OUTCOMES)}")
-    instant = None if since is None else read_instant(since)
+    instant = None if since is None else parse_instant(since)
     if since is not None and instant is None:
         raise _wrong("since", "since must be an RFC 3339 timestamp, e.g. 2026-11-21T10:00:00Z")
     thing = None if target is None or ":" not in target else target_of(target)

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service import errors
 from service.authn import api_keys
 from service.authz.route_policies import ROUTE_POLICIES
-from service.db.engine import is_read_only_or_full, is_transient
+from service.db.errors import is_read_only_or_full, is_transient
 from service.errors import ApiError
 from service.http_server.admission import Admission, IncomingBody, on_behalf_of
 from service.http_server.client_address import peer_uid

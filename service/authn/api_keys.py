@@ -18,7 +18,8 @@ from sqlalchemy import Connection, bindparam, select, update
 from service import errors
 from service.authn import rate_limit
 from service.authn.sessions import SEEN_STEP
-from service.db.engine import Database, Record, ignore_if_read_only
+from service.db.engine import Database, Record
+from service.db.errors import ignore_if_read_only
 from service.db.tables import api_keys, users
 from service.principal import Principal
 
@@ -81,7 +82,7 @@ def authenticate(
     stored = digest(secret_key, secret)
     # Whatever is wrong with a key, the answer is no row: none takes longer to refuse than another (hostile C02).
     asked = {"prefix": prefix(secret), "hash": stored, "now": at}
-    with database.read_newest() as connection:
+    with database.read_committed() as connection:
         row = connection.execute(_GOOD_KEY, asked).one_or_none()
         if row is None or not hmac.compare_digest(stored, row.key_hash):
             raise errors.authentication_required()
@@ -115,7 +116,7 @@ def _counted(database: Database, found_on: Connection, row: Record, now: datetim
     wait: int | None = None
     with (
         ignore_if_read_only("a request of an API key could not be counted"),
-        database.write_after(found_on) as connection,
+        database.write_on(found_on) as connection,
     ):
         wait = rate_limit.consume(connection, row.id, row.rate_limit)
         if wait is None and (row.last_used_at is None or now - row.last_used_at >= SEEN_STEP):

@@ -95,7 +95,7 @@ class BearerTokens:
         name = verified and self._sign_in_of(verified, now)
         if verified is None or name is None:
             raise authentication_required()
-        with self._database.read_newest() as connection:
+        with self._database.read_committed() as connection:
             session, is_new = self._find(connection, verified.claims, name)
             if session is not None and session.alive_at(now):
                 is_due = now - session.last_seen_at >= sessions.SEEN_STEP

@@ -14,7 +14,8 @@ from sqlalchemy import Connection
 
 from service.authn.login_throttle import TokenBucket
 from service.authn.rate_limit import consume, forget, rate_limited, whole_seconds
-from service.db.engine import Database, ignore_if_read_only
+from service.db.engine import Database
+from service.db.errors import ignore_if_read_only
 from service.settings import DEFAULT_REQUESTS_PER_MINUTE
 
 # Requests between two removals of rows that limit nothing any more.
@@ -40,7 +41,7 @@ class RequestLimit:
         """Count a request and refuse it if there were too many before it.
 
         Args:
-            connection: a `read_newest` on which the credential was looked up.
+            connection: a `read_committed` on which the credential was looked up.
             name: the id of the session or workload identity.
             note_use: writes that the credential was used, in the transaction of the count; None if it is not due.
 
@@ -51,7 +52,7 @@ class RequestLimit:
         if wait is None and (note_use or not self._memory):
             with (
                 ignore_if_read_only("a request could not be counted"),
-                self._database.write_after(connection) as writing,
+                self._database.write_on(connection) as writing,
             ):
                 if not self._memory:
                     wait = consume(writing, name, self._per_minute)

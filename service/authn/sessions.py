@@ -15,7 +15,8 @@ from sqlalchemy import Connection, insert, select, update
 
 from service.audit import entries
 from service.audit.events import AuditEvent
-from service.db.engine import Record, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Record
 from service.db.tables import authorization_codes, device_codes, sessions, users
 from service.principal import Principal
 

@@ -4,7 +4,6 @@ What a decision looks at is the route's line in the table of rules, the credenti
 database. Nothing from a body or a query reaches it (hostile A20).
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +20,7 @@ from service.db.tables import memberships, tenants, users
 from service.errors import ApiError
 from service.principal import Principal
 from service.principals.grants import membership_covers_tenant
+from service.validation import canonical_id
 
 
 def authorize(
@@ -198,21 +198,3 @@ def require_scope(principal: Principal, needed: str | None) -> None:
         raise errors.insufficient_scope(None)
     if needed is not None and needed not in enforced and f"{needed.partition(':')[0]}:*" not in enforced:
         raise errors.insufficient_scope(needed)
-
-
-_UUID = re.compile(
-    r"(?:urn:uuid:)?(\{)?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})(?(1)\})",
-    re.IGNORECASE | re.ASCII,
-)
-
-
-def canonical_id(text: str, what: str) -> str:
-    """Lower-case and hyphenated; upper case, braces, `urn:uuid:` and missing hyphens are read (contract: ids).
-
-    Raises:
-        Refusal: 400 INVALID_INPUT, "invalid tenant ID".
-    """
-    match = _UUID.fullmatch(text)
-    if match is None:
-        raise errors.invalid_input(f"invalid {what} ID")
-    return "-".join(match.groups()[1:]).lower()

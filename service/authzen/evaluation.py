@@ -23,7 +23,8 @@ from service.authzen.schemas import (
 from service.catalogue.operations import enforced_scopes
 from service.catalogue.resource_types import kinds
 from service.context import Platform
-from service.db.engine import Record, ignore_if_read_only
+from service.db.engine import Record
+from service.db.errors import ignore_if_read_only
 from service.principal import Principal
 from service.principals.grants import PrincipalGrants, organization_id_of
 

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, Select, or_, select
 
-from service.db.engine import Record, chunks
+from service.db.engine import Record
+from service.db.statements import chunks
 from service.db.tables import api_keys, memberships, resources, tenants, users, workload_identities
 from service.principals import grants as stored
 from service.principals.grants import PrincipalGrants, PrincipalType, entitled_membership

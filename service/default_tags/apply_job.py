@@ -24,7 +24,8 @@ from service.audit.events import AuditEvent
 from service.authz.route_policies import MANAGERS
 from service.catalogue.resource_types import kinds
 from service.clock import Clock
-from service.db.engine import Database, is_unreachable
+from service.db.engine import Database
+from service.db.errors import is_unreachable
 from service.default_tags import apply_queries
 from service.default_tags.apply_batch import TagChange, out_of_reach, plan_batch, write_batch
 from service.default_tags.apply_result import Tally
@@ -131,7 +132,7 @@ class ApplyJob:
         attempts, failures, size, going, ending = 0, 0, self.least, True, False
         step: Callable[[], bool] = partial(self.begin, run_id)
         while going:
-            waits, began = self.database.waits, time.monotonic()
+            waits, began = self.database.lock_waits, time.monotonic()
             try:
                 going = await asyncio.to_thread(step)
             except Exception as error:
@@ -144,7 +145,7 @@ class ApplyJob:
                         ending, step = True, partial(self.give_up, run_id, error)
                 await asyncio.sleep(min(LONGEST_WAIT, max(self.pace, 0.05) * 2.0 ** min(attempts, 30)))
                 continue
-            in_the_way = self.database.waits != waits
+            in_the_way = self.database.lock_waits != waits
             size = max(self.least, size // 2) if in_the_way else min(self.most, size * 2)
             attempts, failures, step = 0, 0, partial(self.carry_on, run_id, size)
             await asyncio.sleep(max(self.pace, time.monotonic() - began if in_the_way else 0))
@@ -184,7 +185,7 @@ class ApplyJob:
 
         All or nothing. Kinds that have no resources, or cannot be listed now, are passed on the way.
         """
-        with self.database.write_much() as connection:
+        with self.database.bulk_write() as connection:
             row = queries.locked(connection, run_id)
             if row is None or row["status"] not in queries.OPEN:
                 return False

@@ -4,26 +4,24 @@ Every query carries the tenant. The rules are not here: what is added or removed
 merge adds nothing a resource has already, whatever is asked (checklist L02, L04).
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import (
     Connection,
     RowMapping,
-    Select,
     Text,
     cast,
     delete,
     func,
+    insert,
     literal,
     select,
-    text,
     tuple_,
     update,
 )
 
+from service.db import dialect
 from service.db.engine import Record
 from service.db.tables import Document, applied_tags, operations, resources, users
 from service.jobs.queries import open_run
@@ -42,16 +40,6 @@ _LOOKED_AT = select(
     cast(resources.c.tags, Text).label("tags"),
     cast(resources.c.relations, Text).label("relations"),
 )
-_ADDED = {
-    "sqlite": text(
-        "INSERT INTO applied_tags (run_id, kind, resource_id, tenant_id, keys) "
-        "SELECT :run, :kind, json_extract(value, '$[0]'), :tenant, json_extract(value, '$[1]') FROM json_each(:rows)"
-    ),
-    "postgresql": text(
-        "INSERT INTO applied_tags (run_id, kind, resource_id, tenant_id, keys) "
-        "SELECT :run, :kind, value ->> 0, :tenant, value -> 1 FROM jsonb_array_elements(CAST(:rows AS jsonb))"
-    ),
-}
 
 
 def totals(connection: Connection, tenant_id: str) -> dict[str, int]:
@@ -84,9 +72,11 @@ def add_to_undo_log(
     connection: Connection, tenant_id: str, run_id: str, kind: str, added: Iterable[tuple[str, Sequence[str]]]
 ) -> None:
     """Write down which keys the run adds to which resources."""
-    rows = json.dumps([[resource_id, keys] for resource_id, keys in added])
+    rows = dialect.pairs_of(connection, [(resource_id, list(keys)) for resource_id, keys in added]).subquery()
+    columns = applied_tags.c.run_id, applied_tags.c.kind, applied_tags.c.tenant_id
+    entries = select(literal(run_id), literal(kind), literal(tenant_id), rows.c.first, rows.c.second)
     connection.execute(
-        _ADDED[connection.dialect.name], {"run": run_id, "kind": kind, "tenant": tenant_id, "rows": rows}
+        insert(applied_tags).from_select([*columns, applied_tags.c.resource_id, applied_tags.c["keys"]], entries)
     )
 
 
@@ -108,11 +98,7 @@ def add_tags(
         applied_tags.c.resource_id <= last,
     )
     defaults = literal(dict(tags), Document)
-    merged = (
-        defaults.op("||")(resources.c.tags)
-        if connection.dialect.name == "postgresql"
-        else func.json_patch(defaults, resources.c.tags)
-    )
+    merged = dialect.merge_json(connection, defaults, resources.c.tags)
     connection.execute(
         update(resources)
         .where(
@@ -161,7 +147,9 @@ def by_ids(
 ) -> dict[str, Record]:
     """Those of these resources that are still there, by id; `lock` as for `portion`."""
     query = _LOOKED_AT.where(
-        resources.c.tenant_id == tenant_id, resources.c.kind == kind, resources.c.id.in_(_among(connection, ids))
+        resources.c.tenant_id == tenant_id,
+        resources.c.kind == kind,
+        resources.c.id.in_(dialect.values_of(connection, ids)),
     ).order_by(resources.c.id)
     return {row.id: row for row in connection.execute(query.with_for_update() if lock else query)}
 
@@ -170,20 +158,14 @@ def remove_tags(
     connection: Connection, tenant_id: str, kind: str, ids: Sequence[str], keys: Sequence[str], at: datetime
 ) -> None:
     """Take these keys from these resources of a kind."""
-    rest: Any
-    if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import ARRAY
-
-        rest = resources.c.tags.op("-")(cast(list(keys), ARRAY(Text)))
-    else:
-        # Nothing in the key of a default tag would have to be escaped in a path.
-        rest = func.json_remove(resources.c.tags, *(f'$."{key}"' for key in keys))
+    # The key of a default tag needs no escaping in a path.
+    rest = dialect.without_json_keys(connection, resources.c.tags, keys)
     connection.execute(
         update(resources)
         .where(
             resources.c.tenant_id == tenant_id,
             resources.c.kind == kind,
-            resources.c.id.in_(_among(connection, ids)),
+            resources.c.id.in_(dialect.values_of(connection, ids)),
         )
         .values(tags=rest, updated_at=at)
     )
@@ -196,16 +178,9 @@ def forget(connection: Connection, tenant_id: str, run_id: str, kind: str, ids: 
             applied_tags.c.run_id == run_id,
             applied_tags.c.tenant_id == tenant_id,
             applied_tags.c.kind == kind,
-            applied_tags.c.resource_id.in_(_among(connection, ids)),
+            applied_tags.c.resource_id.in_(dialect.values_of(connection, ids)),
         )
     )
-
-
-def _among(connection: Connection, ids: Sequence[str]) -> Select[Any]:
-    """Ids as a statement takes them however many they are: as one value."""
-    listed = literal(list(ids), Document)
-    elements = func.jsonb_array_elements_text if connection.dialect.name == "postgresql" else func.json_each
-    return select(elements(listed).table_valued("value").c.value)
 
 
 # The runs of a tenant.

@@ -23,7 +23,7 @@ from service.audit.chain import LOWEST
 from service.audit.events import AuditEvent
 from service.authn.workload_tokens import has_grant
 from service.db import dialect
-from service.db.engine import upsert_insert
+from service.db.dialect import upsert_insert
 from service.db.tables import (
     api_keys,
     audit_log,
@@ -184,7 +184,7 @@ def of_platform(connection: Connection) -> Sequence[RowMapping]:
 
 # Who runs operations, where several processes share a PostgreSQL database.
 
-DATABASE_NOW = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+DATABASE_NOW = text(dialect.POSTGRESQL_NOW)
 
 
 def seen(connection: Connection, executor: str) -> None:
@@ -199,19 +199,12 @@ def forget(connection: Connection, executor: str) -> None:
 
 def delete_expired(connection: Connection, seconds: int) -> None:
     """Forgets executors that were not seen for so long."""
-    limit = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint - :silence").bindparams(
-        silence=seconds * 1_000_000
-    )
+    limit = text(f"{dialect.POSTGRESQL_NOW} - :silence").bindparams(silence=seconds * 1_000_000)
     connection.execute(delete(executors).where(executors.c.seen_at < limit))
 
 
 def live_executors(connection: Connection) -> set[str]:
     return set(connection.execute(select(executors.c.id)).scalars())
-
-
-def try_recovery_lock(connection: Connection) -> bool:
-    """Try to take the recovery lock for this transaction."""
-    return bool(connection.execute(select(func.pg_try_advisory_xact_lock(dialect.RECOVERY))).scalar_one())
 
 
 # What the event stream compares from one look to the next.

@@ -9,7 +9,7 @@ so this only has to be sure that nothing is forgotten.
 from datetime import datetime
 from itertools import islice
 
-from service.db import idempotency_keys
+from service.db import dialect, idempotency_keys
 from service.db.engine import Database
 from service.jobs import queries
 from service.jobs.dbos_queue import DbosQueue
@@ -44,7 +44,7 @@ def sweep(database: Database, workflows: DbosQueue, executor: str) -> set[str]:
 def recover_dead(database: Database, workflows: DbosQueue) -> None:
     """Takes over the runs of processes that died. PostgreSQL only: a SQLite file has one process."""
     with database.write() as connection:
-        if not queries.try_recovery_lock(connection):
+        if not dialect.try_recovery_lock(connection):
             return
         queries.delete_expired(connection, DEAD_AFTER_SECONDS)
         living = queries.live_executors(connection)

@@ -15,7 +15,8 @@ from datetime import datetime
 from uuid import uuid4
 
 from service.clock import Clock
-from service.db.engine import Database, is_transient
+from service.db.engine import Database
+from service.db.errors import is_transient
 from service.jobs import queries, recovery
 from service.jobs.dbos_queue import DbosQueue
 from service.jobs.event_stream import EventHub

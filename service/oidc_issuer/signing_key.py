@@ -3,12 +3,14 @@
 Loading it costs the import of cryptography (about 40 ms), so nobody does before the first token is signed or read.
 """
 
+import contextlib
 import json
-import os
 import threading
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from service import files
 
 if TYPE_CHECKING:
     from joserfc.jwk import ECKey
@@ -62,20 +64,9 @@ class SigningKey:
 
 
 def _create(path: Path) -> None:
-    """Write a new key, 0600, complete or not at all; another process that was first wins."""
+    """Write a new key, unless another process is first."""
     from joserfc.jwk import ECKey
 
     document = json.dumps(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=True))
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(document)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            path.hardlink_to(scratch)
-        except FileExistsError:
-            return
-    finally:
-        scratch.unlink()
+    with contextlib.suppress(FileExistsError):
+        files.write_atomically(path, document.encode(), exclusive=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sqlalchemy import BindParameter, ColumnElement, Connection, Select, String, and_, bindparam, or_, select
 
-from service.db.engine import chunks
+from service.db.statements import chunks
 from service.db.tables import (
     group_members,
     membership_tenants,

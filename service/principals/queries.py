@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Select, delete, insert, select, update
 
-from service.db.engine import MAX_PARAMETERS, Record
-from service.db.statements import KeysetKey, after_key
+from service.db.engine import Record
+from service.db.statements import MAX_PARAMETERS, KeysetKey, after_key
 from service.db.tables import (
     api_keys,
     group_members,

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, Table, func, select
 
 from service.authz.entitlement import enterable_tenant_ids
 from service.catalogue.quota_types import defaults, quota_types
-from service.db.engine import upsert_insert
+from service.db.dialect import upsert_insert
 from service.db.tables import organization_quotas, tenant_quotas, tenants
 from service.principal import Principal
 

@@ -15,8 +15,6 @@ MAX_REASON_LENGTH = 500
 MAX_LIMIT = 2**53
 # Requests a tenant may make in an hour, whatever became of them: its history cannot be flooded. hostile D07
 MAX_REQUESTS_PER_HOUR = 100
-# Line breaks are what reasons are written with; the rest of the controls has no business in one.
-_ALLOWED = "\n\t\u2028\u2029"
 
 Status = Literal["approved", "denied", "pending", "rejected"]
 
@@ -103,7 +101,7 @@ def reason(text: str, member: str = "reason") -> str:
             reason="too_long",
             max=MAX_REASON_LENGTH,
         )
-    if validation.has_control(kept, allowed=_ALLOWED):
+    if validation.has_control(kept, allowed=validation.LINE_BREAKS):
         raise errors.invalid_input(
             f"{member} must not hold control or formatting characters", member=member, reason="character"
         )

@@ -26,7 +26,9 @@ from service.audit.events import AuditEvent
 from service.catalogue.operations import roles
 from service.catalogue.quota_types import defaults
 from service.clock import Clock, wire_time
-from service.db.engine import Database, is_unreachable, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Database
+from service.db.errors import is_unreachable
 from service.db.tables import (
     billing_accounts,
     isolation_projects,
