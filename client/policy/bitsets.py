@@ -9,7 +9,7 @@ A document may be a quarter of a megabyte, and what is cheap for each of its par
 
 from collections.abc import Iterable, Iterator
 
-MAX_STEPS = 4_000_000
+MAX_WORK_UNITS = 4_000_000
 """Units of about a quarter of a microsecond: one atom tried, one mask compared, one place of a box looked at."""
 
 
@@ -20,7 +20,7 @@ class OutOfBudget(Exception):
 class Budget:
     """What was spent so far."""
 
-    def __init__(self, limit: int = MAX_STEPS) -> None:
+    def __init__(self, limit: int = MAX_WORK_UNITS) -> None:
         self.left = limit
 
     def spend(self, units: int) -> None:
@@ -49,12 +49,12 @@ def mask_from(places: Iterable[int], length: int) -> int:
 Box = tuple[int, ...]
 
 
-def meet(one: Box, other: Box) -> Box | None:
+def intersection(one: Box, other: Box) -> Box | None:
     both = tuple(mine & theirs for mine, theirs in zip(one, other, strict=True))
     return both if all(both) else None
 
 
-def split(box: Box, cover: Box) -> Iterator[Box]:
+def difference(box: Box, cover: Box) -> Iterator[Box]:
     """Box minus cover: one coordinate at a time, the pieces do not overlap."""
     rest = list(box)
     for place, (mine, other) in enumerate(zip(box, cover, strict=True)):
@@ -64,7 +64,7 @@ def split(box: Box, cover: Box) -> Iterator[Box]:
             rest[place] = mine & other
 
 
-def merged(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def merge_boxes(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Join boxes that differ in one coordinate only, the last one first: fewer boxes, the same union."""
     found = list(dict.fromkeys(boxes))
     if len(found) < 2:
@@ -78,7 +78,7 @@ def merged(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
     return found
 
 
-class Covers:
+class BoxIndex:
     """Boxes to subtract, widest first, asked as sets: bit i of a set is box i.
 
     Every coordinate has few different masks, so that what meets or holds a box is one set for each of its masks,

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from client.policy.coverage import CatalogueMasks
-from client.policy.matching import STAR, OperationPattern, glob
+from client.policy.matching import STAR, OperationPattern, compile_glob
 
 MAX_SUGGESTIONS = 3
 
@@ -52,7 +52,7 @@ class Catalogue:
         parts = text.split(":")
         if len(parts) != 3:
             return []
-        tests = [glob(part) for part in parts]
+        tests = [compile_glob(part) for part in parts]
         return [
             name for name in self.names if all(test(part) for test, part in zip(tests, name.split(":"), strict=True))
         ]

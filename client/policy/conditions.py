@@ -11,7 +11,7 @@ from ipaddress import ip_address, ip_network
 from operator import attrgetter
 from socket import AF_INET, AF_INET6, inet_pton
 
-from client.policy.matching import glob
+from client.policy.matching import compile_glob
 from client.policy.model import (
     CURRENT_TIME,
     PRINCIPAL_TYPE,
@@ -22,11 +22,11 @@ from client.policy.model import (
     TENANT,
     Address,
     Constraint,
-    Facts,
-    read_instant,
+    RequestContext,
+    parse_instant,
 )
 
-Test = Callable[[Facts], bool]
+Test = Callable[[RequestContext], bool]
 Block = tuple[int, int, int]
 """Version, first and last address of a CIDR block."""
 
@@ -34,7 +34,7 @@ Block = tuple[int, int, int]
 _BLOCK = re.compile(r"([0-9A-Fa-f:.]{2,45})/(0|[1-9][0-9]{0,2})")
 
 
-def read_block(text: str) -> Block:
+def parse_cidr_block(text: str) -> Block:
     """Return a CIDR block without host bits; IPv4-mapped blocks are IPv4. Raises ValueError for anything else.
 
     A document may hold some ten thousand of them, so that they are read by the C library.
@@ -59,7 +59,7 @@ def read_block(text: str) -> Block:
     return 4 if bits == 32 else 6, first, last
 
 
-def why_no_block(text: str) -> tuple[str, tuple[str, ...]]:
+def explain_invalid_block(text: str) -> tuple[str, tuple[str, ...]]:
     """What is wrong with a text that `read_block` refuses, and which block may have been meant."""
     address, slash, length = text.partition("/")
     try:
@@ -75,17 +75,17 @@ def why_no_block(text: str) -> tuple[str, tuple[str, ...]]:
     return "it has host bits set", (str(ip_network(text, strict=False)),)
 
 
-def surely(constraint: Constraint) -> Test:
+def must_hold(constraint: Constraint) -> Test:
     """True only where the constraint is known to hold."""
     return _test(constraint, False)
 
 
-def possibly(constraint: Constraint) -> Test:
+def may_hold(constraint: Constraint) -> Test:
     """False only where the constraint is known not to hold."""
     return _test(constraint, True)
 
 
-def every(tests: Sequence[Test]) -> Test | None:
+def conjunction(tests: Sequence[Test]) -> Test | None:
     """All of them; None when there is nothing to test."""
     if not tests:
         return None
@@ -101,7 +101,7 @@ def _test(constraint: Constraint, unknown: bool) -> Test:
     operator, key, values = constraint
     if operator == "ipInRange":
         assert key == SOURCE_IP
-        return _in_blocks(tuple(map(read_block, values)), unknown)
+        return _in_blocks(tuple(map(parse_cidr_block, values)), unknown)
     value = values[0]
     if operator in ("before", "after"):
         assert key == CURRENT_TIME
@@ -139,7 +139,7 @@ def _spans(blocks: Sequence[Block], version: int) -> tuple[list[int], list[int]]
 
 
 def _at(before: bool, text: str, unknown: bool) -> Test:
-    instant = read_instant(text)
+    instant = parse_instant(text)
     assert instant is not None
     limit = instant
     if before:
@@ -151,7 +151,7 @@ def _tag(tags: str, name: str, operator: str, value: str, unknown: bool) -> Test
     """A tag map is known or unknown as a whole; a tag missing from a known one is known to be absent."""
     held_by, same, absent = attrgetter(tags), _sameness(operator, value), operator == "notEquals"
 
-    def test(facts: Facts) -> bool:
+    def test(facts: RequestContext) -> bool:
         held = held_by(facts)
         if held is None:
             return unknown
@@ -171,4 +171,4 @@ def _sameness(operator: str, value: str) -> Callable[[str], bool]:
         return value.__eq__
     if operator == "notEquals":
         return value.__ne__
-    return glob(value)
+    return compile_glob(value)

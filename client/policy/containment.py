@@ -19,18 +19,10 @@ from functools import cached_property
 from typing import Any
 
 from client.policy import conditions
-from client.policy.bitsets import MAX_STEPS, Box, Budget, Covers, OutOfBudget, indices, meet, split
+from client.policy.bitsets import MAX_WORK_UNITS, Box, BoxIndex, Budget, OutOfBudget, difference, indices, intersection
 from client.policy.conditions import Test
 from client.policy.engine import Engine, GrantedRule, Source
-from client.policy.matching import (
-    STAR,
-    OperationPattern,
-    Target,
-    may_cover,
-    read_operation,
-    read_target,
-    surely_covers,
-)
+from client.policy.matching import STAR, OperationPattern, Target, may_cover, must_cover, parse_operation, parse_target
 from client.policy.model import (
     CURRENT_TIME,
     PRINCIPAL_TYPE,
@@ -39,19 +31,27 @@ from client.policy.model import (
     RESOURCE_TAG,
     SOURCE_IP,
     TENANT,
+    AccessRequest,
     Constraint,
     Document,
-    Facts,
-    Question,
+    RequestContext,
     Rule,
 )
-from client.policy.pruning import Settled, Tangle, applicable, entangled, grouped, remaining, separated
+from client.policy.pruning import (
+    GlobSet,
+    RuleIndex,
+    entangled_globs,
+    group_rules,
+    restrict_to_tenant,
+    split_entangled,
+    uncovered_rules,
+)
 from client.policy.request_classes import UNKNOWN as UNKNOWN_ATOM
-from client.policy.request_classes import facts_of
-from client.policy.request_space import ACTION, ID, RESOURCE, SERVICE, TYPE, Names, Space, split_names
+from client.policy.request_classes import context_of_atoms
+from client.policy.request_space import ACTION, ID, RESOURCE, SERVICE, TYPE, CatalogueIndex, Space, split_names
 from client.policy.request_space import REGION as REGION_PLACE
 
-BUDGET = 50_000
+MAX_STEPS = 50_000
 """Subtraction steps; beyond, the answer is "undecided", which counts as a refusal."""
 MAX_EXAMPLES = 5
 MAX_REMAINING = 64
@@ -78,7 +78,7 @@ class Answer(StrEnum):
 class Counterexample:
     """A request the draft would allow and its author may not make."""
 
-    question: Question
+    question: AccessRequest
     draft_rule: Source
     # The author's rule that denies it; None: nothing gives it to the author.
     author_deny: Source | None
@@ -91,7 +91,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckResult:
     """The answer with up to five counterexamples, and how many steps and units of work it took."""
 
     answer: Answer
@@ -107,15 +107,15 @@ def check(
     tenant: str,
     catalogue: Iterable[str],
     regions: Sequence[str] = (),
-    budget: int = BUDGET,
-    work: int = MAX_STEPS,
-) -> Check:
+    budget: int = MAX_STEPS,
+    work: int = MAX_WORK_UNITS,
+) -> CheckResult:
     """Return whether every request of `tenant` that the draft allows is one the author may make.
 
     `regions` are the regions that exist, preferred in this order in counterexamples; empty if they are not known.
     """
     if all(rule.denies for rule in draft.rules):
-        return Check(Answer.WITHIN)
+        return CheckResult(Answer.WITHIN)
     steps, units = Budget(budget), Budget(work)
     comparison = _Comparison(draft, author, tenant, catalogue, regions, steps, units)
     try:
@@ -126,7 +126,7 @@ def check(
     examples = comparison.examples
     # One whose operation does not exist yet cannot be tried, so it is returned only if there is no other.
     examples = [one for one in examples if one.new_region or not one.future] or examples
-    return Check(answer, tuple(examples), budget - max(steps.left, 0), work - max(units.left, 0))
+    return CheckResult(answer, tuple(examples), budget - max(steps.left, 0), work - max(units.left, 0))
 
 
 class _Comparison:
@@ -169,20 +169,20 @@ class _Comparison:
 
     def run(self) -> None:
         """Find counterexamples, up to five. Raises `OutOfBudget`."""
-        own_denies = [part for rule in self.denies for part in separated(rule)]
-        held = [part for rule in self.held for part in separated(rule)]
-        allows = remaining(self.allows, Settled(self.denies))
-        beyond = [part for rule in remaining(allows, Settled(self.held)) for part in separated(rule)]
-        for group in grouped(beyond):
+        own_denies = [part for rule in self.denies for part in split_entangled(rule)]
+        held = [part for rule in self.held for part in split_entangled(rule)]
+        allows = uncovered_rules(self.allows, RuleIndex(self.denies))
+        beyond = [part for rule in uncovered_rules(allows, RuleIndex(self.held)) for part in split_entangled(rule)]
+        for group in group_rules(beyond):
             self._examine(group, None, held, own_denies)
             if len(self.examples) == MAX_EXAMPLES:
                 return
-        taken = remaining(self.held_denies, Settled(self.denies))
+        taken = uncovered_rules(self.held_denies, RuleIndex(self.denies))
         if not taken:
             return
-        whole = [part for rule in allows for part in separated(rule)]
-        for denied in grouped(part for rule in taken for part in separated(rule)):
-            for group in grouped(whole):
+        whole = [part for rule in allows for part in split_entangled(rule)]
+        for denied in group_rules(part for rule in taken for part in split_entangled(rule)):
+            for group in group_rules(whole):
                 self._examine(group, denied, [], own_denies)
                 if len(self.examples) == MAX_EXAMPLES:
                     return
@@ -191,7 +191,7 @@ class _Comparison:
         self, allows: Sequence[Rule], denied: Sequence[Rule] | None, covers: Sequence[Rule], later: Sequence[Rule]
     ) -> None:
         """Compare some allows of the draft, within some denies of the author if any, with what may cover them."""
-        tangle = Tangle(glob for rule in (*allows, *(denied or ())) for glob in entangled(rule))
+        tangle = GlobSet(glob for rule in (*allows, *(denied or ())) for glob in entangled_globs(rule))
         chosen: list[Rule] = []
         omitted: list[Rule] = []
         for rule in covers:
@@ -207,7 +207,7 @@ class _Comparison:
             if not missing:
                 raise AssertionError("the search and the engine disagree")
             # One entangled glob may be enough for all that is left over; each one more doubles what is told apart.
-            plain = [place for place in missing if not entangled(omitted[place])]
+            plain = [place for place in missing if not entangled_globs(omitted[place])]
             taken = set(plain[:batch] or missing[:1])
             chosen += [omitted[place] for place in sorted(taken)]
             omitted = [rule for place, rule in enumerate(omitted) if place not in taken]
@@ -218,7 +218,7 @@ class _Comparison:
 
         Returns whether there were any.
         """
-        names = Names(self._catalogue, space)
+        names = CatalogueIndex(self._catalogue, space)
         found = False
         points = 0
         missing: dict[int, None] = {}
@@ -239,8 +239,8 @@ class _Comparison:
         return found
 
     def _questions(
-        self, space: Space, box: Box, names: Names, omitted: Sequence[Rule]
-    ) -> Iterator[tuple[Question, bool, bool]]:
+        self, space: Space, box: Box, names: CatalogueIndex, omitted: Sequence[Rule]
+    ) -> Iterator[tuple[AccessRequest, bool, bool]]:
         """Yield requests of a box, with whether they need something that does not exist yet, and whether a region.
 
         The second one has facts for keys that only omitted rules use.
@@ -263,19 +263,19 @@ class _Comparison:
             kind = operation.resource
         target = Target(operation.service, region, space.tenant, kind, name)
         facts = replace(
-            facts_of(dict(zip(space.keys, chosen[6:], strict=True))),
+            context_of_atoms(dict(zip(space.keys, chosen[6:], strict=True))),
             region=region if self._uses_region and region != STAR else None,
             tenant=space.tenant if self._uses_tenant else None,
         )
         future = known is None or new_region
         new_region = new_region and known is not None
-        yield Question(str(operation), str(target), facts), future, new_region
+        yield AccessRequest(str(operation), str(target), facts), future, new_region
         keys = {constraint.key for rule in omitted for constraint in rule.constraints}.difference(space.keys)
         neutral = _with_neutral(facts, keys, space.keys)
         if neutral != facts:
-            yield Question(str(operation), str(target), neutral), future, new_region
+            yield AccessRequest(str(operation), str(target), neutral), future, new_region
 
-    def _example(self, question: Question, future: bool, new_region: bool) -> Counterexample | None:
+    def _example(self, question: AccessRequest, future: bool, new_region: bool) -> Counterexample | None:
         """Try a request on both sides; None if the draft does not allow it or the author does."""
         draft, author = self._engines
         given, held = (engine.decide(question.operation, question.target, question.facts) for engine in (draft, author))
@@ -286,28 +286,28 @@ class _Comparison:
         time_unknown = self._uses_time and question.facts.current_time is None
         return Counterexample(question, source, author.source(held), future, new_region, time_unknown)
 
-    def _covering(self, question: Question, omitted: Sequence[Rule]) -> list[int]:
+    def _covering(self, question: AccessRequest, omitted: Sequence[Rule]) -> list[int]:
         """Return the places of the omitted rules that cover a request."""
         self.work.spend(4 * len(omitted))
-        operation, target = read_operation(question.operation), read_target(question.target)
+        operation, target = parse_operation(question.operation), parse_target(question.target)
         return [
             place
             for place, rule in enumerate(omitted)
             if any(pattern.matches(operation) for pattern in rule.operations)
-            and any((may_cover if rule.denies else surely_covers)(pattern, target) for pattern in rule.targets)
+            and any((may_cover if rule.denies else must_cover)(pattern, target) for pattern in rule.targets)
             and all(self._test(constraint, rule.denies)(question.facts) for constraint in rule.constraints)
         ]
 
     def _test(self, constraint: Constraint, deny: bool) -> Test:
         test = self._tests.get((deny, constraint))
         if test is None:
-            polarity = conditions.possibly if deny else conditions.surely
+            polarity = conditions.may_hold if deny else conditions.must_hold
             test = self._tests[deny, constraint] = polarity(constraint)
         return test
 
 
 def _applicable(rules: Iterable[Rule], tenant: str) -> list[Rule]:
-    return [found for rule in rules if (found := applicable(rule, tenant)) is not None]
+    return [found for rule in rules if (found := restrict_to_tenant(rule, tenant)) is not None]
 
 
 def _apart(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
@@ -315,7 +315,7 @@ def _apart(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
     return [rule for rule in rules if not rule.denies], [rule for rule in rules if rule.denies]
 
 
-def _with_neutral(facts: Facts, keys: set[str], cut: Sequence[str]) -> Facts:
+def _with_neutral(facts: RequestContext, keys: set[str], cut: Sequence[str]) -> RequestContext:
     """Return the facts with known values for some keys; a tag map of which a tag is already known or unknown stays."""
     if any(key.startswith(REQUEST_TAG) for key in keys) and not any(key.startswith(REQUEST_TAG) for key in cut):
         facts = replace(facts, request_tags={})
@@ -338,20 +338,20 @@ class _Search:
     def run(self, allows: Sequence[Rule], denied: Sequence[Rule] | None, covers: Sequence[Rule]) -> list[Box]:
         """Return the boxes of the allows, within the denied rules if any, that the covers leave."""
         coordinates, work = len(self.space.coordinates), self.space.work
-        subtracted = Covers(self._boxes(covers), coordinates, work)
-        within = None if denied is None else Covers(self._boxes(denied), coordinates, work)
+        subtracted = BoxIndex(self._boxes(covers), coordinates, work)
+        within = None if denied is None else BoxIndex(self._boxes(denied), coordinates, work)
         boxes = self._boxes(allows)
         left: list[Box] = []
         for world in self.space.worlds():
             for whole in boxes:
-                box = meet(whole, world)
+                box = intersection(whole, world)
                 if box is None:
                     continue
                 if within is None:
                     left += self._minus(box, subtracted)
                 else:
                     for number in indices(within.meeting(box, within.all)):
-                        both = meet(box, within.boxes[number])
+                        both = intersection(box, within.boxes[number])
                         assert both is not None
                         left += self._minus(both, subtracted)
                 if len(left) > MAX_REMAINING:
@@ -361,7 +361,7 @@ class _Search:
     def _boxes(self, rules: Sequence[Rule]) -> list[Box]:
         return list(dict.fromkeys(box for rule in rules for box in self.space.boxes(rule)))
 
-    def _minus(self, box: Box, covers: Covers) -> list[Box]:
+    def _minus(self, box: Box, covers: BoxIndex) -> list[Box]:
         """Return the pieces of a box that the covers leave, depth first: the first pieces are enough."""
         left: list[Box] = []
         stack = [(box, covers.all)]
@@ -377,7 +377,7 @@ class _Search:
             elif not covers.holding(rest, near):
                 widest = near & -near
                 cover = covers.boxes[widest.bit_length() - 1]
-                for piece in split(rest, cover):
+                for piece in difference(rest, cover):
                     self.space.work.spend(len(piece))
                     stack.append((piece, near ^ widest))
         return left

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from client.policy import conditions
 from client.policy.bitsets import indices, mask_from
 from client.policy.engine import GrantedRule
-from client.policy.matching import STAR, OperationPattern, Target, asked_target, may_cover, surely_covers
-from client.policy.model import Constraint, Facts, Rule
+from client.policy.matching import STAR, OperationPattern, Target, may_cover, must_cover, resolve_target
+from client.policy.model import Constraint, RequestContext, Rule
 
 
 class CatalogueMasks:
@@ -86,8 +86,8 @@ class Coverage:
         return Coverage(self.target, self.allowed & mask, self.denied & mask, self.possible & mask, self.shut & mask)
 
 
-def cover(
-    masks: CatalogueMasks, rules: Sequence[GrantedRule], targets: Sequence[Target], facts: Facts
+def compute_coverage(
+    masks: CatalogueMasks, rules: Sequence[GrantedRule], targets: Sequence[Target], facts: RequestContext
 ) -> list[Coverage]:
     """The map for each target. Caps are left out: the author's rights are shown by the author check."""
     truths: dict[tuple[Constraint, ...], bool | None] = {}
@@ -101,7 +101,7 @@ def cover(
     found = []
     for target in targets:
         open_service = target.service == STAR
-        asked = asked_target(target, STAR, facts.region)
+        asked = resolve_target(target, STAR, facts.region)
         allowed = denied = possible = shut = 0
         for rule in prepared:
             mask = rule.mask
@@ -116,7 +116,7 @@ def cover(
                 if may_cover(pattern, asked):
                     here = masks.all if service == STAR or not open_service else masks.of_service(service)
                     some |= here
-                    if rule.sure and surely_covers(pattern, asked):
+                    if rule.sure and must_cover(pattern, asked):
                         every |= here
             if rule.denies:
                 denied |= mask & some
@@ -140,13 +140,13 @@ class _Prepared:
         self.sure = sure
 
 
-def _hold(constraints: Iterable[Constraint], facts: Facts) -> bool | None:
+def _hold(constraints: Iterable[Constraint], facts: RequestContext) -> bool | None:
     """Whether all constraints hold; None when what is not known decides."""
     sure = True
     for constraint in constraints:
-        if not conditions.possibly(constraint)(facts):
+        if not conditions.may_hold(constraint)(facts):
             return False
-        sure = sure and conditions.surely(constraint)(facts)
+        sure = sure and conditions.must_hold(constraint)(facts)
     return True if sure else None
 
 
@@ -170,12 +170,12 @@ class OperationBounds:
         )
 
 
-def everything(masks: CatalogueMasks) -> OperationBounds:
+def unlimited_bounds(masks: CatalogueMasks) -> OperationBounds:
     """Of somebody nothing limits."""
     return OperationBounds(masks.all, 0, masks.all, masks.all)
 
 
-def only(mask: int) -> OperationBounds:
+def exact_bounds(mask: int) -> OperationBounds:
     """Of a plain set of operations, such as scopes are."""
     return OperationBounds(mask, 0, mask, mask)
 
@@ -185,7 +185,7 @@ def operation_bounds(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant
     named = possible = sure = denied = shut = 0
     caps: dict[int, OperationBounds] = {}
     for granted in rules:
-        some, every = spans(masks, granted.rule, tenant)
+        some, every = rule_bounds(masks, granted.rule, tenant)
         if granted.rule.denies:
             denied |= some
             shut |= every
@@ -201,7 +201,7 @@ def operation_bounds(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant
     return OperationBounds(named, shut, possible & ~shut, sure & ~denied)
 
 
-def spans(masks: CatalogueMasks, rule: Rule, tenant: str) -> tuple[int, int]:
+def rule_bounds(masks: CatalogueMasks, rule: Rule, tenant: str) -> tuple[int, int]:
     """The operations a rule matches on some request of the tenant, and those it matches on every one."""
     some = every = 0
     for target in rule.targets:

@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 
 from client.models.strict_json import Path, StrictJsonError, loads, walk
 from client.policy.catalogue import Catalogue
-from client.policy.conditions import read_block, why_no_block
-from client.policy.matching import STAR, InvalidPattern, read_operation_pattern, read_target
+from client.policy.conditions import explain_invalid_block, parse_cidr_block
+from client.policy.matching import STAR, InvalidPattern, parse_operation_pattern, parse_target
 from client.policy.model import (
     CURRENT_TIME,
     OPERATORS,
@@ -23,14 +23,14 @@ from client.policy.model import (
     TEXT_KEYS,
     TEXT_OPERATORS,
     TIME_OPERATORS,
-    Access,
     Constraint,
     Document,
+    Effect,
     Operator,
     Rule,
-    read_instant,
+    parse_instant,
 )
-from client.policy.problems import MAX_PROBLEMS, Finding, Problem, of_json, problem_text, with_position
+from client.policy.problems import MAX_PROBLEMS, Finding, Problem, first_problems, json_problems, locate_findings
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 16
@@ -67,33 +67,35 @@ class InvalidDocument(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedDocument:
     """A document that was understood, and what is legal in it but seldom meant."""
 
     document: Document
     warnings: tuple[Problem, ...] = ()
 
 
-def read(text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTargets = "accept") -> Reading:
+def parse_document(
+    text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTargets = "accept"
+) -> ParsedDocument:
     """The document of a text. Raises `DocumentRefused` with every problem, but no more than a reader can use."""
     repeated: list[StrictJsonError] = []
     try:
         value = loads(text, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, repeated=repeated)
     except StrictJsonError as error:
-        raise InvalidDocument(problem_text([*of_json(repeated), *of_json([error])])) from None
+        raise InvalidDocument(first_problems([*json_problems(repeated), *json_problems([error])])) from None
     reader = _Reader(catalogue, region_targets)
     rules: tuple[Rule, ...] = ()
     with suppress(_TooManyProblems):
         rules = reader.document(value)
     if not reader.found and not reader.warned and not repeated:
-        return Reading(Document(rules))
+        return ParsedDocument(Document(rules))
     source = (text if isinstance(text, str) else text.decode()).removeprefix("\ufeff")
     places = dict(walk(source, MAX_DEPTH, []))
     if reader.found or repeated:
         raise InvalidDocument(
-            problem_text([*of_json(repeated), *with_position(reader.found, places, source, reader.misnamed)])
+            first_problems([*json_problems(repeated), *locate_findings(reader.found, places, source, reader.misnamed)])
         )
-    return Reading(Document(rules), problem_text(with_position(reader.warned, places, source)))
+    return ParsedDocument(Document(rules), first_problems(locate_findings(reader.warned, places, source)))
 
 
 def canonical(document: Document) -> dict[str, Any]:
@@ -206,7 +208,7 @@ class _Reader:
             return None
         return Rule(
             name=name,
-            access=cast(Access, access),
+            access=cast(Effect, access),
             operations=tuple(pattern for pattern in patterns if pattern is not None),
             operation_texts=tuple(operations),
             targets=tuple(target for target in aims if target is not None),
@@ -230,7 +232,7 @@ class _Reader:
 
     def _operation(self, path: Path, text: str) -> Any:
         try:
-            pattern = read_operation_pattern(text)
+            pattern = parse_operation_pattern(text)
         except InvalidPattern as refused:
             meant = self.catalogue.expansion(text) if STAR in text else []
             self.refuse(path, f"{_shown(text)} is no operation pattern: {refused}", tuple(meant[:5]))
@@ -242,7 +244,7 @@ class _Reader:
 
     def _target(self, path: Path, text: str) -> Any:
         try:
-            target = read_target(text)
+            target = parse_target(text)
         except InvalidPattern as refused:
             self.refuse(path, f"{_shown(text)} is no target: {refused}")
             return None
@@ -284,7 +286,7 @@ class _Reader:
         if not isinstance(value, str) or len(value) > MAX_TEXT_LENGTH:
             self.refuse(path, f"{operator} takes exactly one text of at most {MAX_TEXT_LENGTH} characters")
             return None
-        if operator in TIME_OPERATORS and read_instant(value) is None:
+        if operator in TIME_OPERATORS and parse_instant(value) is None:
             self.refuse(path, f"{_shown(value)} is no RFC 3339 instant with a zone, such as 2026-01-31T09:00:00Z")
             return None
         return Constraint(operator, key, (value,))
@@ -298,9 +300,9 @@ class _Reader:
                 self.refuse((*path, at), "a CIDR block is a text")
                 return None
             try:
-                _, first, last = read_block(text)
+                _, first, last = parse_cidr_block(text)
             except ValueError:
-                reason, meant = why_no_block(text)
+                reason, meant = explain_invalid_block(text)
                 self.refuse((*path, at), f"{_shown(text)} is no CIDR block: {reason}", meant)
                 return None
             if text.endswith("/0") and first == 0:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from client.policy import conditions
 from client.policy.coverage import CatalogueMasks, Coverage
 from client.policy.engine import GrantedRule
-from client.policy.matching import STAR, Target, asked_target, may_cover, surely_covers
-from client.policy.model import Facts, Rule
+from client.policy.matching import STAR, Target, may_cover, must_cover, resolve_target
+from client.policy.model import RequestContext, Rule
 
 
 class Condition(NamedTuple):
@@ -22,8 +22,8 @@ class Condition(NamedTuple):
     constraints: frozenset[tuple[str, str, frozenset[str]]]
 
 
-def conditions_of(
-    masks: CatalogueMasks, rules: Iterable[GrantedRule], asked: Iterable[tuple[Target, int]], facts: Facts
+def conditions_by_target(
+    masks: CatalogueMasks, rules: Iterable[GrantedRule], asked: Iterable[tuple[Target, int]], facts: RequestContext
 ) -> list[dict[Condition, int]]:
     """Which of the operations asked for on each target each condition speaks of."""
     open_yet = [_Open(masks, granted.rule, facts) for granted in rules]
@@ -39,7 +39,7 @@ def conditions_of(
     return listed
 
 
-def differing(before: dict[Condition, int], after: dict[Condition, int]) -> int:
+def differing_operations(before: dict[Condition, int], after: dict[Condition, int]) -> int:
     """The operations that not the same conditions speak of."""
     mask = 0
     for condition in before.keys() | after.keys():
@@ -47,7 +47,7 @@ def differing(before: dict[Condition, int], after: dict[Condition, int]) -> int:
     return mask
 
 
-def changes(before: Coverage, after: Coverage, conditions_differ: int) -> dict[str, int]:
+def classify_changes(before: Coverage, after: Coverage, conditions_differ: int) -> dict[str, int]:
     """The operations that change on one target, by how.
 
     `gained` and `lost` are in effect for certain, `nowUnconditional` and `nowConditional` those of them that were, or
@@ -71,19 +71,19 @@ class _Open:
 
     __slots__ = ("constraints", "denies", "mask", "masks", "patterns", "region")
 
-    def __init__(self, masks: CatalogueMasks, rule: Rule, facts: Facts) -> None:
+    def __init__(self, masks: CatalogueMasks, rule: Rule, facts: RequestContext) -> None:
         self.masks = masks
         self.denies = rule.denies
         self.region = facts.region
-        constraints = [one for one in rule.constraints if not conditions.surely(one)(facts)]
+        constraints = [one for one in rule.constraints if not conditions.must_hold(one)(facts)]
         self.constraints = frozenset((one.operator, one.key, frozenset(one.values)) for one in constraints)
-        never = any(not conditions.possibly(one)(facts) for one in constraints)
+        never = any(not conditions.may_hold(one)(facts) for one in constraints)
         self.mask = 0 if never else masks.of_rule(rule)
         self.patterns = [] if never else [(target.service, target._replace(service=STAR)) for target in rule.targets]
 
     def on(self, target: Target) -> Iterator[tuple[frozenset[Target], int]]:
         """The patterns that may cover a target, none where one surely does; with the operations of their service."""
-        asked = asked_target(target, STAR, self.region)
+        asked = resolve_target(target, STAR, self.region)
         open_service = target.service == STAR
         here = [
             (service if open_service else STAR, pattern)
@@ -102,4 +102,4 @@ class _Open:
 
 
 def _deciding(patterns: Sequence[Target], asked: Target) -> frozenset[Target]:
-    return frozenset(() if any(surely_covers(pattern, asked) for pattern in patterns) else patterns)
+    return frozenset(() if any(must_cover(pattern, asked) for pattern in patterns) else patterns)

@@ -17,21 +17,21 @@ from client.policy.matching import (
     OperationPattern,
     Target,
     fields_may_cover,
-    fields_surely_cover,
+    fields_must_cover,
     may_cover,
-    read_operation,
-    read_target,
-    surely_covers,
+    must_cover,
+    parse_operation,
+    parse_target,
 )
-from client.policy.model import Constraint, Document, Facts, Rule
+from client.policy.model import Constraint, Document, RequestContext, Rule
 
 NO_MATCH = 0
-MAX_LEAVES = 50_000
+MAX_COMPILED = 50_000
 
-Verdict = int
+Decision = int
 """Above 0: allowed by rule number n; below 0: denied by rule number -n; 0: no rule matched. Rules count from 1."""
 
-Leaf = Verdict | tuple[tuple[tuple[Test, Verdict], ...], tuple[tuple[Test, Verdict], ...]]
+CompiledDecision = Decision | tuple[tuple[tuple[Test, Decision], ...], tuple[tuple[Test, Decision], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class TargetEntry:
 
     target: Target
     rules: tuple["Candidate", ...]
-    leaves: dict[str, Leaf]
+    leaves: dict[str, CompiledDecision]
 
 
 class Candidate(NamedTuple):
@@ -78,10 +78,10 @@ class Engine:
                 self._by_pattern.setdefault(pattern, []).append(number)
         self._tests: dict[tuple[bool, tuple[Constraint, ...]], Test | None] = {}
         self._truths: dict[Constraint, tuple[Test, Test]] = {}
-        self._table: dict[str, dict[str, Leaf | TargetEntry]] = {}
+        self._table: dict[str, dict[str, CompiledDecision | TargetEntry]] = {}
         self._leaves = 0
 
-    def decide(self, operation: str, target: str, facts: Facts) -> Verdict:
+    def decide(self, operation: str, target: str, facts: RequestContext) -> Decision:
         """The verdict on one request. `target` is a full name; its `*` parts are unknown. Malformed: no match.
 
         Malformed is a name without an id or with fields that are none; an id may be any text.
@@ -112,7 +112,7 @@ class Engine:
                 return verdict
         return NO_MATCH
 
-    def source(self, verdict: Verdict) -> Source | None:
+    def source(self, verdict: Decision) -> Source | None:
         """Which rule decided; None when none matched."""
         return self.rules[abs(verdict) - 1].source if verdict else None
 
@@ -125,11 +125,11 @@ class Engine:
                     found.update(self._by_pattern.get(OperationPattern(service, resource, action), ()))
         return sorted(found)
 
-    def _head(self, operation: str, head: str, name: str) -> Leaf | TargetEntry | None:
+    def _head(self, operation: str, head: str, name: str) -> CompiledDecision | TargetEntry | None:
         """Build what stands behind an operation and a target's fields; None for a request that is not well-formed."""
         try:
             # Whether the fields are well-formed must not depend on the id that came with them first.
-            asked, target = read_operation(operation), read_target(f"{head}/{STAR}")
+            asked, target = parse_operation(operation), parse_target(f"{head}/{STAR}")
         except InvalidPattern:
             # Not kept: a table filled with nonsense would push out what is asked for every second.
             return None
@@ -139,7 +139,7 @@ class Engine:
             if candidate is not None:
                 rules.append(candidate)
         self._make_room()
-        entry: Leaf | TargetEntry
+        entry: CompiledDecision | TargetEntry
         if any(candidate.ids is not None or candidate.granted.cap is not None for candidate in rules):
             entry = TargetEntry(target, tuple(rules), {})
         else:
@@ -147,7 +147,7 @@ class Engine:
         self._table.setdefault(operation, {})[head] = entry
         return entry
 
-    def _named(self, operation: str, head: str, name: str, entry: TargetEntry) -> Leaf:
+    def _named(self, operation: str, head: str, name: str, entry: TargetEntry) -> CompiledDecision:
         target = entry.target._replace(id=name)
         rules = [candidate for candidate in entry.rules if _holds_for(candidate, target)]
         self._make_room()
@@ -156,14 +156,14 @@ class Engine:
 
     def _make_room(self) -> None:
         self._leaves += 1
-        if self._leaves > MAX_LEAVES:
+        if self._leaves > MAX_COMPILED:
             self._table.clear()
             self._leaves = 1
 
-    def _leaf(self, operation: str, text: str, rules: Sequence[Candidate]) -> Leaf:
+    def _leaf(self, operation: str, text: str, rules: Sequence[Candidate]) -> CompiledDecision:
         """The rules left over as tests, cut after the first that needs none: nothing behind it can decide."""
-        denies: list[tuple[Test, Verdict]] = []
-        allows: list[tuple[Test, Verdict]] = []
+        denies: list[tuple[Test, Decision]] = []
+        allows: list[tuple[Test, Decision]] = []
         for deny, tests in ((True, denies), (False, allows)):
             for candidate in rules:
                 granted = candidate.granted
@@ -185,31 +185,31 @@ class Engine:
         """One test for each different set of constraints, however many rules share it."""
         key = (deny, constraints)
         if key not in self._tests:
-            polarity = conditions.possibly if deny else conditions.surely
-            self._tests[key] = conditions.every([polarity(constraint) for constraint in constraints])
+            polarity = conditions.may_hold if deny else conditions.must_hold
+            self._tests[key] = conditions.conjunction([polarity(constraint) for constraint in constraints])
         return self._tests[key]
 
     def truth_tests(self, constraint: Constraint) -> tuple[Test, Test]:
         """Return the tests whether a constraint surely and whether it possibly holds, compiled once."""
         tests = self._truths.get(constraint)
         if tests is None:
-            tests = self._truths[constraint] = conditions.surely(constraint), conditions.possibly(constraint)
+            tests = self._truths[constraint] = conditions.must_hold(constraint), conditions.may_hold(constraint)
         return tests
 
 
 def compile_document(document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None) -> Engine:
     """An engine of one document on its own."""
-    return Engine(labelled_rules(document, policy_id, name, cap))
+    return Engine(granted_rules(document, policy_id, name, cap))
 
 
-def labelled_rules(
+def granted_rules(
     document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None
 ) -> list[GrantedRule]:
     """A document's rules labelled with where they come from, ready to stand beside those of other documents."""
     return [GrantedRule(rule, Source(policy_id, name, index), cap) for index, rule in enumerate(document.rules)]
 
 
-def _always(facts: Facts) -> bool:
+def _always(facts: RequestContext) -> bool:
     return True
 
 
@@ -221,7 +221,7 @@ def _capped(test: Test | None, cap: Engine, operation: str, target: str) -> Test
 
 def _candidate(number: int, granted: GrantedRule, target: Target) -> Candidate | None:
     """Return a rule whose target fields hold; its ids are left for the leaf."""
-    covers = fields_may_cover if granted.rule.denies else fields_surely_cover
+    covers = fields_may_cover if granted.rule.denies else fields_must_cover
     matching = [pattern for pattern in granted.rule.targets if covers(pattern, target)]
     if not matching:
         return None
@@ -235,5 +235,5 @@ def _candidate(number: int, granted: GrantedRule, target: Target) -> Candidate |
 def _holds_for(candidate: Candidate, target: Target) -> bool:
     if candidate.ids is None:
         return True
-    covers = may_cover if candidate.granted.rule.denies else surely_covers
+    covers = may_cover if candidate.granted.rule.denies else must_cover
     return any(covers(pattern, target) for pattern in candidate.ids)

@@ -12,11 +12,11 @@ from client.policy.matching import (
     STAR,
     OperationPattern,
     Target,
-    asked_target,
     may_cover,
-    read_operation,
-    read_target,
-    surely_covers,
+    must_cover,
+    parse_operation,
+    parse_target,
+    resolve_target,
 )
 from client.policy.model import (
     CURRENT_TIME,
@@ -26,9 +26,9 @@ from client.policy.model import (
     RESOURCE_TAG,
     SOURCE_IP,
     TENANT,
+    AccessRequest,
     Constraint,
-    Facts,
-    Question,
+    RequestContext,
 )
 from client.policy.partial import exists_allowed_target
 
@@ -51,7 +51,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ConstraintTrace:
     """One constraint of a rule and how it came out."""
 
     operator: str
@@ -72,7 +72,7 @@ class RuleTrace:
     access: str
     operation: Truth
     target: Truth
-    constraints: tuple[Part, ...]
+    constraints: tuple[ConstraintTrace, ...]
     # An allow beyond its author's present rights gives nothing: None where the rule has no cap.
     within_author: bool | None
     fires: bool
@@ -106,10 +106,10 @@ class Explanation:
     missing: tuple[str, ...]
 
 
-def explain(engine: Engine, question: Question) -> Explanation:
+def explain(engine: Engine, question: AccessRequest) -> Explanation:
     """Decide a request and say why. The operation and the target must be well-formed (`PatternRefused` otherwise)."""
-    operation = read_operation(question.operation)
-    target = asked_target(read_target(question.target), operation.service, question.facts.region)
+    operation = parse_operation(question.operation)
+    target = resolve_target(parse_target(question.target), operation.service, question.facts.region)
     tracer = _Tracer(engine, operation, target, question.facts)
     traces = tuple([tracer.trace(number, granted) for number, granted in enumerate(engine.rules, 1)])
     verdict = engine.decide(str(operation), str(target), question.facts)
@@ -132,7 +132,7 @@ def explain(engine: Engine, question: Question) -> Explanation:
     )
 
 
-def unmatched(explained: Explanation) -> Explanation:
+def explain_unmatched(explained: Explanation) -> Explanation:
     """Return the explanation of a request that no rule can be about: denied, and no rule covers its target."""
     rules = tuple(replace(trace, target=Truth.FALSE, fires=False) for trace in explained.rules)
     nearest = _nearest(rules)
@@ -151,14 +151,14 @@ def unmatched(explained: Explanation) -> Explanation:
 class _Tracer:
     """The traces of all rules for one request. A pattern or constraint that several rules have is tried once."""
 
-    def __init__(self, engine: Engine, operation: OperationPattern, target: Target, facts: Facts) -> None:
+    def __init__(self, engine: Engine, operation: OperationPattern, target: Target, facts: RequestContext) -> None:
         self._engine = engine
         self._operation = str(operation)
         self._target = target
         self._facts = facts
         self._candidates = frozenset(engine.candidates(operation))
         self._targets: dict[Target, Truth] = {}
-        self._parts: dict[Constraint, Part] = {}
+        self._parts: dict[Constraint, ConstraintTrace] = {}
 
     def trace(self, number: int, granted: GrantedRule) -> RuleTrace:
         """Return the trace of a rule; `number` counts from 1."""
@@ -185,17 +185,17 @@ class _Tracer:
                 found = truth
         return found
 
-    def _part(self, constraint: Constraint) -> Part:
+    def _part(self, constraint: Constraint) -> ConstraintTrace:
         part = self._parts.get(constraint)
         if part is None:
             surely, possibly = self._engine.truth_tests(constraint)
             truth = Truth.TRUE if surely(self._facts) else Truth.UNKNOWN if possibly(self._facts) else Truth.FALSE
-            part = self._parts[constraint] = Part(*constraint, truth)
+            part = self._parts[constraint] = ConstraintTrace(*constraint, truth)
         return part
 
 
 def _target_truth(pattern: Target, asked: Target) -> Truth:
-    if surely_covers(pattern, asked):
+    if must_cover(pattern, asked):
         return Truth.TRUE
     return Truth.UNKNOWN if may_cover(pattern, asked) else Truth.FALSE
 

@@ -19,7 +19,7 @@ SPARE = "abcdefghijklmnopqrstuvwxyz0123456789"
 State = tuple[int, ...]
 
 
-def classes(patterns: Iterable[str], work: Budget, shortest: int = 0) -> list[str]:
+def class_witnesses(patterns: Iterable[str], work: Budget, shortest: int = 0) -> list[str]:
     """One witness for every class of texts of at least `shortest` characters, literals first.
 
     Raises:

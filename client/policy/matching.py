@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 STAR = "*"
-MAX_CACHED = 256
+MAX_CACHED_LENGTH = 256
 _NAME = re.compile(r"[a-z0-9_-]+")
 _WHOLE = re.compile(r"([a-z0-9_-]+|\*):([a-z0-9_-]+|\*):([a-z0-9_-]+|\*)")
 
@@ -43,14 +43,14 @@ class Target(NamedTuple):
         return f"frn:{self.service}:{self.region}:{self.tenant}:{self.type}/{self.id}"
 
 
-ANYTHING = Target(STAR, STAR, STAR, STAR, STAR)
+ANY_TARGET = Target(STAR, STAR, STAR, STAR, STAR)
 
 
 class InvalidPattern(ValueError):
     """A text that is no pattern; the message is the reason, without the text itself."""
 
 
-def read_operation_pattern(text: str) -> OperationPattern:
+def parse_operation_pattern(text: str) -> OperationPattern:
     """`a:b:c`, or a shorter form that ends in `*` (`compute:*`, `*`), each part a literal or `*`."""
     whole = _WHOLE.fullmatch(text)
     if whole is not None:
@@ -66,7 +66,7 @@ def read_operation_pattern(text: str) -> OperationPattern:
     return OperationPattern(*(parts + [STAR] * (3 - len(parts))))
 
 
-def read_operation(text: str) -> OperationPattern:
+def parse_operation(text: str) -> OperationPattern:
     """One concrete operation, no `*` in it."""
     parts = text.split(":")
     if len(parts) != 3 or not all(map(_is_name, parts)):
@@ -74,10 +74,10 @@ def read_operation(text: str) -> OperationPattern:
     return OperationPattern(*parts)
 
 
-def read_target(text: str) -> Target:
+def parse_target(text: str) -> Target:
     """`*` or a full name. Fields split at the first four colons, so that an id may hold colons."""
     if text == STAR:
-        return ANYTHING
+        return ANY_TARGET
     fields = text.split(":", 4)
     if len(fields) != 5 or fields[0] != "frn":
         raise InvalidPattern("a target is * or frn:<service>:<region>:<tenant>:<type>/<id>")
@@ -111,10 +111,10 @@ def _is_name(part: str) -> bool:
     return _NAME.fullmatch(part) is not None
 
 
-def glob(pattern: str) -> Callable[[str], bool]:
+def compile_glob(pattern: str) -> Callable[[str], bool]:
     """A test of a whole text against a pattern in which only `*` is special; linear in the text."""
     # What is remembered must stay small, whoever sends patterns of a quarter of a megabyte.
-    return _remembered(pattern) if len(pattern) <= MAX_CACHED else _glob(pattern)
+    return _remembered(pattern) if len(pattern) <= MAX_CACHED_LENGTH else _glob(pattern)
 
 
 def _glob(pattern: str) -> Callable[[str], bool]:
@@ -145,7 +145,7 @@ def _glob(pattern: str) -> Callable[[str], bool]:
 _remembered = lru_cache(maxsize=4096)(_glob)
 
 
-def fields_surely_cover(pattern: Target, asked: Target) -> bool:
+def fields_must_cover(pattern: Target, asked: Target) -> bool:
     """Whether the fields before the id hold for every value the asked ones may turn out to have."""
     service, region, tenant, kind, _ = pattern
     return (
@@ -167,19 +167,19 @@ def fields_may_cover(pattern: Target, asked: Target) -> bool:
     )
 
 
-def surely_covers(pattern: Target, asked: Target) -> bool:
+def must_cover(pattern: Target, asked: Target) -> bool:
     """Whether a pattern holds for every value the asked target may turn out to have."""
-    if not fields_surely_cover(pattern, asked):
+    if not fields_must_cover(pattern, asked):
         return False
-    return not pattern.id.strip(STAR) or (asked.id != STAR and glob(pattern.id)(asked.id))
+    return not pattern.id.strip(STAR) or (asked.id != STAR and compile_glob(pattern.id)(asked.id))
 
 
 def may_cover(pattern: Target, asked: Target) -> bool:
     """Whether a pattern holds for at least one value the asked target may turn out to have."""
-    return fields_may_cover(pattern, asked) and (asked.id == STAR or glob(pattern.id)(asked.id))
+    return fields_may_cover(pattern, asked) and (asked.id == STAR or compile_glob(pattern.id)(asked.id))
 
 
-def asked_target(target: Target, service: str, region: str | None) -> Target:
+def resolve_target(target: Target, service: str, region: str | None) -> Target:
     """A request's target with what is known besides: its service is the operation's, its region the given one."""
     return target._replace(
         service=service if target.service == STAR else target.service,

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from client.policy.matching import OperationPattern, Target
 
-Access = Literal["allow", "deny"]
+Effect = Literal["allow", "deny"]
 Operator = Literal["equals", "notEquals", "like", "ipInRange", "before", "after"]
 
 OPERATORS: tuple[Operator, ...] = ("equals", "notEquals", "like", "ipInRange", "before", "after")
@@ -48,7 +48,7 @@ class Rule:
     """A rule matches when an operation, a target and every constraint do."""
 
     name: str
-    access: Access
+    access: Effect
     operations: tuple[OperationPattern, ...]
     operation_texts: tuple[str, ...]
     targets: tuple[Target, ...]
@@ -78,7 +78,7 @@ Address = tuple[int, int]
 """Version (4 or 6) and the address as an integer: versions never compare as equal."""
 
 
-def read_address(text: str) -> Address | None:
+def parse_address(text: str) -> Address | None:
     """An address, IPv4-mapped IPv6 taken as IPv4 (hostile E12); None when it is not one."""
     try:
         address: IPv4Address | IPv6Address = ip_address(text)
@@ -92,7 +92,7 @@ def read_address(text: str) -> Address | None:
     return address.version, int(address)
 
 
-def read_instant(text: str) -> float | None:
+def parse_instant(text: str) -> float | None:
     """An RFC 3339 instant with a zone as seconds since 1970; None when it is not one."""
     text = text.upper() if text.isascii() else ""
     if _INSTANT.fullmatch(text) is None:
@@ -104,7 +104,7 @@ def read_instant(text: str) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RequestContext:
     """The facts of a request; `None` is unknown, a tag missing from a known map is known to be absent."""
 
     source_ip: Address | None = None
@@ -116,13 +116,13 @@ class Facts:
     resource_tags: Mapping[str, str] | None = None
 
 
-NO_FACTS = Facts()
+EMPTY_CONTEXT = RequestContext()
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AccessRequest:
     """May this operation be done on this target? The target is `*` or a name; its `*` parts are unknown."""
 
     operation: str
     target: str
-    facts: Facts = NO_FACTS
+    facts: RequestContext = EMPTY_CONTEXT

@@ -12,20 +12,20 @@ from typing import NamedTuple
 
 from client.policy.bitsets import Budget, OutOfBudget
 from client.policy.engine import Engine, GrantedRule
-from client.policy.glob_classes import classes
+from client.policy.glob_classes import class_witnesses
 from client.policy.matching import (
-    ANYTHING,
+    ANY_TARGET,
     STAR,
     OperationPattern,
     Target,
-    glob,
+    compile_glob,
     may_cover,
-    read_operation,
-    read_target,
-    surely_covers,
+    must_cover,
+    parse_operation,
+    parse_target,
 )
-from client.policy.model import Facts
-from client.policy.request_classes import unused
+from client.policy.model import RequestContext
+from client.policy.request_classes import unused_value
 
 
 class UndeterminedRules(NamedTuple):
@@ -35,11 +35,11 @@ class UndeterminedRules(NamedTuple):
     denies: tuple[GrantedRule, ...] = ()
 
 
-def undetermined_rules(engine: Engine, operation: str, target: str, facts: Facts) -> UndeterminedRules:
+def undetermined_rules(engine: Engine, operation: str, target: str, facts: RequestContext) -> UndeterminedRules:
     """What the facts and target parts that are not known decide. Each rule is looked at by itself, as in a map."""
-    asked = read_target(target)
+    asked = parse_target(target)
     allows, denies = [], []
-    for number in engine.candidates(read_operation(operation)):
+    for number in engine.candidates(parse_operation(operation)):
         granted = engine.rules[number - 1]
         rule = granted.rule
         if not any(may_cover(pattern, asked) for pattern in rule.targets):
@@ -50,27 +50,27 @@ def undetermined_rules(engine: Engine, operation: str, target: str, facts: Facts
         if not rule.denies:
             if granted.cap is None or _may(granted.cap, operation, target, facts):
                 allows.append(granted)
-        elif any(surely_covers(pattern, asked) for pattern in rule.targets) and all(
-            surely(facts) for surely, _ in tests
-        ):
+        elif any(must_cover(pattern, asked) for pattern in rule.targets) and all(surely(facts) for surely, _ in tests):
             return UndeterminedRules()
         else:
             denies.append(granted)
     return UndeterminedRules(tuple(allows), tuple(denies))
 
 
-def _may(cap: Engine, operation: str, target: str, facts: Facts) -> bool:
+def _may(cap: Engine, operation: str, target: str, facts: RequestContext) -> bool:
     return cap.decide(operation, target, facts) > 0 or bool(undetermined_rules(cap, operation, target, facts).allows)
 
 
-LIMIT = 400_000
+MAX_WORK_UNITS = 400_000
 """Units of work; beyond, nobody says."""
 
 
-def exists_allowed_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts) -> bool | None:
+def exists_allowed_target(
+    engine: Engine, operation: OperationPattern, asked: Target, facts: RequestContext
+) -> bool | None:
     """Whether the rules allow the operation on some target the asked one may turn out to be; None: not found out."""
     try:
-        return _some_target(engine, operation, asked, facts, Budget(LIMIT))
+        return _some_target(engine, operation, asked, facts, Budget(MAX_WORK_UNITS))
     except OutOfBudget:
         return None
 
@@ -86,7 +86,9 @@ class _Bounds(NamedTuple):
     free: Sequence[str]
 
 
-def _some_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts, work: Budget) -> bool:
+def _some_target(
+    engine: Engine, operation: OperationPattern, asked: Target, facts: RequestContext, work: Budget
+) -> bool:
     bounds: dict[int, _Bounds] = {}
     allows: dict[tuple[int, Target], None] = {}
     own = _targets(engine, operation, asked, facts, denying=True)
@@ -108,22 +110,24 @@ def _some_target(engine: Engine, operation: OperationPattern, asked: Target, fac
             for name in ids.common(pattern.id, other.id):
                 work.spend(len(author.denies))
                 witness = Target._make([*map(str, chosen), name])
-                if not any(surely_covers(deny, witness) for deny in author.denies):
+                if not any(must_cover(deny, witness) for deny in author.denies):
                     return True
     return False
 
 
 def _bounds(
-    cap: Engine | None, own: Sequence[Target], operation: OperationPattern, asked: Target, facts: Facts
+    cap: Engine | None, own: Sequence[Target], operation: OperationPattern, asked: Target, facts: RequestContext
 ) -> _Bounds:
-    allows, denies = [ANYTHING], [*own]
+    allows, denies = [ANY_TARGET], [*own]
     if cap is not None:
         allows = _targets(cap, operation, asked, facts, denying=False)
         denies += _targets(cap, operation, asked, facts, denying=True)
-    return _Bounds(allows, denies, [unused([deny[place] for deny in denies]) for place in range(4)])
+    return _Bounds(allows, denies, [unused_value([deny[place] for deny in denies]) for place in range(4)])
 
 
-def _counting(engine: Engine, operation: OperationPattern, facts: Facts, *, denying: bool) -> Iterator[GrantedRule]:
+def _counting(
+    engine: Engine, operation: OperationPattern, facts: RequestContext, *, denying: bool
+) -> Iterator[GrantedRule]:
     """Yield the rules of one kind that count for an operation, apart from their targets."""
     for number in engine.candidates(operation):
         granted = engine.rules[number - 1]
@@ -135,7 +139,7 @@ def _counting(engine: Engine, operation: OperationPattern, facts: Facts, *, deny
 
 
 def _targets(
-    engine: Engine, operation: OperationPattern, asked: Target, facts: Facts, *, denying: bool
+    engine: Engine, operation: OperationPattern, asked: Target, facts: RequestContext, *, denying: bool
 ) -> list[Target]:
     counting = _counting(engine, operation, facts, denying=denying)
     patterns = dict.fromkeys(pattern for granted in counting for pattern in granted.rule.targets)
@@ -155,12 +159,12 @@ class _Ids:
 
     def __init__(self, asked: str, patterns: Iterable[str], work: Budget) -> None:
         self.work = work
-        self.names = dict.fromkeys([asked] if asked != STAR else classes(patterns, work, shortest=1))
+        self.names = dict.fromkeys([asked] if asked != STAR else class_witnesses(patterns, work, shortest=1))
 
     def common(self, *patterns: str) -> Iterator[str]:
         """Those that all of the patterns match."""
         literal = next((pattern for pattern in patterns if pattern in self.names), None)
-        tests = [glob(pattern) for pattern in patterns]
+        tests = [compile_glob(pattern) for pattern in patterns]
         for name in self.names if literal is None else (literal,):
             self.work.spend(1)
             if all(test(name) for test in tests):

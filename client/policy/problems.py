@@ -25,16 +25,16 @@ class Problem:
         return f"{self.path} (line {self.line}, column {self.column}): {self.reason}{meant}"
 
 
-def of_json(errors: list[StrictJsonError]) -> list[Problem]:
+def json_problems(errors: list[StrictJsonError]) -> list[Problem]:
     return [Problem(error.path, error.line, error.column, error.reason) for error in errors]
 
 
-def problem_text(problems: list[Problem]) -> tuple[Problem, ...]:
+def first_problems(problems: list[Problem]) -> tuple[Problem, ...]:
     """As many as are told, in the order of the text."""
     return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column))[:MAX_PROBLEMS])
 
 
-def with_position(
+def locate_findings(
     findings: list[Finding], places: Mapping[Path, int], text: str, misnamed: Collection[Path] = ()
 ) -> list[Problem]:
     """Findings with line and column; a value that is not there stands where what should hold it begins.

@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import combinations, product
 
 from client.policy import conditions
-from client.policy.matching import ANYTHING, STAR, OperationPattern, Target
-from client.policy.model import TENANT, Constraint, Facts, Rule
+from client.policy.matching import ANY_TARGET, STAR, OperationPattern, Target
+from client.policy.model import TENANT, Constraint, RequestContext, Rule
 
 MAX_SUBSETS = 4
 """Constraints of a rule of which every subset is looked up."""
@@ -21,22 +21,22 @@ MAX_GLOBS = 3
 Scope = tuple[frozenset[Target], frozenset[Constraint]]
 """Where a rule matches, apart from its operations."""
 
-_ANYWHERE = frozenset((ANYTHING,))
+_ANYWHERE = frozenset((ANY_TARGET,))
 
 
-def applicable(rule: Rule, tenant: str) -> Rule | None:
+def restrict_to_tenant(rule: Rule, tenant: str) -> Rule | None:
     """Return the rule as it counts in a tenant, without constraints on `frn:tenant`; None if it never matches there."""
     targets = tuple([target for target in rule.targets if target.tenant in (STAR, tenant)])
     kept = tuple([one for one in rule.constraints if one.key != TENANT])
     if len(targets) == len(rule.targets) and len(kept) == len(rule.constraints):
         return rule
-    facts = Facts(tenant=tenant)
-    if not targets or not all(conditions.surely(one)(facts) for one in rule.constraints if one.key == TENANT):
+    facts = RequestContext(tenant=tenant)
+    if not targets or not all(conditions.must_hold(one)(facts) for one in rule.constraints if one.key == TENANT):
         return None
     return replace(rule, targets=targets, constraints=kept)
 
 
-class Settled:
+class RuleIndex:
     """Operation patterns of some rules by their scope, to find whether one of them holds another rule."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
@@ -68,10 +68,10 @@ class Settled:
 def scope_of(rule: Rule) -> Scope:
     """Return where an applicable rule matches, in a form in which equal scopes are equal."""
     targets = frozenset(map(_in_tenant, rule.targets))
-    return (_ANYWHERE if ANYTHING in targets else targets), frozenset(rule.constraints)
+    return (_ANYWHERE if ANY_TARGET in targets else targets), frozenset(rule.constraints)
 
 
-def remaining(rules: Iterable[Rule], settled: Settled) -> list[Rule]:
+def uncovered_rules(rules: Iterable[Rule], settled: RuleIndex) -> list[Rule]:
     """Return what no single one of the settled rules holds, each rule once."""
     found: dict[tuple[frozenset[OperationPattern], Scope], Rule] = {}
     for rule in rules:
@@ -106,7 +106,7 @@ def _at_least(pattern: OperationPattern) -> frozenset[tuple[str, str, str]]:
     return frozenset(product(services, resources, actions))
 
 
-def separated(rule: Rule) -> list[Rule]:
+def split_entangled(rule: Rule) -> list[Rule]:
     """Return the rule as rules with few entangled ids each; together they match what it matches."""
     tangled = [target for target in rule.targets if _is_entangled(target.id)]
     if len(tangled) <= MAX_GLOBS:
@@ -117,7 +117,7 @@ def separated(rule: Rule) -> list[Rule]:
     return [replace(rule, targets=part) for part in parts]
 
 
-class Tangle:
+class GlobSet:
     """The entangled globs of some rules on each coordinate. Each one more may double the classes of texts."""
 
     def __init__(self, globs: Iterable[tuple[str, str]] = ()) -> None:
@@ -125,7 +125,7 @@ class Tangle:
 
     def takes(self, rule: Rule) -> bool:
         """Add the globs of a rule, unless that makes them too many on one coordinate."""
-        more = entangled(rule) - self.globs
+        more = entangled_globs(rule) - self.globs
         if more:
             counts: dict[str, int] = {}
             for key, _ in (*self.globs, *more):
@@ -136,17 +136,17 @@ class Tangle:
         return True
 
 
-def grouped(rules: Iterable[Rule]) -> list[list[Rule]]:
+def group_rules(rules: Iterable[Rule]) -> list[list[Rule]]:
     """Return the rules in groups that have few entangled globs each, plain rules first."""
-    groups: list[tuple[Tangle, list[Rule]]] = []
-    for rule in sorted(rules, key=lambda rule: bool(entangled(rule))):
+    groups: list[tuple[GlobSet, list[Rule]]] = []
+    for rule in sorted(rules, key=lambda rule: bool(entangled_globs(rule))):
         if not groups or not groups[-1][0].takes(rule):
-            groups.append((Tangle(entangled(rule)), []))
+            groups.append((GlobSet(entangled_globs(rule)), []))
         groups[-1][1].append(rule)
     return [group for _, group in groups]
 
 
-def entangled(rule: Rule) -> set[tuple[str, str]]:
+def entangled_globs(rule: Rule) -> set[tuple[str, str]]:
     """Return the globs of a rule that have text behind a star, each with the key of its coordinate."""
     globs = {("", target.id) for target in rule.targets if _is_entangled(target.id)}
     globs |= {(c.key, c.values[0]) for c in rule.constraints if c.operator == "like" and _is_entangled(c.values[0])}

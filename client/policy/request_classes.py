@@ -14,9 +14,9 @@ from typing import Any
 
 from client.policy import conditions
 from client.policy.bitsets import Budget, mask_from
-from client.policy.conditions import read_block
-from client.policy.glob_classes import classes
-from client.policy.matching import STAR, glob, is_region
+from client.policy.conditions import parse_cidr_block
+from client.policy.glob_classes import class_witnesses
+from client.policy.matching import STAR, compile_glob, is_region
 from client.policy.model import (
     CURRENT_TIME,
     PRINCIPAL_TYPE,
@@ -27,8 +27,8 @@ from client.policy.model import (
     TENANT,
     Address,
     Constraint,
-    Facts,
-    read_instant,
+    RequestContext,
+    parse_instant,
 )
 
 PRINCIPAL_TYPES = ("api_key", "workload_identity", "user")
@@ -64,7 +64,7 @@ class Coordinate:
 
     atoms: list[Atom]
     work: Budget
-    _facts: list[Facts] | None = None
+    _facts: list[RequestContext] | None = None
     _masks: dict[object, int] = field(default_factory=dict)
     _places: dict[Atom, int] = field(init=False)
 
@@ -87,11 +87,11 @@ class Coordinate:
         """The atoms a constraint holds for, or may hold for, by the very tests the engine uses."""
         if self._facts is None:
             self.work.spend(10 * len(self.atoms))
-            self._facts = [facts_of({constraint.key: atom}) for atom in self.atoms]
+            self._facts = [context_of_atoms({constraint.key: atom}) for atom in self.atoms]
         found = self._masks.get((constraint, deny))
         if found is None:
             self.work.spend(len(self.atoms))
-            test = conditions.possibly(constraint) if deny else conditions.surely(constraint)
+            test = conditions.may_hold(constraint) if deny else conditions.must_hold(constraint)
             found = self._masks[constraint, deny] = self._mask(map(test, self._facts))
         return found
 
@@ -111,19 +111,19 @@ class Coordinate:
         return 1 << self._places[UNKNOWN] if UNKNOWN in self._places else 0
 
 
-def operation_part(literals: Sequence[str], work: Budget) -> Coordinate:
+def operation_coordinate(literals: Sequence[str], work: Budget) -> Coordinate:
     """A part of an operation: the catalogue may grow, so there is always another value than those named."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
-    return Coordinate([*named, unused(named)], work)
+    return Coordinate([*named, unused_value(named)], work)
 
 
-def target_part(literals: Sequence[str], work: Budget) -> Coordinate:
+def type_coordinate(literals: Sequence[str], work: Budget) -> Coordinate:
     """The type of a target."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
-    return Coordinate([*named, unused(named), UNKNOWN], work)
+    return Coordinate([*named, unused_value(named), UNKNOWN], work)
 
 
-def region(literals: Sequence[str], constraints: Sequence[Constraint], work: Budget) -> Coordinate:
+def region_coordinate(literals: Sequence[str], constraints: Sequence[Constraint], work: Budget) -> Coordinate:
     """The region of a target, which is also `frn:region`. Literals come first, in their order. Raises `OutOfBudget`."""
     named = [literal for literal in literals if literal != STAR]
     named += [c.values[0] for c in constraints if c.operator != "like"]
@@ -131,12 +131,12 @@ def region(literals: Sequence[str], constraints: Sequence[Constraint], work: Bud
     # A text that is not a region name is no request's region, and no region matches a glob that asks for such text.
     usable = [text for text in named if is_region(text)]
     usable += [pattern for pattern in globs if not pattern.strip(STAR) or is_region(pattern.replace(STAR, ""))]
-    return Coordinate([*classes(usable, work, shortest=1), UNKNOWN], work)
+    return Coordinate([*class_witnesses(usable, work, shortest=1), UNKNOWN], work)
 
 
-def target_id(patterns: Sequence[str], work: Budget) -> Coordinate:
+def id_coordinate(patterns: Sequence[str], work: Budget) -> Coordinate:
     """The id of a target, by the globs that are used. Raises `OutOfBudget`."""
-    return Coordinate([*classes(patterns, work, shortest=1), UNKNOWN], work)
+    return Coordinate([*class_witnesses(patterns, work, shortest=1), UNKNOWN], work)
 
 
 def literal_mask(coordinate: Coordinate, literal: str, *, deny: bool) -> int:
@@ -152,11 +152,11 @@ def id_mask(coordinate: Coordinate, pattern: str, *, deny: bool) -> int:
         return coordinate.full
     if STAR not in pattern:
         return literal_mask(coordinate, pattern, deny=deny)
-    test = glob(pattern)
+    test = compile_glob(pattern)
     return coordinate.mask((pattern, deny), lambda atom: deny if atom is UNKNOWN else test(atom))
 
 
-def fact(key: str, constraints: Sequence[Constraint], work: Budget) -> Coordinate:
+def context_coordinate(key: str, constraints: Sequence[Constraint], work: Budget) -> Coordinate:
     """The coordinate of a constraint key, cut by every constraint on it. Raises `OutOfBudget`."""
     if key == SOURCE_IP:
         return Coordinate([*_addresses(constraints), UNKNOWN], work)
@@ -168,13 +168,13 @@ def fact(key: str, constraints: Sequence[Constraint], work: Budget) -> Coordinat
     # A literal of `equals` may hold a star as text: only `like` reads it as a glob.
     literals = dict.fromkeys(c.values[0] for c in constraints if c.operator != "like")
     globs = [c.values[0] for c in constraints if c.operator == "like"]
-    texts = classes([*(t for t in literals if STAR not in t), *globs], work)
+    texts = class_witnesses([*(t for t in literals if STAR not in t), *globs], work)
     # No class has a star in its witness.
     texts += [literal for literal in literals if STAR in literal]
     return Coordinate([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN], work)
 
 
-def facts_of(atoms: "dict[str, Atom]") -> Facts:
+def context_of_atoms(atoms: "dict[str, Atom]") -> RequestContext:
     """Facts with the given atoms; everything else is unknown. Tags of one map go together."""
     tags: dict[str, dict[str, str] | None] = {REQUEST_TAG: None, RESOURCE_TAG: None}
     known: dict[str, Any] = {}
@@ -190,7 +190,7 @@ def facts_of(atoms: "dict[str, Atom]") -> Facts:
         if atom is not ABSENT:
             held[key.removeprefix(prefix)] = atom
         tags[prefix] = held
-    return Facts(
+    return RequestContext(
         source_ip=known.get(SOURCE_IP),
         current_time=known.get(CURRENT_TIME),
         region=known.get(REGION),
@@ -201,7 +201,7 @@ def facts_of(atoms: "dict[str, Atom]") -> Facts:
     )
 
 
-def unused(named: Collection[str]) -> str:
+def unused_value(named: Collection[str]) -> str:
     """A value that is none of the named ones."""
     taken = frozenset(named)
     value, number = OTHER, 1
@@ -218,7 +218,7 @@ def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
     edges: dict[int, set[int]] = {4: {0}, 6: {0, mapped, mapped + (1 << 32)}}
     for constraint in constraints:
         for text in constraint.values:
-            version, first, last = read_block(text)
+            version, first, last = parse_cidr_block(text)
             edges[version] |= {first, last + 1}
     size = {4: 1 << 32, 6: 1 << 128}
     edges[6].discard(mapped)
@@ -227,7 +227,7 @@ def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
 
 def _instants(constraints: Sequence[Constraint]) -> list[float]:
     """Every instant that is named, and one that can be written in each gap between them, a whole second if possible."""
-    named = sorted({instant for c in constraints if (instant := read_instant(c.values[0])) is not None})
+    named = sorted({instant for c in constraints if (instant := parse_instant(c.values[0])) is not None})
     if not named:
         return [0.0]
     found = [float(floor(named[0])) - 86_400]

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from client.policy.bitsets import Box, Budget, indices, merged, union
+from client.policy.bitsets import Box, Budget, indices, merge_boxes, union
 from client.policy.matching import STAR, OperationPattern
 from client.policy.model import REGION as REGION_KEY
 from client.policy.model import REQUEST_TAG, RESOURCE_TAG, TENANT, Constraint, Rule
 from client.policy.request_classes import (
     Coordinate,
-    fact,
+    context_coordinate,
+    id_coordinate,
     id_mask,
     literal_mask,
-    operation_part,
-    region,
-    target_id,
-    target_part,
+    operation_coordinate,
+    region_coordinate,
+    type_coordinate,
 )
 
 # Coordinates 0 to 2 are the operation's parts, 3 to 5 the target's region, type and id; facts follow. The target's
@@ -41,13 +41,13 @@ class Space:
         self.keys = sorted(by_key)
         self._places = {REGION_KEY: REGION} | {key: place for place, key in enumerate(self.keys, 6)}
         self.coordinates: list[Coordinate] = [
-            operation_part(services, work),
-            operation_part([pattern.resource for pattern in operations], work),
-            operation_part([pattern.action for pattern in operations], work),
-            region([*regions, *(target.region for target in targets)], of_region, work),
-            target_part([target.type for target in targets], work),
-            target_id([target.id for target in targets], work),
-            *(fact(key, by_key[key], work) for key in self.keys),
+            operation_coordinate(services, work),
+            operation_coordinate([pattern.resource for pattern in operations], work),
+            operation_coordinate([pattern.action for pattern in operations], work),
+            region_coordinate([*regions, *(target.region for target in targets)], of_region, work),
+            type_coordinate([target.type for target in targets], work),
+            id_coordinate([target.id for target in targets], work),
+            *(context_coordinate(key, by_key[key], work) for key in self.keys),
         ]
         self.full: Box = tuple(coordinate.full for coordinate in self.coordinates)
 
@@ -94,7 +94,7 @@ class Space:
             tuple(literal_mask(parts[place], part, deny=rule.denies) for place, part in enumerate(pattern))
             for pattern in rule.operations
         ]
-        return {(a, b, c) for a, b, c in merged(found)}
+        return {(a, b, c) for a, b, c in merge_boxes(found)}
 
     def _targets(self, rule: Rule) -> set[tuple[int, int, int, int]]:
         parts, deny = self.coordinates, rule.denies
@@ -108,19 +108,19 @@ class Space:
             for target in rule.targets
             if target.tenant in (STAR, self.tenant)
         ]
-        return {(a, b, c, d) for a, b, c, d in merged(found)}
+        return {(a, b, c, d) for a, b, c, d in merge_boxes(found)}
 
     def unnamed(self, place: int) -> str:
         """Return the atom for all values of a target part that no rule names."""
         return str(self.coordinates[place].atoms[-2])
 
-    def operations_in(self, box: Box, names: "Names") -> Iterator[OperationPattern]:
+    def operations_in(self, box: Box, names: "CatalogueIndex") -> Iterator[OperationPattern]:
         """Yield the operations of today's catalogue in the box."""
         for number in indices(names.within(box)):
             yield OperationPattern(*names.names[number])
 
 
-class Names:
+class CatalogueIndex:
     """The catalogue cut by the atoms of a space: bit i of a set is operation i."""
 
     def __init__(self, names: Sequence[list[str]], space: Space) -> None:

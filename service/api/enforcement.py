@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 
 from client.policy.coverage import operation_bounds
-from client.policy.matching import read_operation
-from client.policy.model import Facts, PrincipalType, read_address
+from client.policy.matching import parse_operation
+from client.policy.model import PrincipalType, RequestContext, parse_address
 from service import errors
 from service.authz.authorize import AuthorizationContext
 from service.authz.decisions import CompiledGrants, Decision
@@ -53,7 +53,7 @@ def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, acces
 
 
 def decide_for_machine_principal(
-    ready: CompiledGrants, rule: RoutePolicy, action: str, facts: Facts
+    ready: CompiledGrants, rule: RoutePolicy, action: str, facts: RequestContext
 ) -> Decision | None:
     """What a machine's standing says to an operation on its own tenant or organization; None: nothing against it."""
     target = target_of(action, ready.standing)
@@ -65,7 +65,7 @@ def decide_for_machine_principal(
 
 
 def require(
-    platform: Platform, connection: Connection, access: AuthorizationContext, target: str, facts: Facts
+    platform: Platform, connection: Connection, access: AuthorizationContext, target: str, facts: RequestContext
 ) -> None:
     """Refuse the operation of a route on one target.
 
@@ -88,7 +88,7 @@ def require_somewhere(ready: CompiledGrants, access: AuthorizationContext) -> No
         raise errors.insufficient_permissions(action, "policies", "unreadable_policy")
     if ready.policies is not None:
         given = operation_bounds(masks, ready.policies.rules, ready.standing.tenant_id).possible
-        if not given & masks.of(read_operation(action)):
+        if not given & masks.of(parse_operation(action)):
             raise errors.insufficient_permissions(action, "policies", "no_match")
 
 
@@ -134,12 +134,12 @@ def target_in(access: AuthorizationContext, row: Record | None, region: str = "*
     return f"frn:{service}:{place}:{access.tenant_id}:{kind}/{'*' if row is None else row.id}"
 
 
-def request_context(platform: Platform, request: Request, access: AuthorizationContext) -> Facts:
+def request_context(platform: Platform, request: Request, access: AuthorizationContext) -> RequestContext:
     """What is known of a request. Tenants have no region and carry no tags; over the socket there is no address."""
     caller = access.caller
     address = address_of(request.scope, platform.settings.proxies)
-    return Facts(
-        source_ip=read_address(address) if address else None,
+    return RequestContext(
+        source_ip=parse_address(address) if address else None,
         current_time=platform.clock.now().timestamp(),
         principal_type=KINDS[caller.kind],
         tenant=access.tenant_id or caller.tenant_id,

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, select
 from starlette.requests import Request
 
-from client.policy.model import NO_FACTS, Facts
+from client.policy.model import EMPTY_CONTEXT, RequestContext
 from service import errors
 from service.authz.entitlement import may_enter
 from service.authz.route_policies import RoutePolicy
@@ -38,7 +38,7 @@ class AuthorizationContext:
     tenant_id: str | None = None
     role: str | None = None
     action: str | None = None
-    facts: Facts = NO_FACTS
+    facts: RequestContext = EMPTY_CONTEXT
     rule: RoutePolicy | None = None
     path: Mapping[str, Any] = field(default_factory=dict)
 

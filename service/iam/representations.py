@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from client.policy.containment import Counterexample
-from client.policy.model import Constraint, Document, Facts
+from client.policy.model import Constraint, Document, RequestContext
 from service.clock import wire_time
 from service.db.engine import Record
 
@@ -167,7 +167,7 @@ def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
     }
 
 
-def facts(known: Facts) -> dict[str, Any]:
+def facts(known: RequestContext) -> dict[str, Any]:
     """Return the facts that are known, as simulate reads them; the others are left out."""
     shown: dict[str, Any] = {}
     if known.source_ip is not None:

@@ -8,13 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from client.policy.coverage import Coverage, cover
-from client.policy.document import Reading
-from client.policy.effect_diff import changes, conditions_of, differing
-from client.policy.engine import Engine, compile_document, labelled_rules
-from client.policy.explain import RuleTrace, explain, flag_for, unmatched
+from client.policy.coverage import Coverage, compute_coverage
+from client.policy.document import ParsedDocument
+from client.policy.effect_diff import classify_changes, conditions_by_target, differing_operations
+from client.policy.engine import Engine, compile_document, granted_rules
+from client.policy.explain import RuleTrace, explain, explain_unmatched, flag_for
 from client.policy.matching import STAR, OperationPattern, Target
-from client.policy.model import Facts, Question
+from client.policy.model import AccessRequest, RequestContext
 from service import errors, validation
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
@@ -97,10 +97,10 @@ def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResp
     facts = facts_of(body.facts, platform.clock, tenant=str(access.tenant_id), region=known_region(target))
     cap = role_engine(access.role) if body.as_author else None
     engine = compile_document(reading.document, cap=cap)
-    explained = explain(engine, Question(operation, str(target), facts))
+    explained = explain(engine, AccessRequest(operation, str(target), facts))
     because = other_service(operation, target)
     if because is not None:
-        explained = unmatched(explained)
+        explained = explain_unmatched(explained)
     nearest = explained.nearest
     return JSONResponse(
         {
@@ -126,7 +126,7 @@ def map_coverage(access: Granted, platform: Here, body: CoverageRequest) -> JSON
     facts = facts_of(body.facts, platform.clock, tenant=str(access.tenant_id))
     masks = known.catalogue.masks
     covered = _covered(known, reading, targets, facts)
-    other: Reading | None = None
+    other: ParsedDocument | None = None
     if body.compare is not None:
         other = _read(access, platform, _compared(access, platform, body.compare))[1]
     moved = _changes(known, other, reading, covered, facts) if other is not None else []
@@ -166,33 +166,39 @@ def _read(
     text: str,
     facts: FactsBody = NO_FACTS,
     target: Target | None = None,
-) -> tuple[CatalogueSnapshot, Reading]:
+) -> tuple[CatalogueSnapshot, ParsedDocument]:
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
         require_region(connection, str(access.tenant_id), facts, target)
     return known, read_document(platform, known, text)
 
 
-def _covered(known: CatalogueSnapshot, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
+def _covered(
+    known: CatalogueSnapshot, reading: ParsedDocument, targets: Sequence[Target], facts: RequestContext
+) -> list[Coverage]:
     """The map of a document; on the targets of one service only operations of that service are done."""
     masks = known.catalogue.masks
     return [
         one.within(masks.of(OperationPattern(one.target.service, STAR, STAR)))
-        for one in cover(masks, labelled_rules(reading.document), targets, facts)
+        for one in compute_coverage(masks, granted_rules(reading.document), targets, facts)
     ]
 
 
 def _changes(
-    known: CatalogueSnapshot, before: Reading, after: Reading, covered: Sequence[Coverage], facts: Facts
+    known: CatalogueSnapshot,
+    before: ParsedDocument,
+    after: ParsedDocument,
+    covered: Sequence[Coverage],
+    facts: RequestContext,
 ) -> list[dict[str, int]]:
     """What changes on each target from one document to another whose map is known, by how."""
     old = _covered(known, before, [one.target for one in covered], facts)
     both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
     open_then, open_now = (
-        conditions_of(known.catalogue.masks, labelled_rules(one.document), both, facts) for one in (before, after)
+        conditions_by_target(known.catalogue.masks, granted_rules(one.document), both, facts) for one in (before, after)
     )
     return [
-        changes(then, now, differing(was, becomes))
+        classify_changes(then, now, differing_operations(was, becomes))
         for then, now, was, becomes in zip(old, covered, open_then, open_now, strict=True)
     ]
 

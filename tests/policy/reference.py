@@ -7,7 +7,7 @@ texts, globs are tried by going back, addresses and times by the standard librar
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
-from client.policy.model import Constraint, Facts, Question, Rule
+from client.policy.model import AccessRequest, Constraint, RequestContext, Rule
 
 TRUE, FALSE, UNKNOWN = "true", "false", "unknown"
 
@@ -53,7 +53,7 @@ def block(text: str) -> IPv4Network | IPv6Network:
     return found
 
 
-def constraint_truth(constraint: Constraint, facts: Facts) -> str:
+def constraint_truth(constraint: Constraint, facts: RequestContext) -> str:
     operator, key, values = constraint
     if key == "frn:sourceIp":
         if facts.source_ip is None:
@@ -87,7 +87,7 @@ def constraint_truth(constraint: Constraint, facts: Facts) -> str:
     return TRUE if like(values[0], value) else FALSE
 
 
-def rule_truth(rule: Rule, question: Question) -> str:
+def rule_truth(rule: Rule, question: AccessRequest) -> str:
     if not any(operation_matches(pattern, question.operation) for pattern in rule.operation_texts):
         return FALSE
     targets = [target_truth(pattern, question.target) for pattern in rule.target_texts]
@@ -98,7 +98,7 @@ def rule_truth(rule: Rule, question: Question) -> str:
     return UNKNOWN if UNKNOWN in parts else TRUE
 
 
-def decide(rules: list[Rule], question: Question) -> int:
+def decide(rules: list[Rule], question: AccessRequest) -> int:
     """The number of the deciding rule, from 1, negative for a deny; 0 when nothing matches."""
     truths = [rule_truth(rule, question) for rule in rules]
     for number, (rule, truth) in enumerate(zip(rules, truths, strict=True), 1):

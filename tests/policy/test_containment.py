@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from client.policy.catalogue import Catalogue
-from client.policy.containment import Answer, Check, check
-from client.policy.document import read
-from client.policy.engine import labelled_rules
-from client.policy.matching import ANYTHING, read_target
+from client.policy.containment import Answer, CheckResult, check
+from client.policy.document import parse_document
+from client.policy.engine import granted_rules
+from client.policy.matching import ANY_TARGET, parse_target
 from client.policy.model import Document, Rule
 from tests.effort import effort
 from tests.policy import enumeration, reference, worlds
@@ -44,9 +44,9 @@ FIELDS = ("name", "access", "operations", "operation_texts", "targets", "target_
 TAG, OTHER = "frn:resourceTag/env", "frn:resourceTag/team"
 
 
-def asked(draft: list[Rule], author: list[Rule]) -> Check:
+def asked(draft: list[Rule], author: list[Rule]) -> CheckResult:
     return check(
-        Document(tuple(draft)), labelled_rules(Document(tuple(author))), tenant="t1", catalogue=worlds.CATALOGUE
+        Document(tuple(draft)), granted_rules(Document(tuple(author))), tenant="t1", catalogue=worlds.CATALOGUE
     )
 
 
@@ -66,7 +66,7 @@ def disagreement(seed: int, pairs: int) -> str | None:
     return None
 
 
-def confirmed(found: Check, draft: list[Rule], author: list[Rule]) -> bool:
+def confirmed(found: CheckResult, draft: list[Rule], author: list[Rule]) -> bool:
     """Whether every counterexample is one, in the reference's judgement."""
     return bool(found.examples) and all(
         reference.decide(draft, one.question) > 0 >= reference.decide(author, one.question) for one in found.examples
@@ -96,7 +96,7 @@ def test_both_answers_are_met_often_enough_to_mean_something() -> None:
 
 def rules(*given: dict[str, Any]) -> list[Rule]:
     text = json.dumps({"schemaVersion": "1", "rules": [{"targets": ["*"], **rule} for rule in given]})
-    return list(read(text, CATALOGUE).document.rules)
+    return list(parse_document(text, CATALOGUE).document.rules)
 
 
 def allow(*operations: str, **rest: Any) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def test_a_comparison_that_exceeds_its_steps_is_undecided() -> None:
     halves = rules(allow("*", **ranges("10.0.0.0/9")), allow("*", **ranges("10.128.0.0/9")))
     for draft in (rules(allow("*", **ranges("10.0.0.0/8"))), rules(allow("*"))):
         found = check(
-            Document(tuple(draft)), labelled_rules(Document(tuple(halves))), tenant="t", catalogue=(), budget=0
+            Document(tuple(draft)), granted_rules(Document(tuple(halves))), tenant="t", catalogue=(), budget=0
         )
         assert (found.answer, found.examples) == (Answer.UNDECIDED, ())
 
@@ -227,13 +227,13 @@ def test_a_counterexample_has_a_region_that_exists_if_there_is_one() -> None:
     def regions(draft: list[Rule], author: list[Rule]) -> list[tuple[str, str | None, bool]]:
         found = check(
             Document(tuple(draft)),
-            labelled_rules(Document(tuple(author))),
+            granted_rules(Document(tuple(author))),
             tenant="t1",
             catalogue=worlds.CATALOGUE,
             regions=("eu", "us"),
         )
         return [
-            (read_target(one.question.target).region, one.question.facts.region, one.future) for one in found.examples
+            (parse_target(one.question.target).region, one.question.facts.region, one.future) for one in found.examples
         ]
 
     anywhere = rules(allow("compute:instances:read", constraints={"like": {"frn:region": "*"}}))
@@ -258,7 +258,7 @@ def bounded(draft: list[Rule], author: list[Rule]) -> Answer:
     """The answer within a fortieth of the steps and a tenth of the work that a check may take."""
     return check(
         Document(tuple(draft)),
-        labelled_rules(Document(tuple(author))),
+        granted_rules(Document(tuple(author))),
         tenant="t1",
         catalogue=worlds.CATALOGUE,
         budget=1_250,
@@ -336,7 +336,7 @@ def near(chance: random.Random) -> tuple[list[Rule], list[Rule]]:
         if kind == 3:
             return replace(rule, targets=other.targets, target_texts=other.target_texts)
         if kind == 4:
-            return replace(rule, targets=(ANYTHING,), target_texts=("*",))
+            return replace(rule, targets=(ANY_TARGET,), target_texts=("*",))
         return rule
 
     draft = [plain(worlds.rule(chance)) for _ in range(chance.randint(1, 6))]

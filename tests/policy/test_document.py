@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import InvalidDocument, Reading, canonical, read
-from client.policy.matching import _remembered, glob
+from client.policy.document import InvalidDocument, ParsedDocument, canonical, parse_document
+from client.policy.matching import _remembered, compile_glob
 from client.policy.problems import Problem
 from tests.effort import effort
 from tests.policy import worlds
@@ -26,13 +26,13 @@ def text(*rules: dict[str, Any], **members: Any) -> str:
     return json.dumps({"schemaVersion": "1", "rules": list(rules), **members})
 
 
-def accepted(source: str | bytes) -> Reading:
-    return read(source, CATALOGUE)
+def accepted(source: str | bytes) -> ParsedDocument:
+    return parse_document(source, CATALOGUE)
 
 
 def refused(source: str | bytes) -> tuple[Problem, ...]:
     with pytest.raises(InvalidDocument) as caught:
-        read(source, CATALOGUE)
+        parse_document(source, CATALOGUE)
     return caught.value.problems
 
 
@@ -319,7 +319,7 @@ def test_e17_whatever_is_in_a_quarter_of_a_megabyte_it_is_read_within_64_megabyt
     tracemalloc.start()
     try:
         with contextlib.suppress(InvalidDocument):
-            read(source, CATALOGUE)
+            parse_document(source, CATALOGUE)
         assert tracemalloc.get_traced_memory()[1] < 64 * 1024 * 1024
     finally:
         tracemalloc.stop()
@@ -332,7 +332,7 @@ def test_of_thousands_of_warnings_the_first_are_told() -> None:
 
 def test_patterns_of_great_length_are_not_kept_in_memory() -> None:
     before = _remembered.cache_info().currsize
-    assert glob("a*" * 50_000)("a" * 50_000)
+    assert compile_glob("a*" * 50_000)("a" * 50_000)
     assert _remembered.cache_info().currsize == before
 
 
@@ -374,14 +374,14 @@ def test_E18_any_value_is_read_or_refused_with_a_place(value: Any) -> None:
     source = json.dumps(value)
     problems: Sequence[Problem] = ()
     try:
-        canonical(read(source, CATALOGUE).document)
+        canonical(parse_document(source, CATALOGUE).document)
     except InvalidDocument as refused:
         problems = refused.problems
     assert all(problem.line >= 1 and problem.column >= 1 and problem.path.startswith("$") for problem in problems)
 
 
 def test_E10_a_pattern_of_many_stars_is_answered_in_linear_time() -> None:
-    test = glob("*a" * 10_000)
+    test = compile_glob("*a" * 10_000)
     answers, taken = effort(lambda: (test("b" * 65_536), test("a" * 65_536)))
     assert answers == (False, True)
     assert taken < 50

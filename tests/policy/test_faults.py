@@ -27,11 +27,11 @@ from client.policy import (
 )
 from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer
-from client.policy.coverage import CatalogueMasks, cover
-from client.policy.document import InvalidDocument, read
-from client.policy.engine import Engine, compile_document, labelled_rules
-from client.policy.matching import OperationPattern, read_target
-from client.policy.model import Document, Facts, Question, Rule
+from client.policy.coverage import CatalogueMasks, compute_coverage
+from client.policy.document import InvalidDocument, parse_document
+from client.policy.engine import Engine, compile_document, granted_rules
+from client.policy.matching import OperationPattern, parse_target
+from client.policy.model import AccessRequest, Document, RequestContext, Rule
 from tests.policy import reference, worlds
 from tests.policy.test_containment import allow, asked, deny, disagreement, ranges, rules
 
@@ -80,7 +80,7 @@ def capped() -> object:
     chance = random.Random(12)
     for _ in range(300):
         own, author = worlds.document(chance), worlds.document(chance)
-        compiled = Engine(labelled_rules(own, cap=compile_document(author)))
+        compiled = Engine(granted_rules(own, cap=compile_document(author)))
         question = worlds.question(chance)
         both = reference.decide(list(own.rules), question) > 0 < reference.decide(list(author.rules), question)
         if (compiled.decide(question.operation, question.target, question.facts) > 0) is not both:
@@ -94,13 +94,13 @@ def maps() -> object:
     masks = CatalogueMasks(worlds.CATALOGUE)
     for _ in range(150):
         found, known = worlds.document(chance), worlds.facts(chance)
-        target = read_target(worlds.target_text(chance, ("a", "ab", "*")))
-        mapped = cover(masks, labelled_rules(found), [target], known)[0]
+        target = parse_target(worlds.target_text(chance, ("a", "ab", "*")))
+        mapped = compute_coverage(masks, granted_rules(found), [target], known)[0]
         given, perhaps = masks.names(mapped.effective), masks.names(mapped.conditional)
         for operation in worlds.CATALOGUE:
             service = operation.partition(":")[0] if target.service == "*" else target.service
             region = known.region if target.region == "*" and known.region else target.region
-            asked_for = Question(operation, str(target._replace(service=service, region=region)), known)
+            asked_for = AccessRequest(operation, str(target._replace(service=service, region=region)), known)
             if (operation in given) is not (reference.decide(list(found.rules), asked_for) > 0):
                 return asked_for
             truths = {(rule.access, reference.rule_truth(rule, asked_for)) for rule in found.rules}
@@ -161,7 +161,7 @@ def addresses() -> object:
             address = getattr(address, "ipv4_mapped", None) or address
             if block.startswith("::ffff:"):
                 network = ip_network("10.0.0.0/8")
-            known = Facts(source_ip=model.read_address(text))
+            known = RequestContext(source_ip=model.parse_address(text))
             if (compiled.decide(worlds.CATALOGUE[0], "frn:compute:*:*:*/*", known) > 0) is not (address in network):
                 return text, block
     return None
@@ -174,7 +174,9 @@ def letters() -> object:
             found = rules(allow("*", constraints={operator: {"frn:resourceTag/env": value}}))
             compiled = compile_document(Document(tuple(found)))
             for held in ("dev", "DEV", "Dev", "d*", "*", ""):
-                question = Question(worlds.CATALOGUE[0], "frn:compute:*:*:*/*", Facts(resource_tags={"env": held}))
+                question = AccessRequest(
+                    worlds.CATALOGUE[0], "frn:compute:*:*:*/*", RequestContext(resource_tags={"env": held})
+                )
                 expected = reference.decide(found, question)
                 if compiled.decide(question.operation, question.target, question.facts) != expected:
                     return question
@@ -196,7 +198,7 @@ def readings() -> object:
         '{"schemaVersion":"1","rules":[' + ",".join([rule % ""] * 501) + "]}",
     ):
         try:
-            read(text, CATALOGUE)
+            parse_document(text, CATALOGUE)
         except InvalidDocument:
             continue
         return text
@@ -215,8 +217,9 @@ def test_unharmed_every_comparison_finds_nothing(comparison: Comparison) -> None
 # Faults
 
 Patch = tuple[Any, str, Any]
-RUN, APPLICABLE, SCOPE = containment._Comparison.run, containment.applicable, pruning.scope_of
-GRANTED, HEAD, FACT, REGION = engine.GrantedRule, Engine._head, request_space.fact, request_space.region
+RUN, APPLICABLE, SCOPE = containment._Comparison.run, containment.restrict_to_tenant, pruning.scope_of
+GRANTED, HEAD = engine.GrantedRule, Engine._head
+FACT, REGION = request_space.context_coordinate, request_space.region_coordinate
 DECIDE = Engine.decide
 CONSTRAINTS, CONSTRAINT = document._Reader._constraints, document._Reader._constraint
 
@@ -233,7 +236,7 @@ def one_answer_for_the_head(self: Engine, operation: str, head: str, name: str) 
     return found
 
 
-def answers_without_an_id(self: Engine, operation: str, target: str, known: Facts) -> int:
+def answers_without_an_id(self: Engine, operation: str, target: str, known: RequestContext) -> int:
     """A name without an id is answered from what a well-formed one has left in the table."""
     return DECIDE(self, operation, target if "/" in target else f"{target}/*", known)
 
@@ -252,12 +255,12 @@ def begins(pattern: str) -> Any:
 
 
 def whatever_the_case(operator: str, value: str) -> Any:
-    same = conditions.glob(value.casefold()) if operator == "like" else value.casefold().__eq__
+    same = conditions.compile_glob(value.casefold()) if operator == "like" else value.casefold().__eq__
     return lambda text: same(text.casefold()) is not (operator == "notEquals")
 
 
 def of_any_version(blocks: Any, unknown: bool) -> Any:
-    def test(known: Facts) -> bool:
+    def test(known: RequestContext) -> bool:
         if known.source_ip is None:
             return unknown
         return any(first <= known.source_ip[1] <= last for _, first, last in blocks)
@@ -271,10 +274,10 @@ def unmapped(text: str) -> Any:
 
 
 def inclusive(before: bool, text: str, unknown: bool) -> Any:
-    limit = model.read_instant(text)
+    limit = model.parse_instant(text)
     assert limit is not None
 
-    def test(known: Facts) -> bool:
+    def test(known: RequestContext) -> bool:
         now = known.current_time
         return unknown if now is None else now <= limit if before else now >= limit
 
@@ -284,7 +287,7 @@ def inclusive(before: bool, text: str, unknown: bool) -> Any:
 def absent_is_unknown(tags: str, name: str, operator: str, value: str, unknown: bool) -> Any:
     same = conditions._sameness(operator, value)
 
-    def test(known: Facts) -> bool:
+    def test(known: RequestContext) -> bool:
         held = getattr(known, tags)
         return unknown if held is None or name not in held else same(held[name])
 
@@ -361,26 +364,26 @@ def skips_unknown_keys(self: Any, path: Any, operator: Any, key: str, value: obj
 
 
 FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
-    "an unknown fact lets an allow grant": (decisions, [(conditions, "surely", unknown_counts_as(True))]),
-    "an unknown fact keeps a deny from firing": (decisions, [(conditions, "possibly", unknown_counts_as(False))]),
+    "an unknown fact lets an allow grant": (decisions, [(conditions, "must_hold", unknown_counts_as(True))]),
+    "an unknown fact keeps a deny from firing": (decisions, [(conditions, "may_hold", unknown_counts_as(False))]),
     "the first rule that matches decides": (decisions, [(Engine, "_leaf", first_rule_wins)]),
-    "an open target is covered by any pattern": (decisions, [(engine, "surely_covers", matching.may_cover)]),
-    "the map covers an open target with any pattern": (maps, [(coverage, "surely_covers", matching.may_cover)]),
-    "a deny needs the whole of an open target": (decisions, [(engine, "may_cover", matching.surely_covers)]),
+    "an open target is covered by any pattern": (decisions, [(engine, "must_cover", matching.may_cover)]),
+    "the map covers an open target with any pattern": (maps, [(coverage, "must_cover", matching.may_cover)]),
+    "a deny needs the whole of an open target": (decisions, [(engine, "may_cover", matching.must_cover)]),
     "the first id of a head speaks for all": (decisions, [(Engine, "_head", one_answer_for_the_head)]),
     "a malformed target is answered from the table": (decisions, [(Engine, "decide", answers_without_an_id)]),
-    "a pattern matches by its first characters": (decisions, [(matching, "glob", begins)]),
+    "a pattern matches by its first characters": (decisions, [(matching, "compile_glob", begins)]),
     "letter case does not count": (letters, [(conditions, "_sameness", whatever_the_case)]),
     "addresses of both versions are one number line": (addresses, [(conditions, "_in_blocks", of_any_version)]),
-    "a mapped address stays of version 6": (addresses, [(model, "read_address", unmapped)]),
+    "a mapped address stays of version 6": (addresses, [(model, "parse_address", unmapped)]),
     "before and after hold at the instant itself": (decisions, [(conditions, "_at", inclusive)]),
     "a tag that is not there is unknown": (decisions, [(conditions, "_tag", absent_is_unknown)]),
-    "one of the constraints is enough": (decisions, [(conditions, "every", any_of_them)]),
+    "one of the constraints is enough": (decisions, [(conditions, "conjunction", any_of_them)]),
     "a star in an operation is a name": (decisions, [(Engine, "candidates", only_the_very_pattern)]),
     "the author's cap is left out": (capped, [(engine, "GrantedRule", without_cap)]),
     "a deny is no part of the map": (maps, [(coverage.Coverage, "effective", property(lambda self: self.allowed))]),
     "a deny that may fire always fires": (maps, [(coverage.Coverage, "conditional", property(shut_by_what_may))]),
-    "the catalogue never grows": (containments, [(request_space, "operation_part", only_named)]),
+    "the catalogue never grows": (containments, [(request_space, "operation_coordinate", only_named)]),
     "the author's denies are forgotten": (
         containments,
         [(containment._Comparison, "run", without_the_authors_denies)],
@@ -391,8 +394,8 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
     ),
     "one rule of the author must hold all": (containments, [(containment._Search, "_minus", one_must_hold_all)]),
     "a tag is unknown on its own": (traps, [(request_space.Space, "worlds", lambda self: [self.full])]),
-    "unknown is no value of a fact": (traps, [(request_space, "fact", known_only)]),
-    "the targets of other tenants count": (containments, [(containment, "applicable", of_every_tenant)]),
+    "unknown is no value of a fact": (traps, [(request_space, "context_coordinate", known_only)]),
+    "the targets of other tenants count": (containments, [(containment, "restrict_to_tenant", of_every_tenant)]),
     "a rule of the author settles one with fewer constraints": (
         containments,
         [(pruning, "scope_of", without_constraints)],
@@ -401,8 +404,11 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
         containments,
         [(pruning, "_at_least", lambda pattern: [OperationPattern("*", "*", part) for part in ("*", "read")])],
     ),
-    "a constraint on the region always holds": (containments, [(containment, "applicable", of_any_author)]),
-    "there are no regions but those that are named": (containments, [(request_space, "region", known_regions_only)]),
+    "a constraint on the region always holds": (containments, [(containment, "restrict_to_tenant", of_any_author)]),
+    "there are no regions but those that are named": (
+        containments,
+        [(request_space, "region_coordinate", known_regions_only)],
+    ),
     "an unknown operator is one that is not met": (
         readings,
         [(document._Reader, "_constraints", skips_unknown_operators)],
@@ -411,7 +417,7 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
     "an unknown member is ignored": (readings, [(document._Reader, "_members", lambda self, path, value, known: None)]),
     "of a member given twice the last counts": (readings, [(document, "loads", lambda text, **_: json.loads(text))]),
     "a pattern may match nothing": (readings, [(Catalogue, "has", lambda self, pattern: True)]),
-    "host bits are cut off": (readings, [(document, "read_block", lambda text: (4, 0, 1))]),
+    "host bits are cut off": (readings, [(document, "parse_cidr_block", lambda text: (4, 0, 1))]),
 }
 
 
