@@ -21,12 +21,12 @@ class Budget:
     """What was spent so far."""
 
     def __init__(self, limit: int = MAX_WORK_UNITS) -> None:
-        self.left = limit
+        self.remaining = limit
 
-    def spend(self, units: int) -> None:
+    def consume(self, units: int) -> None:
         """Raises `OutOfBudget`; called before the work, so that nothing large is begun."""
-        self.left -= units
-        if self.left < 0:
+        self.remaining -= units
+        if self.remaining < 0:
             raise OutOfBudget
 
 
@@ -38,44 +38,44 @@ def indices(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def mask_from(places: Iterable[int], length: int) -> int:
+def mask_from(positions: Iterable[int], length: int) -> int:
     """The mask of some of `length` places; through bytes, as setting bits of a long integer copies it each time."""
     data = bytearray(length // 8 + 1)
-    for place in places:
-        data[place >> 3] |= 1 << (place & 7)
+    for position in positions:
+        data[position >> 3] |= 1 << (position & 7)
     return int.from_bytes(data, "little")
 
 
 Box = tuple[int, ...]
 
 
-def intersection(one: Box, other: Box) -> Box | None:
-    both = tuple(mine & theirs for mine, theirs in zip(one, other, strict=True))
-    return both if all(both) else None
+def intersection(left: Box, right: Box) -> Box | None:
+    result = tuple(mask & other for mask, other in zip(left, right, strict=True))
+    return result if all(result) else None
 
 
 def difference(box: Box, cover: Box) -> Iterator[Box]:
     """Box minus cover: one coordinate at a time, the pieces do not overlap."""
-    rest = list(box)
-    for place, (mine, other) in enumerate(zip(box, cover, strict=True)):
-        outside = mine & ~other
+    remainder = list(box)
+    for axis, (mask, covered) in enumerate(zip(box, cover, strict=True)):
+        outside = mask & ~covered
         if outside:
-            yield (*rest[:place], outside, *rest[place + 1 :])
-            rest[place] = mine & other
+            yield (*remainder[:axis], outside, *remainder[axis + 1 :])
+            remainder[axis] = mask & covered
 
 
 def merge_boxes(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Join boxes that differ in one coordinate only, the last one first: fewer boxes, the same union."""
-    found = list(dict.fromkeys(boxes))
-    if len(found) < 2:
-        return found
-    for place in reversed(range(len(found[0]))):
+    result = list(dict.fromkeys(boxes))
+    if len(result) < 2:
+        return result
+    for axis in reversed(range(len(result[0]))):
         joined: dict[tuple[int, ...], int] = {}
-        for box in found:
-            key = box[:place] + box[place + 1 :]
-            joined[key] = joined.get(key, 0) | box[place]
-        found = [(*key[:place], mask, *key[place:]) for key, mask in joined.items()]
-    return found
+        for box in result:
+            key = box[:axis] + box[axis + 1 :]
+            joined[key] = joined.get(key, 0) | box[axis]
+        result = [(*key[:axis], mask, *key[axis:]) for key, mask in joined.items()]
+    return result
 
 
 class BoxIndex:
@@ -85,57 +85,57 @@ class BoxIndex:
     found once and kept, and the answer for the whole box their intersection.
     """
 
-    def __init__(self, boxes: Iterable[Box], coordinates: int, work: Budget) -> None:
-        self.work = work
+    def __init__(self, boxes: Iterable[Box], dimensions: int, budget: Budget) -> None:
+        self.budget = budget
         # Widest first: one wide cover ends a search that many narrow ones would only split.
-        self.boxes = sorted(set(boxes), key=_size, reverse=True)
+        self.boxes = sorted(set(boxes), key=_volume, reverse=True)
         self.all = (1 << len(self.boxes)) - 1
         # A set of boxes is as long as there are boxes.
         self.cost = 1 + len(self.boxes) // 1_024
-        work.spend(len(self.boxes) * coordinates * self.cost)
-        self._by_mask: list[dict[int, int]] = [{} for _ in range(coordinates)]
+        budget.consume(len(self.boxes) * dimensions * self.cost)
+        self._by_mask: list[dict[int, int]] = [{} for _ in range(dimensions)]
         for number, box in enumerate(self.boxes):
-            for place, mask in enumerate(box):
-                masks = self._by_mask[place]
+            for axis, mask in enumerate(box):
+                masks = self._by_mask[axis]
                 masks[mask] = masks.get(mask, 0) | 1 << number
-        self._meeting: list[dict[int, int]] = [{} for _ in range(coordinates)]
-        self._holding: list[dict[int, int]] = [{} for _ in range(coordinates)]
+        self._overlapping: list[dict[int, int]] = [{} for _ in range(dimensions)]
+        self._containing: list[dict[int, int]] = [{} for _ in range(dimensions)]
 
-    def meeting(self, box: Box, among: int) -> int:
+    def overlapping(self, box: Box, candidates: int) -> int:
         """Those that share a point with the box."""
-        for place, mask in enumerate(box):
-            kept = self._meeting[place]
-            if (found := kept.get(mask)) is None:
-                self.work.spend(len(self._by_mask[place]) * self.cost)
-                found = kept[mask] = union(covers for other, covers in self._by_mask[place].items() if other & mask)
-            among &= found
-            if not among:
+        for axis, mask in enumerate(box):
+            cache = self._overlapping[axis]
+            if (matches := cache.get(mask)) is None:
+                self.budget.consume(len(self._by_mask[axis]) * self.cost)
+                matches = cache[mask] = union(numbers for other, numbers in self._by_mask[axis].items() if other & mask)
+            candidates &= matches
+            if not candidates:
                 break
-        return among
+        return candidates
 
-    def holding(self, box: Box, among: int) -> int:
+    def containing(self, box: Box, candidates: int) -> int:
         """Those that hold all of the box."""
-        for place, mask in enumerate(box):
-            kept = self._holding[place]
-            if (found := kept.get(mask)) is None:
-                self.work.spend(len(self._by_mask[place]) * self.cost)
-                found = kept[mask] = union(
-                    covers for other, covers in self._by_mask[place].items() if other & mask == mask
+        for axis, mask in enumerate(box):
+            cache = self._containing[axis]
+            if (matches := cache.get(mask)) is None:
+                self.budget.consume(len(self._by_mask[axis]) * self.cost)
+                matches = cache[mask] = union(
+                    numbers for other, numbers in self._by_mask[axis].items() if other & mask == mask
                 )
-            among &= found
-            if not among:
+            candidates &= matches
+            if not candidates:
                 break
-        return among
+        return candidates
 
 
 def union(sets: Iterable[int]) -> int:
-    found = 0
-    for one in sets:
-        found |= one
-    return found
+    result = 0
+    for bits in sets:
+        result |= bits
+    return result
 
 
-def _size(box: Box) -> int:
+def _volume(box: Box) -> int:
     """How many points a box holds."""
     size = 1
     for mask in box:

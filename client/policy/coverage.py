@@ -25,36 +25,37 @@ class CatalogueMasks:
         self.operations = tuple(operations)
         self.all = (1 << len(self.operations)) - 1
         bits: tuple[dict[str, list[int]], ...] = ({}, {}, {})
-        for place, name in enumerate(self.operations):
+        for index, name in enumerate(self.operations):
             for part, values in zip(name.split(":"), bits, strict=True):
-                values.setdefault(part, []).append(place)
-        self._parts = tuple(
-            {value: mask_from(places, len(self.operations)) for value, places in p.items()} for p in bits
+                values.setdefault(part, []).append(index)
+        self._masks_by_part = tuple(
+            {value: mask_from(positions, len(self.operations)) for value, positions in values.items()}
+            for values in bits
         )
 
-    def of(self, pattern: OperationPattern) -> int:
+    def for_pattern(self, pattern: OperationPattern) -> int:
         """The operations a pattern stands for."""
-        services, resources, actions = self._parts
+        services, resources, actions = self._masks_by_part
         service, resource, action = pattern
         mask = self.all if service == STAR else services.get(service, 0)
         if resource != STAR:
             mask &= resources.get(resource, 0)
         return mask if action == STAR else mask & actions.get(action, 0)
 
-    def of_service(self, service: str) -> int:
+    def for_service(self, service: str) -> int:
         """The operations of a service."""
-        return self._parts[0].get(service, 0)
+        return self._masks_by_part[0].get(service, 0)
 
-    def of_rule(self, rule: Rule) -> int:
+    def for_rule(self, rule: Rule) -> int:
         """The operations of all patterns of a rule."""
         mask = 0
         for pattern in rule.operations:
-            mask |= self.of(pattern)
+            mask |= self.for_pattern(pattern)
         return mask
 
     def names(self, mask: int) -> list[str]:
         """The operations of a mask, in the order of the catalogue."""
-        return [self.operations[place] for place in indices(mask)]
+        return [self.operations[index] for index in indices(mask)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Coverage:
     allowed: int
     denied: int
     possible: int = 0
-    shut: int = 0
+    always_denied: int = 0
 
     @property
     def effective(self) -> int:
@@ -79,15 +80,17 @@ class Coverage:
     @property
     def conditional(self) -> int:
         """Allowed or not, as the facts turn out."""
-        return self.possible & ~self.shut & ~self.effective
+        return self.possible & ~self.always_denied & ~self.effective
 
     def within(self, mask: int) -> "Coverage":
         """The same of some of the operations only."""
-        return Coverage(self.target, self.allowed & mask, self.denied & mask, self.possible & mask, self.shut & mask)
+        return Coverage(
+            self.target, self.allowed & mask, self.denied & mask, self.possible & mask, self.always_denied & mask
+        )
 
 
 def compute_coverage(
-    masks: CatalogueMasks, rules: Sequence[GrantedRule], targets: Sequence[Target], facts: RequestContext
+    masks: CatalogueMasks, rules: Sequence[GrantedRule], targets: Sequence[Target], context: RequestContext
 ) -> list[Coverage]:
     """The map for each target. Caps are left out: the author's rights are shown by the author check."""
     truths: dict[tuple[Constraint, ...], bool | None] = {}
@@ -95,59 +98,59 @@ def compute_coverage(
     for granted in rules:
         constraints = granted.rule.constraints
         if constraints not in truths:
-            truths[constraints] = _hold(constraints, facts)
+            truths[constraints] = _hold_all(constraints, context)
         if truths[constraints] is not False:
             prepared.append(_Prepared(masks, granted.rule, bool(truths[constraints])))
-    found = []
+    results = []
     for target in targets:
         open_service = target.service == STAR
-        asked = resolve_target(target, STAR, facts.region)
-        allowed = denied = possible = shut = 0
+        requested = resolve_target(target, STAR, context.region)
+        allowed = denied = possible = always_denied = 0
         for rule in prepared:
             mask = rule.mask
             # Nothing new from a rule whose operations are all decided the same way already.
-            if not mask & ~((denied & shut) if rule.denies else (possible & allowed)):
+            if not mask & ~((denied & always_denied) if rule.denies else (possible & allowed)):
                 continue
-            some = every = 0
+            partial = full = 0
             for service, pattern in rule.patterns:
                 # A target whose service is open takes its service from each operation.
                 if service not in (STAR, target.service) and not open_service:
                     continue
-                if may_cover(pattern, asked):
-                    here = masks.all if service == STAR or not open_service else masks.of_service(service)
-                    some |= here
-                    if rule.sure and must_cover(pattern, asked):
-                        every |= here
+                if may_cover(pattern, requested):
+                    operations = masks.all if service == STAR or not open_service else masks.for_service(service)
+                    partial |= operations
+                    if rule.holds and must_cover(pattern, requested):
+                        full |= operations
             if rule.denies:
-                denied |= mask & some
-                shut |= mask & every
+                denied |= mask & partial
+                always_denied |= mask & full
             else:
-                possible |= mask & some
-                allowed |= mask & every
-        found.append(Coverage(target, allowed, denied, possible, shut))
-    return found
+                possible |= mask & partial
+                allowed |= mask & full
+        results.append(Coverage(target, allowed, denied, possible, always_denied))
+    return results
 
 
 class _Prepared:
     """A rule as a mask of operations and target patterns with their service apart; `sure` if its constraints hold."""
 
-    __slots__ = ("denies", "mask", "patterns", "sure")
+    __slots__ = ("denies", "holds", "mask", "patterns")
 
-    def __init__(self, masks: CatalogueMasks, rule: Rule, sure: bool) -> None:
+    def __init__(self, masks: CatalogueMasks, rule: Rule, holds: bool) -> None:
         self.denies = rule.denies
-        self.mask = masks.of_rule(rule)
+        self.mask = masks.for_rule(rule)
         self.patterns = [(pattern.service, pattern._replace(service=STAR)) for pattern in rule.targets]
-        self.sure = sure
+        self.holds = holds
 
 
-def _hold(constraints: Iterable[Constraint], facts: RequestContext) -> bool | None:
+def _hold_all(constraints: Iterable[Constraint], context: RequestContext) -> bool | None:
     """Whether all constraints hold; None when what is not known decides."""
-    sure = True
+    holds = True
     for constraint in constraints:
-        if not conditions.may_hold(constraint)(facts):
+        if not conditions.may_hold(constraint)(context):
             return False
-        sure = sure and conditions.must_hold(constraint)(facts)
-    return True if sure else None
+        holds = holds and conditions.must_hold(constraint)(context)
+    return True if holds else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +162,17 @@ class OperationBounds:
     """
 
     named: int
-    shut: int
+    always_denied: int
     possible: int
-    sure: int
+    always_allowed: int
 
     def within(self, other: "OperationBounds") -> "OperationBounds":
         """Both together: what each of the two gives."""
         return OperationBounds(
-            self.named & other.named, self.shut | other.shut, self.possible & other.possible, self.sure & other.sure
+            self.named & other.named,
+            self.always_denied | other.always_denied,
+            self.possible & other.possible,
+            self.always_allowed & other.always_allowed,
         )
 
 
@@ -182,37 +188,37 @@ def exact_bounds(mask: int) -> OperationBounds:
 
 def operation_bounds(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant: str) -> OperationBounds:
     """The reach of rules in a tenant; each allow ends where the reach of its author's rights ends."""
-    named = possible = sure = denied = shut = 0
+    named = possible = always_allowed = denied = always_denied = 0
     caps: dict[int, OperationBounds] = {}
     for granted in rules:
-        some, every = rule_bounds(masks, granted.rule, tenant)
+        partial, full = rule_bounds(masks, granted.rule, tenant)
         if granted.rule.denies:
-            denied |= some
-            shut |= every
+            denied |= partial
+            always_denied |= full
             continue
         if granted.cap is not None:
             cap = caps.get(id(granted.cap))
             if cap is None:
                 cap = caps[id(granted.cap)] = operation_bounds(masks, granted.cap.rules, tenant)
-            some, every = some & cap.possible, every & cap.sure
-        named |= some
-        possible |= some
-        sure |= every
-    return OperationBounds(named, shut, possible & ~shut, sure & ~denied)
+            partial, full = partial & cap.possible, full & cap.always_allowed
+        named |= partial
+        possible |= partial
+        always_allowed |= full
+    return OperationBounds(named, always_denied, possible & ~always_denied, always_allowed & ~denied)
 
 
 def rule_bounds(masks: CatalogueMasks, rule: Rule, tenant: str) -> tuple[int, int]:
     """The operations a rule matches on some request of the tenant, and those it matches on every one."""
-    some = every = 0
+    partial = full = 0
     for target in rule.targets:
         if target.tenant not in (STAR, tenant):
             continue
-        here = masks.of(OperationPattern(target.service, STAR, STAR))
-        some |= here
+        operations = masks.for_pattern(OperationPattern(target.service, STAR, STAR))
+        partial |= operations
         if not rule.constraints and _covers_all(target):
-            every |= here
-    mask = masks.of_rule(rule)
-    return mask & some, mask & every
+            full |= operations
+    mask = masks.for_rule(rule)
+    return mask & partial, mask & full
 
 
 def _covers_all(target: Target) -> bool:

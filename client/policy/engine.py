@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from client.policy import conditions
-from client.policy.conditions import Test
+from client.policy.conditions import Predicate
 from client.policy.matching import (
     STAR,
     InvalidPattern,
@@ -31,7 +31,7 @@ MAX_COMPILED = 50_000
 Decision = int
 """Above 0: allowed by rule number n; below 0: denied by rule number -n; 0: no rule matched. Rules count from 1."""
 
-CompiledDecision = Decision | tuple[tuple[tuple[Test, Decision], ...], tuple[tuple[Test, Decision], ...]]
+CompiledDecision = Decision | tuple[tuple[tuple[Predicate, Decision], ...], tuple[tuple[Predicate, Decision], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class TargetEntry:
 
     target: Target
     rules: tuple["Candidate", ...]
-    leaves: dict[str, CompiledDecision]
+    decisions: dict[str, CompiledDecision]
 
 
 class Candidate(NamedTuple):
@@ -76,125 +76,125 @@ class Engine:
         for number, granted in enumerate(self.rules, 1):
             for pattern in dict.fromkeys(granted.rule.operations):
                 self._by_pattern.setdefault(pattern, []).append(number)
-        self._tests: dict[tuple[bool, tuple[Constraint, ...]], Test | None] = {}
-        self._truths: dict[Constraint, tuple[Test, Test]] = {}
+        self._predicates: dict[tuple[bool, tuple[Constraint, ...]], Predicate | None] = {}
+        self._truth_tests: dict[Constraint, tuple[Predicate, Predicate]] = {}
         self._table: dict[str, dict[str, CompiledDecision | TargetEntry]] = {}
-        self._leaves = 0
+        self._compiled_count = 0
 
-    def decide(self, operation: str, target: str, facts: RequestContext) -> Decision:
+    def decide(self, operation: str, target: str, context: RequestContext) -> Decision:
         """The verdict on one request. `target` is a full name; its `*` parts are unknown. Malformed: no match.
 
         Malformed is a name without an id or with fields that are none; an id may be any text.
         """
-        head, _, name = target.partition("/")
-        if not name:
+        head, _, id_ = target.partition("/")
+        if not id_:
             return NO_MATCH
         try:
-            leaf = self._table[operation][head]
+            compiled = self._table[operation][head]
         except KeyError:
-            found = self._head(operation, head, name)
-            if found is None:
+            entry = self._compile_entry(operation, head, id_)
+            if entry is None:
                 return NO_MATCH
-            leaf = found
-        if leaf.__class__ is TargetEntry:
+            compiled = entry
+        if compiled.__class__ is TargetEntry:
             try:
-                leaf = leaf.leaves[name]
+                compiled = compiled.decisions[id_]
             except KeyError:
-                leaf = self._named(operation, head, name, leaf)  # type: ignore[arg-type]
-        if leaf.__class__ is int:
-            return leaf
-        denies, allows = leaf  # type: ignore[misc]
-        for test, verdict in denies:
-            if test(facts):
-                return verdict
-        for test, verdict in allows:
-            if test(facts):
-                return verdict
+                compiled = self._compile_for_id(operation, head, id_, compiled)  # type: ignore[arg-type]
+        if compiled.__class__ is int:
+            return compiled
+        denies, allows = compiled  # type: ignore[misc]
+        for predicate, decision in denies:
+            if predicate(context):
+                return decision
+        for predicate, decision in allows:
+            if predicate(context):
+                return decision
         return NO_MATCH
 
-    def source(self, verdict: Decision) -> Source | None:
+    def source(self, decision: Decision) -> Source | None:
         """Which rule decided; None when none matched."""
-        return self.rules[abs(verdict) - 1].source if verdict else None
+        return self.rules[abs(decision) - 1].source if decision else None
 
     def candidates(self, operation: OperationPattern) -> list[int]:
         """The numbers of the rules with a pattern for the operation, in order: eight look-ups."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         for service in (operation.service, STAR):
             for resource in (operation.resource, STAR):
                 for action in (operation.action, STAR):
-                    found.update(self._by_pattern.get(OperationPattern(service, resource, action), ()))
-        return sorted(found)
+                    numbers.update(self._by_pattern.get(OperationPattern(service, resource, action), ()))
+        return sorted(numbers)
 
-    def _head(self, operation: str, head: str, name: str) -> CompiledDecision | TargetEntry | None:
+    def _compile_entry(self, operation: str, head: str, id_: str) -> CompiledDecision | TargetEntry | None:
         """Build what stands behind an operation and a target's fields; None for a request that is not well-formed."""
         try:
             # Whether the fields are well-formed must not depend on the id that came with them first.
-            asked, target = parse_operation(operation), parse_target(f"{head}/{STAR}")
+            concrete, target = parse_operation(operation), parse_target(f"{head}/{STAR}")
         except InvalidPattern:
             # Not kept: a table filled with nonsense would push out what is asked for every second.
             return None
         rules = []
-        for number in self.candidates(asked):
+        for number in self.candidates(concrete):
             candidate = _candidate(number, self.rules[number - 1], target)
             if candidate is not None:
                 rules.append(candidate)
-        self._make_room()
+        self._evict()
         entry: CompiledDecision | TargetEntry
         if any(candidate.ids is not None or candidate.granted.cap is not None for candidate in rules):
             entry = TargetEntry(target, tuple(rules), {})
         else:
-            entry = self._leaf(operation, f"{head}/{name}", rules)
+            entry = self._compile_decision(operation, f"{head}/{id_}", rules)
         self._table.setdefault(operation, {})[head] = entry
         return entry
 
-    def _named(self, operation: str, head: str, name: str, entry: TargetEntry) -> CompiledDecision:
-        target = entry.target._replace(id=name)
-        rules = [candidate for candidate in entry.rules if _holds_for(candidate, target)]
-        self._make_room()
-        leaf = entry.leaves[name] = self._leaf(operation, f"{head}/{name}", rules)
-        return leaf
+    def _compile_for_id(self, operation: str, head: str, id_: str, entry: TargetEntry) -> CompiledDecision:
+        target = entry.target._replace(id=id_)
+        rules = [candidate for candidate in entry.rules if _covers_id(candidate, target)]
+        self._evict()
+        compiled = entry.decisions[id_] = self._compile_decision(operation, f"{head}/{id_}", rules)
+        return compiled
 
-    def _make_room(self) -> None:
-        self._leaves += 1
-        if self._leaves > MAX_COMPILED:
+    def _evict(self) -> None:
+        self._compiled_count += 1
+        if self._compiled_count > MAX_COMPILED:
             self._table.clear()
-            self._leaves = 1
+            self._compiled_count = 1
 
-    def _leaf(self, operation: str, text: str, rules: Sequence[Candidate]) -> CompiledDecision:
+    def _compile_decision(self, operation: str, text: str, rules: Sequence[Candidate]) -> CompiledDecision:
         """The rules left over as tests, cut after the first that needs none: nothing behind it can decide."""
-        denies: list[tuple[Test, Decision]] = []
-        allows: list[tuple[Test, Decision]] = []
-        for deny, tests in ((True, denies), (False, allows)):
+        denies: list[tuple[Predicate, Decision]] = []
+        allows: list[tuple[Predicate, Decision]] = []
+        for deny, predicates in ((True, denies), (False, allows)):
             for candidate in rules:
                 granted = candidate.granted
                 if granted.rule.denies is not deny:
                     continue
-                verdict = -candidate.number if deny else candidate.number
-                test = self._test(deny, granted.rule.constraints)
+                decision = -candidate.number if deny else candidate.number
+                predicate = self._predicate(deny, granted.rule.constraints)
                 if granted.cap is not None and not deny:
-                    test = _capped(test, granted.cap, operation, text)
-                if test is None:
-                    if not tests and (deny or not denies):
-                        return verdict
-                    tests.append((_always, verdict))
+                    predicate = _capped(predicate, granted.cap, operation, text)
+                if predicate is None:
+                    if not predicates and (deny or not denies):
+                        return decision
+                    predicates.append((_always, decision))
                     break
-                tests.append((test, verdict))
+                predicates.append((predicate, decision))
         return (tuple(denies), tuple(allows)) if denies or allows else NO_MATCH
 
-    def _test(self, deny: bool, constraints: tuple[Constraint, ...]) -> Test | None:
+    def _predicate(self, deny: bool, constraints: tuple[Constraint, ...]) -> Predicate | None:
         """One test for each different set of constraints, however many rules share it."""
-        key = (deny, constraints)
-        if key not in self._tests:
+        cache_key = (deny, constraints)
+        if cache_key not in self._predicates:
             polarity = conditions.may_hold if deny else conditions.must_hold
-            self._tests[key] = conditions.conjunction([polarity(constraint) for constraint in constraints])
-        return self._tests[key]
+            self._predicates[cache_key] = conditions.conjunction([polarity(constraint) for constraint in constraints])
+        return self._predicates[cache_key]
 
-    def truth_tests(self, constraint: Constraint) -> tuple[Test, Test]:
+    def truth_tests(self, constraint: Constraint) -> tuple[Predicate, Predicate]:
         """Return the tests whether a constraint surely and whether it possibly holds, compiled once."""
-        tests = self._truths.get(constraint)
-        if tests is None:
-            tests = self._truths[constraint] = conditions.must_hold(constraint), conditions.may_hold(constraint)
-        return tests
+        pair = self._truth_tests.get(constraint)
+        if pair is None:
+            pair = self._truth_tests[constraint] = conditions.must_hold(constraint), conditions.may_hold(constraint)
+        return pair
 
 
 def compile_document(document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None) -> Engine:
@@ -209,14 +209,14 @@ def granted_rules(
     return [GrantedRule(rule, Source(policy_id, name, index), cap) for index, rule in enumerate(document.rules)]
 
 
-def _always(facts: RequestContext) -> bool:
+def _always(context: RequestContext) -> bool:
     return True
 
 
-def _capped(test: Test | None, cap: Engine, operation: str, target: str) -> Test:
-    if test is None:
-        return lambda facts: cap.decide(operation, target, facts) > 0
-    return lambda facts: test(facts) and cap.decide(operation, target, facts) > 0
+def _capped(predicate: Predicate | None, cap: Engine, operation: str, target: str) -> Predicate:
+    if predicate is None:
+        return lambda context: cap.decide(operation, target, context) > 0
+    return lambda context: predicate(context) and cap.decide(operation, target, context) > 0
 
 
 def _candidate(number: int, granted: GrantedRule, target: Target) -> Candidate | None:
@@ -232,7 +232,7 @@ def _candidate(number: int, granted: GrantedRule, target: Target) -> Candidate |
     return Candidate(number, granted, tuple(matching))
 
 
-def _holds_for(candidate: Candidate, target: Target) -> bool:
+def _covers_id(candidate: Candidate, target: Target) -> bool:
     if candidate.ids is None:
         return True
     covers = may_cover if candidate.granted.rule.denies else must_cover

@@ -27,7 +27,7 @@ class OperationPattern(NamedTuple):
 
     def matches(self, operation: "OperationPattern") -> bool:
         """Whether a concrete operation (no `*`) is one of this pattern."""
-        return all(mine in (STAR, other) for mine, other in zip(self, operation, strict=True))
+        return all(part in (STAR, other) for part, other in zip(self, operation, strict=True))
 
 
 class Target(NamedTuple):
@@ -52,9 +52,9 @@ class InvalidPattern(ValueError):
 
 def parse_operation_pattern(text: str) -> OperationPattern:
     """`a:b:c`, or a shorter form that ends in `*` (`compute:*`, `*`), each part a literal or `*`."""
-    whole = _WHOLE.fullmatch(text)
-    if whole is not None:
-        return OperationPattern._make(whole.groups())
+    match = _WHOLE.fullmatch(text)
+    if match is not None:
+        return OperationPattern._make(match.groups())
     parts = text.split(":")
     if len(parts) > 3 or (len(parts) < 3 and parts[-1] != STAR):
         raise InvalidPattern("an operation is service:resource:action, or shorter when it ends in *")
@@ -81,11 +81,11 @@ def parse_target(text: str) -> Target:
     fields = text.split(":", 4)
     if len(fields) != 5 or fields[0] != "frn":
         raise InvalidPattern("a target is * or frn:<service>:<region>:<tenant>:<type>/<id>")
-    kind, slash, name = fields[4].partition("/")
-    if not slash or not kind or not name:
+    type_, slash, id_ = fields[4].partition("/")
+    if not slash or not type_ or not id_:
         raise InvalidPattern("a target ends in <type>/<id>")
     _, service, region, tenant, _ = fields
-    target = Target(service, region, tenant, kind, name)
+    target = Target(service, region, tenant, type_, id_)
     for label, part in zip(Target._fields[:4], target[:4], strict=True):
         if not part:
             raise InvalidPattern(f"the {label} of a target is * or a name, never empty")
@@ -114,10 +114,10 @@ def _is_name(part: str) -> bool:
 def compile_glob(pattern: str) -> Callable[[str], bool]:
     """A test of a whole text against a pattern in which only `*` is special; linear in the text."""
     # What is remembered must stay small, whoever sends patterns of a quarter of a megabyte.
-    return _remembered(pattern) if len(pattern) <= MAX_CACHED_LENGTH else _glob(pattern)
+    return _cached_glob(pattern) if len(pattern) <= MAX_CACHED_LENGTH else _compile_glob(pattern)
 
 
-def _glob(pattern: str) -> Callable[[str], bool]:
+def _compile_glob(pattern: str) -> Callable[[str], bool]:
     pieces = pattern.split(STAR)
     if len(pieces) == 1:
         return pattern.__eq__
@@ -131,52 +131,52 @@ def _glob(pattern: str) -> Callable[[str], bool]:
     def test(text: str) -> bool:
         if len(text) < shortest or not text.startswith(first) or not text.endswith(last):
             return False
-        place, end = len(first), len(text) - len(last)
+        position, end = len(first), len(text) - len(last)
         for piece in middle:
-            place = text.find(piece, place, end)
-            if place < 0:
+            position = text.find(piece, position, end)
+            if position < 0:
                 return False
-            place += len(piece)
+            position += len(piece)
         return True
 
     return test
 
 
-_remembered = lru_cache(maxsize=4096)(_glob)
+_cached_glob = lru_cache(maxsize=4096)(_compile_glob)
 
 
-def fields_must_cover(pattern: Target, asked: Target) -> bool:
+def fields_must_cover(pattern: Target, requested: Target) -> bool:
     """Whether the fields before the id hold for every value the asked ones may turn out to have."""
-    service, region, tenant, kind, _ = pattern
+    service, region, tenant, type_, _ = pattern
     return (
-        (service == STAR or service == asked.service)
-        and (region == STAR or region == asked.region)
-        and (tenant == STAR or tenant == asked.tenant)
-        and (kind == STAR or kind == asked.type)
+        (service == STAR or service == requested.service)
+        and (region == STAR or region == requested.region)
+        and (tenant == STAR or tenant == requested.tenant)
+        and (type_ == STAR or type_ == requested.type)
     )
 
 
-def fields_may_cover(pattern: Target, asked: Target) -> bool:
+def fields_may_cover(pattern: Target, requested: Target) -> bool:
     """Whether the fields before the id hold for at least one value the asked ones may turn out to have."""
-    service, region, tenant, kind, _ = asked
+    service, region, tenant, type_, _ = requested
     return (
         (service == STAR or pattern.service == STAR or pattern.service == service)
         and (region == STAR or pattern.region == STAR or pattern.region == region)
         and (tenant == STAR or pattern.tenant == STAR or pattern.tenant == tenant)
-        and (kind == STAR or pattern.type == STAR or pattern.type == kind)
+        and (type_ == STAR or pattern.type == STAR or pattern.type == type_)
     )
 
 
-def must_cover(pattern: Target, asked: Target) -> bool:
+def must_cover(pattern: Target, requested: Target) -> bool:
     """Whether a pattern holds for every value the asked target may turn out to have."""
-    if not fields_must_cover(pattern, asked):
+    if not fields_must_cover(pattern, requested):
         return False
-    return not pattern.id.strip(STAR) or (asked.id != STAR and compile_glob(pattern.id)(asked.id))
+    return not pattern.id.strip(STAR) or (requested.id != STAR and compile_glob(pattern.id)(requested.id))
 
 
-def may_cover(pattern: Target, asked: Target) -> bool:
+def may_cover(pattern: Target, requested: Target) -> bool:
     """Whether a pattern holds for at least one value the asked target may turn out to have."""
-    return fields_may_cover(pattern, asked) and (asked.id == STAR or compile_glob(pattern.id)(asked.id))
+    return fields_may_cover(pattern, requested) and (requested.id == STAR or compile_glob(pattern.id)(requested.id))
 
 
 def resolve_target(target: Target, service: str, region: str | None) -> Target:

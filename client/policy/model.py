@@ -48,7 +48,7 @@ class Rule:
     """A rule matches when an operation, a target and every constraint do."""
 
     name: str
-    access: Effect
+    effect: Effect
     operations: tuple[OperationPattern, ...]
     operation_texts: tuple[str, ...]
     targets: tuple[Target, ...]
@@ -57,7 +57,7 @@ class Rule:
 
     @property
     def denies(self) -> bool:
-        return self.access == "deny"
+        return self.effect == "deny"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,4 +125,4 @@ class AccessRequest:
 
     operation: str
     target: str
-    facts: RequestContext = EMPTY_CONTEXT
+    context: RequestContext = EMPTY_CONTEXT

@@ -21,8 +21,8 @@ class Problem:
     suggestions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        meant = f"; did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
-        return f"{self.path} (line {self.line}, column {self.column}): {self.reason}{meant}"
+        hint = f"; did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
+        return f"{self.path} (line {self.line}, column {self.column}): {self.reason}{hint}"
 
 
 def json_problems(errors: list[StrictJsonError]) -> list[Problem]:
@@ -35,7 +35,7 @@ def first_problems(problems: list[Problem]) -> tuple[Problem, ...]:
 
 
 def locate_findings(
-    findings: list[Finding], places: Mapping[Path, int], text: str, misnamed: Collection[Path] = ()
+    findings: list[Finding], offsets: Mapping[Path, int], text: str, unknown_names: Collection[Path] = ()
 ) -> list[Problem]:
     """Findings with line and column; a value that is not there stands where what should hold it begins.
 
@@ -44,20 +44,22 @@ def locate_findings(
     """
     problems = []
     for path, reason, suggestions in findings:
-        held = path
-        while held not in places and held:
-            held = held[:-1]
-        at = places.get(held, 0)
-        if path in misnamed:
-            at = _name_start(text, at)
-        line_start = text.rfind("\n", 0, at) + 1
-        problems.append(Problem(path_text(path), text.count("\n", 0, at) + 1, at - line_start + 1, reason, suggestions))
+        ancestor = path
+        while ancestor not in offsets and ancestor:
+            ancestor = ancestor[:-1]
+        offset = offsets.get(ancestor, 0)
+        if path in unknown_names:
+            offset = _name_start(text, offset)
+        line_start = text.rfind("\n", 0, offset) + 1
+        problems.append(
+            Problem(path_text(path), text.count("\n", 0, offset) + 1, offset - line_start + 1, reason, suggestions)
+        )
     return problems
 
 
-def _name_start(text: str, at: int) -> int:
+def _name_start(text: str, offset: int) -> int:
     """Where the name of the member begins whose value stands at `at`: the quote before, leaving out escaped ones."""
-    start = text.rindex('"', 0, text.rindex('"', 0, at))
+    start = text.rindex('"', 0, text.rindex('"', 0, offset))
     while (start - len(text[:start].rstrip("\\"))) % 2:
         start = text.rindex('"', 0, start)
     return start

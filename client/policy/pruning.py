@@ -27,13 +27,15 @@ _ANYWHERE = frozenset((ANY_TARGET,))
 def restrict_to_tenant(rule: Rule, tenant: str) -> Rule | None:
     """Return the rule as it counts in a tenant, without constraints on `frn:tenant`; None if it never matches there."""
     targets = tuple([target for target in rule.targets if target.tenant in (STAR, tenant)])
-    kept = tuple([one for one in rule.constraints if one.key != TENANT])
-    if len(targets) == len(rule.targets) and len(kept) == len(rule.constraints):
+    constraints = tuple([constraint for constraint in rule.constraints if constraint.key != TENANT])
+    if len(targets) == len(rule.targets) and len(constraints) == len(rule.constraints):
         return rule
-    facts = RequestContext(tenant=tenant)
-    if not targets or not all(conditions.must_hold(one)(facts) for one in rule.constraints if one.key == TENANT):
+    context = RequestContext(tenant=tenant)
+    if not targets or not all(
+        conditions.must_hold(constraint)(context) for constraint in rule.constraints if constraint.key == TENANT
+    ):
         return None
-    return replace(rule, targets=targets, constraints=kept)
+    return replace(rule, targets=targets, constraints=constraints)
 
 
 class RuleIndex:
@@ -44,25 +46,27 @@ class RuleIndex:
         for rule in rules:
             self._operations.setdefault(scope_of(rule), set()).update(rule.operations)
 
-    def rest(self, rule: Rule) -> Rule | None:
+    def uncovered(self, rule: Rule) -> Rule | None:
         """Return the rule with those operations that no single one of the rules gives; None if there are none."""
         if not self._operations:
             return rule
         targets, constraints = scope_of(rule)
-        wider = [
-            held
-            for fewer in _subsets(constraints)
-            for place in dict.fromkeys((targets, _ANYWHERE))
-            if (held := self._operations.get((place, fewer)))
+        wider_rules = [
+            operations
+            for subset in _subsets(constraints)
+            for targets_key in dict.fromkeys((targets, _ANYWHERE))
+            if (operations := self._operations.get((targets_key, subset)))
         ]
-        if not wider:
+        if not wider_rules:
             return rule
-        left = tuple(
-            pattern for pattern in rule.operations if all(held.isdisjoint(_at_least(pattern)) for held in wider)
+        uncovered_operations = tuple(
+            pattern
+            for pattern in rule.operations
+            if all(operations.isdisjoint(_at_least(pattern)) for operations in wider_rules)
         )
-        if len(left) == len(rule.operations):
+        if len(uncovered_operations) == len(rule.operations):
             return rule
-        return replace(rule, operations=left) if left else None
+        return replace(rule, operations=uncovered_operations) if uncovered_operations else None
 
 
 def scope_of(rule: Rule) -> Scope:
@@ -71,22 +75,22 @@ def scope_of(rule: Rule) -> Scope:
     return (_ANYWHERE if ANY_TARGET in targets else targets), frozenset(rule.constraints)
 
 
-def uncovered_rules(rules: Iterable[Rule], settled: RuleIndex) -> list[Rule]:
+def uncovered_rules(rules: Iterable[Rule], index: RuleIndex) -> list[Rule]:
     """Return what no single one of the settled rules holds, each rule once."""
-    found: dict[tuple[frozenset[OperationPattern], Scope], Rule] = {}
+    result: dict[tuple[frozenset[OperationPattern], Scope], Rule] = {}
     for rule in rules:
-        rest = settled.rest(rule)
-        if rest is not None:
-            found.setdefault((frozenset(rest.operations), scope_of(rest)), rest)
-    return list(found.values())
+        remainder = index.uncovered(rule)
+        if remainder is not None:
+            result.setdefault((frozenset(remainder.operations), scope_of(remainder)), remainder)
+    return list(result.values())
 
 
 def _in_tenant(target: Target) -> Target:
     """Return the target with its tenant left open, and an id of nothing but stars as one star."""
-    name = target.id if target.id.strip(STAR) else STAR
-    if target.tenant == STAR and name is target.id:
+    id_ = target.id if target.id.strip(STAR) else STAR
+    if target.tenant == STAR and id_ is target.id:
         return target
-    return Target(target.service, target.region, STAR, target.type, name)
+    return Target(target.service, target.region, STAR, target.type, id_)
 
 
 def _subsets(constraints: frozenset[Constraint]) -> Iterator[frozenset[Constraint]]:
@@ -108,12 +112,12 @@ def _at_least(pattern: OperationPattern) -> frozenset[tuple[str, str, str]]:
 
 def split_entangled(rule: Rule) -> list[Rule]:
     """Return the rule as rules with few entangled ids each; together they match what it matches."""
-    tangled = [target for target in rule.targets if _is_entangled(target.id)]
-    if len(tangled) <= MAX_GLOBS:
+    entangled_targets = [target for target in rule.targets if _is_entangled(target.id)]
+    if len(entangled_targets) <= MAX_GLOBS:
         return [rule]
     plain = tuple(target for target in rule.targets if not _is_entangled(target.id))
     parts = [plain] if plain else []
-    parts += [(target,) for target in tangled]
+    parts += [(target,) for target in entangled_targets]
     return [replace(rule, targets=part) for part in parts]
 
 
@@ -123,16 +127,16 @@ class GlobSet:
     def __init__(self, globs: Iterable[tuple[str, str]] = ()) -> None:
         self.globs = set(globs)
 
-    def takes(self, rule: Rule) -> bool:
+    def try_add(self, rule: Rule) -> bool:
         """Add the globs of a rule, unless that makes them too many on one coordinate."""
-        more = entangled_globs(rule) - self.globs
-        if more:
+        additional = entangled_globs(rule) - self.globs
+        if additional:
             counts: dict[str, int] = {}
-            for key, _ in (*self.globs, *more):
+            for key, _ in (*self.globs, *additional):
                 counts[key] = counts.get(key, 0) + 1
-            if any(counts[key] > MAX_GLOBS for key, _ in more):
+            if any(counts[key] > MAX_GLOBS for key, _ in additional):
                 return False
-            self.globs |= more
+            self.globs |= additional
         return True
 
 
@@ -140,7 +144,7 @@ def group_rules(rules: Iterable[Rule]) -> list[list[Rule]]:
     """Return the rules in groups that have few entangled globs each, plain rules first."""
     groups: list[tuple[GlobSet, list[Rule]]] = []
     for rule in sorted(rules, key=lambda rule: bool(entangled_globs(rule))):
-        if not groups or not groups[-1][0].takes(rule):
+        if not groups or not groups[-1][0].try_add(rule):
             groups.append((GlobSet(entangled_globs(rule)), []))
         groups[-1][1].append(rule)
     return [group for _, group in groups]

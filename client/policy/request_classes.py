@@ -59,48 +59,48 @@ Atom = Any
 
 
 @dataclass
-class Coordinate:
+class Dimension:
     """One dimension. `atoms` are in order of preference for a counterexample: known values first."""
 
     atoms: list[Atom]
-    work: Budget
-    _facts: list[RequestContext] | None = None
+    budget: Budget
+    _contexts: list[RequestContext] | None = None
     _masks: dict[object, int] = field(default_factory=dict)
-    _places: dict[Atom, int] = field(init=False)
+    _index: dict[Atom, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._places = {atom: place for place, atom in enumerate(self.atoms)}
+        self._index = {atom: index for index, atom in enumerate(self.atoms)}
 
     @property
     def full(self) -> int:
         return (1 << len(self.atoms)) - 1
 
-    def mask(self, key: object, holds: Callable[[Atom], bool]) -> int:
+    def pattern_mask(self, key: object, holds: Callable[[Atom], bool]) -> int:
         """The atoms a pattern holds for; `key` names the pattern, so that it is tried once only."""
-        found = self._masks.get(key)
-        if found is None:
-            self.work.spend(len(self.atoms))
-            found = self._masks[key] = self._mask(map(holds, self.atoms))
-        return found
+        mask = self._masks.get(key)
+        if mask is None:
+            self.budget.consume(len(self.atoms))
+            mask = self._masks[key] = self._to_mask(map(holds, self.atoms))
+        return mask
 
-    def mask_of(self, constraint: Constraint, *, deny: bool) -> int:
+    def constraint_mask(self, constraint: Constraint, *, deny: bool) -> int:
         """The atoms a constraint holds for, or may hold for, by the very tests the engine uses."""
-        if self._facts is None:
-            self.work.spend(10 * len(self.atoms))
-            self._facts = [context_of_atoms({constraint.key: atom}) for atom in self.atoms]
-        found = self._masks.get((constraint, deny))
-        if found is None:
-            self.work.spend(len(self.atoms))
-            test = conditions.may_hold(constraint) if deny else conditions.must_hold(constraint)
-            found = self._masks[constraint, deny] = self._mask(map(test, self._facts))
-        return found
+        if self._contexts is None:
+            self.budget.consume(10 * len(self.atoms))
+            self._contexts = [context_of_atoms({constraint.key: atom}) for atom in self.atoms]
+        mask = self._masks.get((constraint, deny))
+        if mask is None:
+            self.budget.consume(len(self.atoms))
+            holds = conditions.may_hold(constraint) if deny else conditions.must_hold(constraint)
+            mask = self._masks[constraint, deny] = self._to_mask(map(holds, self._contexts))
+        return mask
 
-    def _mask(self, holding: Iterable[bool]) -> int:
-        return mask_from(compress(count(), holding), len(self.atoms))
+    def _to_mask(self, values: Iterable[bool]) -> int:
+        return mask_from(compress(count(), values), len(self.atoms))
 
-    def only(self, atom: Atom) -> int:
+    def mask_of_atom(self, atom: Atom) -> int:
         """One atom that is there."""
-        return 1 << self._places[atom]
+        return 1 << self._index[atom]
 
     def without_unknown(self) -> int:
         """All atoms but unknown."""
@@ -108,22 +108,22 @@ class Coordinate:
 
     def only_unknown(self) -> int:
         """The unknown atom, or 0 where the coordinate has none."""
-        return 1 << self._places[UNKNOWN] if UNKNOWN in self._places else 0
+        return 1 << self._index[UNKNOWN] if UNKNOWN in self._index else 0
 
 
-def operation_coordinate(literals: Sequence[str], work: Budget) -> Coordinate:
+def operation_dimension(literals: Sequence[str], budget: Budget) -> Dimension:
     """A part of an operation: the catalogue may grow, so there is always another value than those named."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
-    return Coordinate([*named, unused_value(named)], work)
+    return Dimension([*named, unused_value(named)], budget)
 
 
-def type_coordinate(literals: Sequence[str], work: Budget) -> Coordinate:
+def type_dimension(literals: Sequence[str], budget: Budget) -> Dimension:
     """The type of a target."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
-    return Coordinate([*named, unused_value(named), UNKNOWN], work)
+    return Dimension([*named, unused_value(named), UNKNOWN], budget)
 
 
-def region_coordinate(literals: Sequence[str], constraints: Sequence[Constraint], work: Budget) -> Coordinate:
+def region_dimension(literals: Sequence[str], constraints: Sequence[Constraint], budget: Budget) -> Dimension:
     """The region of a target, which is also `frn:region`. Literals come first, in their order. Raises `OutOfBudget`."""
     named = [literal for literal in literals if literal != STAR]
     named += [c.values[0] for c in constraints if c.operator != "like"]
@@ -131,71 +131,71 @@ def region_coordinate(literals: Sequence[str], constraints: Sequence[Constraint]
     # A text that is not a region name is no request's region, and no region matches a glob that asks for such text.
     usable = [text for text in named if is_region(text)]
     usable += [pattern for pattern in globs if not pattern.strip(STAR) or is_region(pattern.replace(STAR, ""))]
-    return Coordinate([*class_witnesses(usable, work, shortest=1), UNKNOWN], work)
+    return Dimension([*class_witnesses(usable, budget, min_length=1), UNKNOWN], budget)
 
 
-def id_coordinate(patterns: Sequence[str], work: Budget) -> Coordinate:
+def id_dimension(patterns: Sequence[str], budget: Budget) -> Dimension:
     """The id of a target, by the globs that are used. Raises `OutOfBudget`."""
-    return Coordinate([*class_witnesses(patterns, work, shortest=1), UNKNOWN], work)
+    return Dimension([*class_witnesses(patterns, budget, min_length=1), UNKNOWN], budget)
 
 
-def literal_mask(coordinate: Coordinate, literal: str, *, deny: bool) -> int:
+def literal_mask(dimension: Dimension, literal: str, *, deny: bool) -> int:
     """A literal or `*` on a part."""
     if literal == STAR:
-        return coordinate.full
-    return coordinate.only(literal) | (coordinate.only_unknown() if deny else 0)
+        return dimension.full
+    return dimension.mask_of_atom(literal) | (dimension.only_unknown() if deny else 0)
 
 
-def id_mask(coordinate: Coordinate, pattern: str, *, deny: bool) -> int:
+def id_mask(dimension: Dimension, pattern: str, *, deny: bool) -> int:
     """A glob on the id."""
     if not pattern.strip(STAR):
-        return coordinate.full
+        return dimension.full
     if STAR not in pattern:
-        return literal_mask(coordinate, pattern, deny=deny)
-    test = compile_glob(pattern)
-    return coordinate.mask((pattern, deny), lambda atom: deny if atom is UNKNOWN else test(atom))
+        return literal_mask(dimension, pattern, deny=deny)
+    matches = compile_glob(pattern)
+    return dimension.pattern_mask((pattern, deny), lambda atom: deny if atom is UNKNOWN else matches(atom))
 
 
-def context_coordinate(key: str, constraints: Sequence[Constraint], work: Budget) -> Coordinate:
+def context_dimension(key: str, constraints: Sequence[Constraint], budget: Budget) -> Dimension:
     """The coordinate of a constraint key, cut by every constraint on it. Raises `OutOfBudget`."""
     if key == SOURCE_IP:
-        return Coordinate([*_addresses(constraints), UNKNOWN], work)
+        return Dimension([*_addresses(constraints), UNKNOWN], budget)
     if key == CURRENT_TIME:
-        return Coordinate([*_instants(constraints), UNKNOWN], work)
+        return Dimension([*_instants(constraints), UNKNOWN], budget)
     if key == PRINCIPAL_TYPE:
-        return Coordinate([*PRINCIPAL_TYPES, UNKNOWN], work)
+        return Dimension([*PRINCIPAL_TYPES, UNKNOWN], budget)
     tag = key.startswith((REQUEST_TAG, RESOURCE_TAG))
     # A literal of `equals` may hold a star as text: only `like` reads it as a glob.
     literals = dict.fromkeys(c.values[0] for c in constraints if c.operator != "like")
     globs = [c.values[0] for c in constraints if c.operator == "like"]
-    texts = class_witnesses([*(t for t in literals if STAR not in t), *globs], work)
+    texts = class_witnesses([*(t for t in literals if STAR not in t), *globs], budget)
     # No class has a star in its witness.
     texts += [literal for literal in literals if STAR in literal]
-    return Coordinate([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN], work)
+    return Dimension([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN], budget)
 
 
 def context_of_atoms(atoms: "dict[str, Atom]") -> RequestContext:
     """Facts with the given atoms; everything else is unknown. Tags of one map go together."""
     tags: dict[str, dict[str, str] | None] = {REQUEST_TAG: None, RESOURCE_TAG: None}
-    known: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, atom in atoms.items():
-        prefix = next((p for p in tags if key.startswith(p)), None)
+        prefix = next((candidate for candidate in tags if key.startswith(candidate)), None)
         if atom is UNKNOWN:
             continue
         if prefix is None:
-            known[key] = atom
+            values[key] = atom
             continue
-        held = tags[prefix] if tags[prefix] is not None else {}
-        assert held is not None
+        mapping = tags[prefix] if tags[prefix] is not None else {}
+        assert mapping is not None
         if atom is not ABSENT:
-            held[key.removeprefix(prefix)] = atom
-        tags[prefix] = held
+            mapping[key.removeprefix(prefix)] = atom
+        tags[prefix] = mapping
     return RequestContext(
-        source_ip=known.get(SOURCE_IP),
-        current_time=known.get(CURRENT_TIME),
-        region=known.get(REGION),
-        principal_type=known.get(PRINCIPAL_TYPE),
-        tenant=known.get(TENANT),
+        source_ip=values.get(SOURCE_IP),
+        current_time=values.get(CURRENT_TIME),
+        region=values.get(REGION),
+        principal_type=values.get(PRINCIPAL_TYPE),
+        tenant=values.get(TENANT),
         request_tags=tags[REQUEST_TAG],
         resource_tags=tags[RESOURCE_TAG],
     )
@@ -203,9 +203,9 @@ def context_of_atoms(atoms: "dict[str, Atom]") -> RequestContext:
 
 def unused_value(named: Collection[str]) -> str:
     """A value that is none of the named ones."""
-    taken = frozenset(named)
+    used = frozenset(named)
     value, number = OTHER, 1
-    while value in taken:
+    while value in used:
         number += 1
         value = f"{OTHER}-{number}"
     return value
@@ -227,19 +227,19 @@ def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
 
 def _instants(constraints: Sequence[Constraint]) -> list[float]:
     """Every instant that is named, and one that can be written in each gap between them, a whole second if possible."""
-    named = sorted({instant for c in constraints if (instant := parse_instant(c.values[0])) is not None})
+    named = sorted({number for c in constraints if (number := parse_instant(c.values[0])) is not None})
     if not named:
         return [0.0]
-    found = [float(floor(named[0])) - 86_400]
+    instants = [float(floor(named[0])) - 86_400]
     for before, after in zip(named, [*named[1:], named[-1] + 2 * 86_400], strict=True):
-        found.append(before)
+        instants.append(before)
         between = _between(before, after)
         if between is not None:
-            found.append(between)
+            instants.append(between)
     # Before the first and after the last instant that can be written there is no request to find. The two themselves
     # are the witnesses of the gap they are in, where its own instant lies beyond.
-    found = [instant for instant in found if FIRST_INSTANT <= instant <= LAST_INSTANT]
-    return list(dict.fromkeys([*found, FIRST_INSTANT, LAST_INSTANT]))
+    instants = [number for number in instants if FIRST_INSTANT <= number <= LAST_INSTANT]
+    return list(dict.fromkeys([*instants, FIRST_INSTANT, LAST_INSTANT]))
 
 
 def _between(before: float, after: float) -> float | None:

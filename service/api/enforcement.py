@@ -88,7 +88,7 @@ def require_somewhere(ready: CompiledGrants, access: AuthorizationContext) -> No
         raise errors.insufficient_permissions(action, "policies", "unreadable_policy")
     if ready.policies is not None:
         given = operation_bounds(masks, ready.policies.rules, ready.standing.tenant_id).possible
-        if not given & masks.of(parse_operation(action)):
+        if not given & masks.for_pattern(parse_operation(action)):
             raise errors.insufficient_permissions(action, "policies", "no_match")
 
 

@@ -352,7 +352,7 @@ def key_rights(scopes: tuple[str, ...], role: str | None, known: CatalogueSnapsh
         if rule.denies:
             rules.append(rule)
             continue
-        names = known.catalogue.masks.names(known.catalogue.masks.of_rule(rule))
+        names = known.catalogue.masks.names(known.catalogue.masks.for_rule(rule))
         patterns = tuple(parse_operation_pattern(name) for name in names if name in covered)
         if patterns:
             rules.append(replace(rule, operations=patterns, operation_texts=tuple(map(str, patterns))))

@@ -50,7 +50,7 @@ class GrantParts:
             found = found.within(operation_bounds(masks, self.role, tenant))
         if self.unreadable:
             # What it would give is not known, so all of it is shown as taken away.
-            return replace(found, shut=masks.all, possible=0, sure=0)
+            return replace(found, always_denied=masks.all, possible=0, always_allowed=0)
         return found if self.policies is None else found.within(operation_bounds(masks, self.policies, tenant))
 
     def conditions(self, masks: CatalogueMasks, tenant: str, operations: int) -> dict[Condition, int]:
@@ -96,7 +96,7 @@ def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
     listed = []
     for place in indices(found.named):
         bit = 1 << place
-        access = "allowed" if found.sure & bit else "conditional" if found.possible & bit else "denied"
+        access = "allowed" if found.always_allowed & bit else "conditional" if found.possible & bit else "denied"
         listed.append(
             {
                 "operation": masks.operations[place],
@@ -237,14 +237,14 @@ def difference(known: CatalogueSnapshot, tenant: str, before: GrantParts, after:
     """
     masks = known.catalogue.masks
     then, now = before.reach(known, tenant), after.reach(known, tenant)
-    perhaps = then.possible & ~then.sure & now.possible & ~now.sure
+    perhaps = then.possible & ~then.always_allowed & now.possible & ~now.always_allowed
     lists = {
-        "gained": now.sure & ~then.possible,
-        "lost": then.sure & ~now.possible,
-        "conditionalGained": now.possible & ~now.sure & ~then.possible,
-        "conditionalLost": then.possible & ~then.sure & ~now.possible,
-        "widened": now.sure & ~then.sure & then.possible,
-        "narrowed": then.sure & ~now.sure & now.possible,
+        "gained": now.always_allowed & ~then.possible,
+        "lost": then.always_allowed & ~now.possible,
+        "conditionalGained": now.possible & ~now.always_allowed & ~then.possible,
+        "conditionalLost": then.possible & ~then.always_allowed & ~now.possible,
+        "widened": now.always_allowed & ~then.always_allowed & then.possible,
+        "narrowed": then.always_allowed & ~now.always_allowed & now.possible,
         "conditionsChanged": perhaps
         and differing_operations(*(one.conditions(masks, tenant, perhaps) for one in (before, after))),
     }

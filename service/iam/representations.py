@@ -150,13 +150,13 @@ def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
     else:
         why = "you do not hold this"
     index = found.draft_rule.index
-    shown = facts(found.question.facts)
+    shown = facts(found.request.context)
     if found.time_unknown:
         # Left out it would be the present time.
         shown["currentTime"] = None
     return {
-        "operation": found.question.operation,
-        "target": found.question.target,
+        "operation": found.request.operation,
+        "target": found.request.target,
         "facts": shown,
         "ruleIndex": index,
         "ruleName": document.rules[index].name,

@@ -101,17 +101,17 @@ def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResp
     because = other_service(operation, target)
     if because is not None:
         explained = explain_unmatched(explained)
-    nearest = explained.nearest
+    nearest = explained.nearest_rule
     return JSONResponse(
         {
             "decision": "allowed" if explained.allowed else "denied",
             "reason": explained.reason.value,
             "because": because,
-            "decidingRule": explained.deciding and _named(explained.deciding),
-            "nearestRule": nearest and {**_named(nearest), "failed": explained.failed},
+            "decidingRule": explained.deciding_rule and _named(explained.deciding_rule),
+            "nearestRule": nearest and {**_named(nearest), "failed": explained.failed_part},
             "rules": [_trace(engine, trace) for trace in explained.rules],
-            "someTarget": explained.some_target,
-            "missing": [{"key": key, "flag": flag_for(key)} for key in explained.missing],
+            "someTarget": explained.some_target_allowed,
+            "missing": [{"key": key, "flag": flag_for(key)} for key in explained.missing_keys],
             "asAuthor": body.as_author,
             "warnings": [problem(one) for one in reading.warnings],
         }
@@ -179,7 +179,7 @@ def _covered(
     """The map of a document; on the targets of one service only operations of that service are done."""
     masks = known.catalogue.masks
     return [
-        one.within(masks.of(OperationPattern(one.target.service, STAR, STAR)))
+        one.within(masks.for_pattern(OperationPattern(one.target.service, STAR, STAR)))
         for one in compute_coverage(masks, granted_rules(reading.document), targets, facts)
     ]
 
@@ -228,7 +228,7 @@ def _trace(engine: Engine, trace: RuleTrace) -> dict[str, Any]:
     rule = engine.rules[trace.source.index].rule
     return {
         **_named(trace),
-        "access": trace.access,
+        "access": trace.effect,
         "operation": trace.operation.value,
         "target": trace.target.value,
         "constraints": [
@@ -237,7 +237,7 @@ def _trace(engine: Engine, trace: RuleTrace) -> dict[str, Any]:
         ],
         "withinAuthor": trace.within_author,
         "result": trace.truth.value,
-        "fires": trace.fires,
+        "fires": trace.applies,
     }
 
 
@@ -253,7 +253,7 @@ def _counts(coverage: Coverage, within: int) -> dict[str, int]:
 def _services(known: CatalogueSnapshot, coverage: Coverage) -> list[dict[str, Any]]:
     masks = known.catalogue.masks
     services = dict.fromkeys(name.partition(":")[0] for name in masks.operations)
-    within = {service: masks.of(OperationPattern(service, STAR, STAR)) for service in services}
+    within = {service: masks.for_pattern(OperationPattern(service, STAR, STAR)) for service in services}
     return [
         {"service": service, "total": mask.bit_count(), **_counts(coverage, mask)} for service, mask in within.items()
     ]

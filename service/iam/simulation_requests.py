@@ -114,7 +114,7 @@ def operation_of(text: str, known: CatalogueSnapshot) -> str:
     except InvalidPattern as refused:
         raise errors.invalid_input(str(refused), member="operation") from None
     if text not in known.levels:
-        near = known.catalogue.nearest(operation)
+        near = known.catalogue.suggest(operation)
         raise ApiError(
             400,
             "UNKNOWN_OPERATION",

@@ -117,7 +117,7 @@ def decisions(chance: random.Random, number: int) -> Iterator[Line]:
     table = {(question.operation, question.target): 1 for question in asked}
 
     def ours(question: AccessRequest) -> int:
-        return engine.decide(question.operation, question.target, question.facts)
+        return engine.decide(question.operation, question.target, question.context)
 
     def look_up(question: AccessRequest) -> int:
         return table[question.operation, question.target]
@@ -172,7 +172,7 @@ def compiling(chance: random.Random) -> Iterator[Line]:
 
 def mapping(chance: random.Random) -> Iterator[Line]:
     text = text_of(chance, 20)
-    facts = questions(chance, 1)[0].facts
+    facts = questions(chance, 1)[0].context
     targets = [parse_target(f"frn:*:eu:{TENANT}:{kind}/x-{n}") for n, kind in enumerate(("instances", "volumes") * 5)]
     for total, most in ((400, 1), (20_000, 5)):
         names = list(NAMES[:400])
@@ -246,7 +246,7 @@ def typing(chance: random.Random) -> Iterator[Line]:
     def verdict() -> object:
         found = parse_document(text, CATALOGUE).document
         told = explain(compile_document(found), question)
-        return told, compute_coverage(CATALOGUE.masks, granted_rules(found), everywhere, question.facts)
+        return told, compute_coverage(CATALOGUE.masks, granted_rules(found), everywhere, question.context)
 
     def checked() -> object:
         found = parse_document(text, CATALOGUE).document

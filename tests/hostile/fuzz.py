@@ -118,7 +118,7 @@ def document_case(chance: random.Random) -> str:
     before, after = compile_document(document), compile_document(again)
     for _ in range(2):
         question = worlds.question(chance)
-        asked = (question.operation, question.target, question.facts)
+        asked = (question.operation, question.target, question.context)
         decided = reference.decide(list(document.rules), question)
         assert before.decide(*asked) == after.decide(*asked) == decided, (source, question)
     return "document read"

@@ -80,9 +80,9 @@ def permitted(connection: Connection, key_id: str, question: AccessRequest) -> b
     for policy in connection.execute(select(tables.policies).where(tables.policies.c.id.in_(found))):
         for rule in rules(policy.document):
             truth = reference.rule_truth(rule, question)
-            if rule.access == "deny" and truth != reference.FALSE:
+            if rule.effect == "deny" and truth != reference.FALSE:
                 return False
-            given |= rule.access == "allow" and truth == reference.TRUE and held(policy.authored_by)
+            given |= rule.effect == "allow" and truth == reference.TRUE and held(policy.authored_by)
     return given
 
 

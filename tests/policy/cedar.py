@@ -85,7 +85,7 @@ def same(held: str, operator: str, value: str) -> str:
 def request(question: AccessRequest) -> dict[str, Any]:
     """A request of which everything is known."""
     service, resource, verb = question.operation.split(":")
-    target, facts = parse_target(question.target), question.facts
+    target, facts = parse_target(question.target), question.context
     return {
         "principal": 'User::"somebody"',
         "action": 'Action::"do"',

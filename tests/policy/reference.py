@@ -92,7 +92,7 @@ def rule_truth(rule: Rule, question: AccessRequest) -> str:
         return FALSE
     targets = [target_truth(pattern, question.target) for pattern in rule.target_texts]
     parts = [TRUE if TRUE in targets else UNKNOWN if UNKNOWN in targets else FALSE]
-    parts += [constraint_truth(constraint, question.facts) for constraint in rule.constraints]
+    parts += [constraint_truth(constraint, question.context) for constraint in rule.constraints]
     if FALSE in parts:
         return FALSE
     return UNKNOWN if UNKNOWN in parts else TRUE
@@ -102,9 +102,9 @@ def decide(rules: list[Rule], question: AccessRequest) -> int:
     """The number of the deciding rule, from 1, negative for a deny; 0 when nothing matches."""
     truths = [rule_truth(rule, question) for rule in rules]
     for number, (rule, truth) in enumerate(zip(rules, truths, strict=True), 1):
-        if rule.access == "deny" and truth != FALSE:
+        if rule.effect == "deny" and truth != FALSE:
             return -number
     for number, (rule, truth) in enumerate(zip(rules, truths, strict=True), 1):
-        if rule.access == "allow" and truth == TRUE:
+        if rule.effect == "allow" and truth == TRUE:
             return number
     return 0

@@ -47,7 +47,7 @@ def compared(seed: int, documents: int, each: int) -> tuple[int, int]:
         answers = cedarpy.is_authorized_batch(list(map(cedar.request, questions)), cedar.policies(document), [])
         for question, answer in zip(questions, answers, strict=True):
             assert not answer.diagnostics.errors, (answer.diagnostics.errors, document)
-            ours = engine.decide(question.operation, question.target, question.facts) > 0
+            ours = engine.decide(question.operation, question.target, question.context) > 0
             assert ours is answer.allowed, (document, question)
             alike, allowed = alike + 1, allowed + ours
     return alike, allowed

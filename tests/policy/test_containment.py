@@ -40,7 +40,7 @@ def pair(chance: random.Random, keys: int) -> tuple[list[Rule], list[Rule]]:
     return draft, author
 
 
-FIELDS = ("name", "access", "operations", "operation_texts", "targets", "target_texts", "constraints")
+FIELDS = ("name", "effect", "operations", "operation_texts", "targets", "target_texts", "constraints")
 TAG, OTHER = "frn:resourceTag/env", "frn:resourceTag/team"
 
 
@@ -69,7 +69,7 @@ def disagreement(seed: int, pairs: int) -> str | None:
 def confirmed(found: CheckResult, draft: list[Rule], author: list[Rule]) -> bool:
     """Whether every counterexample is one, in the reference's judgement."""
     return bool(found.examples) and all(
-        reference.decide(draft, one.question) > 0 >= reference.decide(author, one.question) for one in found.examples
+        reference.decide(draft, one.request) > 0 >= reference.decide(author, one.request) for one in found.examples
     )
 
 
@@ -152,7 +152,7 @@ def test_a_deny_of_the_draft_makes_up_for_one_of_the_author() -> None:
 def test_a_counterexample_of_a_deny_names_it() -> None:
     (example, *_) = asked(rules(allow("*")), rules(allow("*"), deny("*:*:delete"))).examples
     assert example.author_deny is not None
-    assert (example.author_deny.index, example.question.operation.split(":")[2]) == (1, "delete")
+    assert (example.author_deny.index, example.request.operation.split(":")[2]) == (1, "delete")
 
 
 def test_the_documents_tenant_is_the_only_one() -> None:
@@ -175,7 +175,7 @@ def test_a_comparison_that_exceeds_its_steps_is_undecided() -> None:
     halves = rules(allow("*", **ranges("10.0.0.0/9")), allow("*", **ranges("10.128.0.0/9")))
     for draft in (rules(allow("*", **ranges("10.0.0.0/8"))), rules(allow("*"))):
         found = check(
-            Document(tuple(draft)), granted_rules(Document(tuple(halves))), tenant="t", catalogue=(), budget=0
+            Document(tuple(draft)), granted_rules(Document(tuple(halves))), tenant="t", catalogue=(), max_steps=0
         )
         assert (found.answer, found.examples) == (Answer.UNDECIDED, ())
 
@@ -233,7 +233,7 @@ def test_a_counterexample_has_a_region_that_exists_if_there_is_one() -> None:
             regions=("eu", "us"),
         )
         return [
-            (parse_target(one.question.target).region, one.question.facts.region, one.future) for one in found.examples
+            (parse_target(one.request.target).region, one.request.context.region, one.future) for one in found.examples
         ]
 
     anywhere = rules(allow("compute:instances:read", constraints={"like": {"frn:region": "*"}}))
@@ -261,8 +261,8 @@ def bounded(draft: list[Rule], author: list[Rule]) -> Answer:
         granted_rules(Document(tuple(author))),
         tenant="t1",
         catalogue=worlds.CATALOGUE,
-        budget=1_250,
-        work=400_000,
+        max_steps=1_250,
+        max_work=400_000,
     ).answer
 
 
@@ -425,6 +425,6 @@ def test_whatever_a_quarter_of_a_megabyte_holds_is_examined_in_bounded_time(kind
 def test_no_work_left_is_undecided() -> None:
     for units in range(0, 400, 20):
         found = check(
-            Document(tuple(rules(allow("*", **ranges("10.0.0.0/8"))))), (), tenant="t", catalogue=(), work=units
+            Document(tuple(rules(allow("*", **ranges("10.0.0.0/8"))))), (), tenant="t", catalogue=(), max_work=units
         )
         assert found.answer is not Answer.WITHIN

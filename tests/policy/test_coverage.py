@@ -28,7 +28,7 @@ def state(document: Document, asked: AccessRequest) -> str:
     """One operation by the plain evaluator."""
     if reference.decide(list(document.rules), asked) > 0:
         return EFFECTIVE
-    truths = [(rule.access, reference.rule_truth(rule, asked)) for rule in document.rules]
+    truths = [(rule.effect, reference.rule_truth(rule, asked)) for rule in document.rules]
     maybe = any(access == "allow" and truth != reference.FALSE for access, truth in truths)
     shut = ("deny", reference.TRUE) in truths
     return CONDITIONAL if maybe and not shut else NONE
@@ -92,8 +92,8 @@ def said(rule: Rule, asked: AccessRequest) -> tuple[object, ...] | None:
     # `*` and the long form of it, or of a service, are the same pattern.
     maybe = {parse_target(text)._replace(service="*") for text, truth in truths.items() if truth == reference.UNKNOWN}
     targets = frozenset(() if reference.TRUE in truths.values() else maybe)
-    unknown = [one for one in rule.constraints if reference.constraint_truth(one, asked.facts) == reference.UNKNOWN]
-    return rule.access, targets, frozenset((one.operator, one.key, frozenset(one.values)) for one in unknown)
+    unknown = [one for one in rule.constraints if reference.constraint_truth(one, asked.context) == reference.UNKNOWN]
+    return rule.effect, targets, frozenset((one.operator, one.key, frozenset(one.values)) for one in unknown)
 
 
 @pytest.mark.parametrize("seed", range(10))

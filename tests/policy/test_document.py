@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from client.policy.catalogue import Catalogue
 from client.policy.document import InvalidDocument, ParsedDocument, canonical, parse_document
-from client.policy.matching import _remembered, compile_glob
+from client.policy.matching import _cached_glob, compile_glob
 from client.policy.problems import Problem
 from tests.effort import effort
 from tests.policy import worlds
@@ -52,8 +52,8 @@ def test_E18_what_is_stored_decides_as_what_was_read(seed: int) -> None:
         again = accepted(json.dumps(canonical(document))).document
         # The order of a rule's constraints is not kept: all of them must hold anyway.
         assert [set(rule.constraints) for rule in again.rules] == [set(rule.constraints) for rule in document.rules]
-        assert [(r.access, r.operations, r.targets) for r in again.rules] == [
-            (r.access, r.operations, r.targets) for r in document.rules
+        assert [(r.effect, r.operations, r.targets) for r in again.rules] == [
+            (r.effect, r.operations, r.targets) for r in document.rules
         ]
 
 
@@ -331,9 +331,9 @@ def test_of_thousands_of_warnings_the_first_are_told() -> None:
 
 
 def test_patterns_of_great_length_are_not_kept_in_memory() -> None:
-    before = _remembered.cache_info().currsize
+    before = _cached_glob.cache_info().currsize
     assert compile_glob("a*" * 50_000)("a" * 50_000)
-    assert _remembered.cache_info().currsize == before
+    assert _cached_glob.cache_info().currsize == before
 
 
 def test_every_problem_is_told_in_the_order_of_the_text() -> None:

@@ -53,7 +53,7 @@ def rule(chance: random.Random, deny: float = 0.35) -> Rule:
         held[one.operator, one.key] = one
     return Rule(
         name="",
-        access="deny" if chance.random() < deny else "allow",
+        effect="deny" if chance.random() < deny else "allow",
         operations=tuple(map(parse_operation_pattern, operations)),
         operation_texts=tuple(operations),
         targets=tuple(map(parse_target, targets)),

@@ -80,7 +80,7 @@ def of_new_operation(iam: Iam, examples: Sequence[Any], text: str, example: dict
     assert code(iam.ask("POST", "/iam/simulate", body)) == (400, "UNKNOWN_OPERATION")
     assert example["future"]
     assert "no such operation yet" in example["why"]
-    operations = [one["operation"] if isinstance(one, dict) else one.question.operation for one in examples]
+    operations = [one["operation"] if isinstance(one, dict) else one.request.operation for one in examples]
     assert not set(operations) & set(NAMES)
     return True
 
