@@ -1,37 +1,35 @@
-"""Sets of places as integers: bit i of a mask is place i.
+"""Sets of small integers as bit masks, boxes of masks, and a budget for the work on them.
 
-Boxes in a space of atoms: a mask for each coordinate. They are met, split, joined, and subtracted as sets.
-
-A bound on the work of one author check: whoever exceeds it gets "undecided", never an endless wait.
-
-A document may be a quarter of a megabyte, and what is cheap for each of its parts is not for each pair of them.
+A box has one mask for each dimension of a space; it contains the points whose coordinates are all in the masks. A
+document may have 256 KB, and work that is cheap for each of its parts is not for each pair, so all loops over pairs
+consume a budget.
 """
 
 from collections.abc import Iterable, Iterator
 
 MAX_WORK_UNITS = 4_000_000
-"""Units of about a quarter of a microsecond: one atom tried, one mask compared, one place of a box looked at."""
+"""Units of about 0.25 µs: test an atom, compare two masks, read one dimension of a box."""
 
 
 class OutOfBudget(Exception):
-    """Too much work."""
+    """The computation needs more work than its budget allows."""
 
 
 class Budget:
-    """What was spent so far."""
+    """Units of work that are left."""
 
     def __init__(self, limit: int = MAX_WORK_UNITS) -> None:
         self.remaining = limit
 
     def consume(self, units: int) -> None:
-        """Raises `OutOfBudget`; called before the work, so that nothing large is begun."""
+        """Consume units. Call it before the work. Raises `OutOfBudget`."""
         self.remaining -= units
         if self.remaining < 0:
             raise OutOfBudget
 
 
 def indices(mask: int) -> Iterator[int]:
-    """The places of a mask, in order."""
+    """Yield the indices of the bits set, in order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -39,7 +37,7 @@ def indices(mask: int) -> Iterator[int]:
 
 
 def mask_from(positions: Iterable[int], length: int) -> int:
-    """The mask of some of `length` places; through bytes, as setting bits of a long integer copies it each time."""
+    """Return the mask of some positions. Built from bytes: setting bits of a long integer copies it each time."""
     data = bytearray(length // 8 + 1)
     for position in positions:
         data[position >> 3] |= 1 << (position & 7)
@@ -50,12 +48,13 @@ Box = tuple[int, ...]
 
 
 def intersection(left: Box, right: Box) -> Box | None:
+    """Return the intersection of two boxes; None if it is empty."""
     result = tuple(mask & other for mask, other in zip(left, right, strict=True))
     return result if all(result) else None
 
 
 def difference(box: Box, cover: Box) -> Iterator[Box]:
-    """Box minus cover: one coordinate at a time, the pieces do not overlap."""
+    """Yield disjoint boxes that make up `box` without `cover`."""
     remainder = list(box)
     for axis, (mask, covered) in enumerate(zip(box, cover, strict=True)):
         outside = mask & ~covered
@@ -65,7 +64,7 @@ def difference(box: Box, cover: Box) -> Iterator[Box]:
 
 
 def merge_boxes(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Join boxes that differ in one coordinate only, the last one first: fewer boxes, the same union."""
+    """Join boxes that differ in one dimension only, last dimension first."""
     result = list(dict.fromkeys(boxes))
     if len(result) < 2:
         return result
@@ -79,18 +78,18 @@ def merge_boxes(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 class BoxIndex:
-    """Boxes to subtract, widest first, asked as sets: bit i of a set is box i.
+    """Boxes to subtract, largest first. Sets of boxes are masks: bit i is box i.
 
-    Every coordinate has few different masks, so that what meets or holds a box is one set for each of its masks,
-    found once and kept, and the answer for the whole box their intersection.
+    A dimension has few different masks. For each, the set of boxes that overlap or contain it is computed once; the
+    result for a whole box is the intersection over its dimensions.
     """
 
     def __init__(self, boxes: Iterable[Box], dimensions: int, budget: Budget) -> None:
         self.budget = budget
-        # Widest first: one wide cover ends a search that many narrow ones would only split.
+        # Largest first: one large box may end a search that many small ones only split.
         self.boxes = sorted(set(boxes), key=_volume, reverse=True)
         self.all = (1 << len(self.boxes)) - 1
-        # A set of boxes is as long as there are boxes.
+        # Operations on a set take time in proportion to the number of boxes.
         self.cost = 1 + len(self.boxes) // 1_024
         budget.consume(len(self.boxes) * dimensions * self.cost)
         self._by_mask: list[dict[int, int]] = [{} for _ in range(dimensions)]
@@ -102,7 +101,7 @@ class BoxIndex:
         self._containing: list[dict[int, int]] = [{} for _ in range(dimensions)]
 
     def overlapping(self, box: Box, candidates: int) -> int:
-        """Those that share a point with the box."""
+        """Return the candidates that share a point with the box."""
         for axis, mask in enumerate(box):
             cache = self._overlapping[axis]
             if (matches := cache.get(mask)) is None:
@@ -114,7 +113,7 @@ class BoxIndex:
         return candidates
 
     def containing(self, box: Box, candidates: int) -> int:
-        """Those that hold all of the box."""
+        """Return the candidates that contain the box."""
         for axis, mask in enumerate(box):
             cache = self._containing[axis]
             if (matches := cache.get(mask)) is None:
@@ -129,6 +128,7 @@ class BoxIndex:
 
 
 def union(sets: Iterable[int]) -> int:
+    """Return the union of sets."""
     result = 0
     for bits in sets:
         result |= bits
@@ -136,7 +136,7 @@ def union(sets: Iterable[int]) -> int:
 
 
 def _volume(box: Box) -> int:
-    """How many points a box holds."""
+    """Return the number of points in a box."""
     size = 1
     for mask in box:
         size *= mask.bit_count()

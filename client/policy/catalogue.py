@@ -1,4 +1,4 @@
-"""The operations a document may speak of, and the nearest names for one that is misspelt."""
+"""The operations that a document may name, and suggestions for misspelt ones."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -11,7 +11,7 @@ MAX_SUGGESTIONS = 3
 
 
 class Catalogue:
-    """Names in the order of the catalogue; immutable, a larger catalogue is a new one."""
+    """Operation names in the order of the catalogue; immutable."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
@@ -22,7 +22,7 @@ class Catalogue:
         return CatalogueMasks(self.names)
 
     def has_match(self, pattern: OperationPattern) -> bool:
-        """Whether at least one operation is of the pattern."""
+        """Return whether the pattern matches at least one operation."""
         return bool(self.masks.for_pattern(pattern))
 
     @cached_property
@@ -34,7 +34,7 @@ class Catalogue:
         return tree
 
     def suggest(self, pattern: OperationPattern) -> list[str]:
-        """The likeliest names meant by a pattern that has no operation; it goes part by part, so it is quick."""
+        """Return the names closest to a pattern that matches nothing. Compares part by part, which is fast."""
         suggestions: list[str] = []
         for service in _close_matches(pattern.service, list(self._names_by_part)):
             resources = self._names_by_part[service]
@@ -42,7 +42,7 @@ class Catalogue:
                 actions = resources[resource]
                 for action in _close_matches(pattern.action, actions):
                     parts = (service, resource, action)
-                    # A * that was written stays: only the misspelt part is put right.
+                    # Keep the * of the pattern; correct only the misspelt part.
                     corrected = [
                         STAR if written == STAR else known for written, known in zip(pattern, parts, strict=True)
                     ]
@@ -50,7 +50,7 @@ class Catalogue:
         return list(dict.fromkeys(suggestions))[:MAX_SUGGESTIONS]
 
     def expand(self, text: str) -> list[str]:
-        """The operations a pattern with `*` inside a part would mean, if that were allowed."""
+        """Return the operations that a pattern with `*` inside a part appears to mean."""
         parts = text.split(":")
         if len(parts) != 3:
             return []

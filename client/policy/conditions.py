@@ -1,7 +1,7 @@
-"""Constraints as tests of the facts, in two polarities.
+"""Constraints compiled to predicates over the request context.
 
-An allow needs every constraint to be surely true; a deny needs none to be surely false. Compiling each
-polarity on its own makes three-valued logic free when a request is decided.
+An allow applies only if every constraint must hold; a deny applies unless a constraint cannot hold. Compiling each
+constraint in both forms makes three-valued logic free at decision time.
 """
 
 import re
@@ -28,16 +28,16 @@ from client.policy.model import (
 
 Predicate = Callable[[RequestContext], bool]
 Block = tuple[int, int, int]
-"""Version, first and last address of a CIDR block."""
+"""IP version, first and last address of a CIDR block."""
 
-# The standard library's reader also takes netmasks, host masks, leading zeros and scopes.
+# `ipaddress` also accepts netmasks, host masks, leading zeros and scopes.
 _BLOCK = re.compile(r"([0-9A-Fa-f:.]{2,45})/(0|[1-9][0-9]{0,2})")
 
 
 def parse_cidr_block(text: str) -> Block:
-    """Return a CIDR block without host bits; IPv4-mapped blocks are IPv4. Raises ValueError for anything else.
+    """Return a CIDR block without host bits, IPv4-mapped blocks as IPv4. Raises ValueError if the text is not one.
 
-    A document may hold some ten thousand of them, so that they are read by the C library.
+    A document may contain some ten thousand blocks, so the C library parses them.
     """
     match = _BLOCK.fullmatch(text)
     if match is None:
@@ -60,7 +60,7 @@ def parse_cidr_block(text: str) -> Block:
 
 
 def explain_invalid_block(text: str) -> tuple[str, tuple[str, ...]]:
-    """What is wrong with a text that `read_block` refuses, and which block may have been meant."""
+    """Return why `parse_cidr_block` rejects a text, and blocks to suggest."""
     address, slash, length = text.partition("/")
     try:
         max_length: int = ip_address(address).max_prefixlen
@@ -76,17 +76,17 @@ def explain_invalid_block(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def must_hold(constraint: Constraint) -> Predicate:
-    """True only where the constraint is known to hold."""
+    """Return a predicate that is false where the constraint is false or unknown."""
     return _compile(constraint, False)
 
 
 def may_hold(constraint: Constraint) -> Predicate:
-    """False only where the constraint is known not to hold."""
+    """Return a predicate that is true where the constraint is true or unknown."""
     return _compile(constraint, True)
 
 
 def conjunction(tests: Sequence[Predicate]) -> Predicate | None:
-    """All of them; None when there is nothing to test."""
+    """Combine predicates with AND; None if there are none."""
     if not tests:
         return None
     if len(tests) == 1:
@@ -128,7 +128,7 @@ def _address_test(blocks: Sequence[Block], unknown: bool) -> Predicate:
 
 
 def _merge_blocks(blocks: Sequence[Block], version: int) -> tuple[list[int], list[int]]:
-    """Where the blocks of a version begin and end, in order and without overlap."""
+    """Return the first and last addresses of a version's blocks, sorted and without overlap."""
     firsts: list[int] = []
     lasts: list[int] = []
     for first, last in sorted((first, last) for family, first, last in blocks if family == version):
@@ -150,7 +150,7 @@ def _time_test(before: bool, text: str, unknown: bool) -> Predicate:
 
 
 def _tag_test(tags: str, name: str, operator: str, value: str, unknown: bool) -> Predicate:
-    """A tag map is known or unknown as a whole; a tag missing from a known one is known to be absent."""
+    """Test a tag. A tag map is known or unknown as a whole; a tag missing from a known map is absent."""
     tags_of, matches, absent_result = attrgetter(tags), _text_test(operator, value), operator == "notEquals"
 
     def test(context: RequestContext) -> bool:

@@ -1,15 +1,14 @@
-"""The author's cap: does a draft allow any request its author may not make? Exact, with counterexamples.
+"""The author check: finds requests that a draft allows and its author may not make. Exact, with counterexamples.
 
-The space of requests is cut into atoms (`atoms`, `space`), every rule becomes boxes in it, and boxes are subtracted
-from boxes. What is left over is a request the draft would allow and the author may not make; it is built and put to
-the ordinary engine on both sides before it is reported.
+The space of requests is divided into atoms (`request_classes`), each rule becomes boxes in it (`request_space`), and
+boxes are subtracted from boxes. A remaining box is a request that the draft allows and the author may not make. It is
+tried with the ordinary engine on both sides before it is reported.
 
-Two questions are asked. Of every allow of the draft: does it lie within the author's allows and the draft's own denies?
-Of every allow of the draft within a deny of the author: does it lie within the draft's own denies? Rules that one rule
-of the other side settles are not compared (`pruning`). The other rules are compared in rounds: first without the
-draft's denies and without globs that are costly to tell apart. If nothing is left over then, no further rule can
-change the answer. A request that is left over and that one of the omitted rules covers brings that rule into the next
-round.
+Two questions are decided. Does each allow of the draft lie within the author's allows and the draft's own denies? Does
+each part of an allow that a deny of the author covers lie within the draft's own denies? Rules that one rule of the
+other side settles are left out (`pruning`). The others are compared in rounds, first without the draft's denies and
+without globs that are costly to distinguish. If nothing remains, further rules cannot change the answer. If a remaining
+request is covered by an omitted rule, that rule is added in the next round.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,16 +51,16 @@ from client.policy.request_space import ACTION, ID, RESOURCE, SERVICE, TYPE, Cat
 from client.policy.request_space import REGION as REGION_AXIS
 
 MAX_STEPS = 50_000
-"""Subtraction steps; beyond, the answer is "undecided", which counts as a refusal."""
+"""Subtraction steps of a check. If they are used up, the answer is "undecided", which counts as a refusal."""
 MAX_EXAMPLES = 5
 MAX_REMAINING = 64
-"""Boxes that are left over before the search stops: there are counterexamples enough in them."""
+"""Remaining boxes after which the search stops: they contain enough counterexamples."""
 FIRST_BATCH = 8
-"""Omitted rules that the second round brings in; each further round brings in four times as many."""
+"""Omitted rules added in the second round; each further round adds four times as many."""
 MAX_COVERED_POINTS = 8
-"""Requests of a round for which the omitted rules that cover them are looked up."""
+"""Requests of a round for which the covering omitted rules are looked up."""
 
-# Facts that few denies match, for requests on which a round does not depend.
+# Values that few denies match, for attributes that a round does not compare.
 NEUTRAL_ADDRESS = (4, 0xC6336401)
 NEUTRAL_TIME = 0.0
 
@@ -76,23 +75,23 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A request the draft would allow and its author may not make."""
+    """A request that the draft allows and its author may not make."""
 
     request: AccessRequest
     draft_rule: Source
-    # The author's rule that denies it; None: nothing gives it to the author.
+    # The author's rule that denies it; None if no rule of the author allows it.
     author_deny: Source | None
-    # The operation or the region does not exist yet: the draft would outgrow its author as the platform grows.
+    # The operation or the region does not exist yet: the draft exceeds its author's rights once it does.
     future: bool
-    # It is the region only; the operation exists.
+    # Only the region does not exist yet.
     new_region: bool = False
-    # Rules of either side ask for the time, and this request is one of which it is not known.
+    # Rules have time constraints, and the time of this request is unknown.
     time_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The answer with up to five counterexamples, and how many steps and units of work it took."""
+    """The answer with up to five counterexamples, and the steps and units of work that it took."""
 
     answer: Answer
     examples: tuple[Counterexample, ...] = ()
@@ -110,9 +109,12 @@ def check(
     max_steps: int = MAX_STEPS,
     max_work: int = MAX_WORK_UNITS,
 ) -> CheckResult:
-    """Return whether every request of `tenant` that the draft allows is one the author may make.
+    """Return whether the author may make every request of `tenant` that the draft allows.
 
-    `regions` are the regions that exist, preferred in this order in counterexamples; empty if they are not known.
+    Args:
+        regions: The existing regions in order of preference for counterexamples; empty if they are not known.
+        max_steps: Limit on subtraction steps.
+        max_work: Limit on units of work.
     """
     if all(rule.denies for rule in draft.rules):
         return CheckResult(Answer.WITHIN)
@@ -124,13 +126,13 @@ def check(
     except OutOfBudget:
         answer = Answer.BEYOND if comparison.examples else Answer.UNDECIDED
     examples = comparison.examples
-    # One whose operation does not exist yet cannot be tried, so it is returned only if there is no other.
+    # A request for a future operation cannot be tried by users, so it is returned only if there is no other.
     examples = [example for example in examples if example.new_region or not example.future] or examples
     return CheckResult(answer, tuple(examples), max_steps - max(steps.remaining, 0), max_work - max(work.remaining, 0))
 
 
 class _Comparison:
-    """One draft and its author: what is asked, in which order, and the counterexamples found so far."""
+    """Compares a draft with its author and collects counterexamples."""
 
     def __init__(
         self,
@@ -165,7 +167,7 @@ class _Comparison:
 
     @cached_property
     def _engines(self) -> tuple[Engine, Engine]:
-        """The draft's and the author's."""
+        """The engines of the draft and of the author."""
         draft, author = self._rules
         draft_rules = [GrantedRule(rule, Source("", "draft", index)) for index, rule in enumerate(draft)]
         return Engine(draft_rules), Engine(author)
@@ -175,7 +177,7 @@ class _Comparison:
         return split_names(self._operation_names)
 
     def run(self) -> None:
-        """Find counterexamples, up to five. Raises `OutOfBudget`."""
+        """Collect up to five counterexamples. Raises `OutOfBudget`."""
         own_denies = [piece for rule in self.denies for piece in split_entangled(rule)]
         author_allows = [piece for rule in self.author_allows for piece in split_entangled(rule)]
         open_allows = uncovered_rules(self.allows, RuleIndex(self.denies))
@@ -205,7 +207,7 @@ class _Comparison:
         author_allows: Sequence[Rule],
         draft_denies: Sequence[Rule],
     ) -> None:
-        """Compare some allows of the draft, within some denies of the author if any, with what may cover them."""
+        """Compare allows of the draft, limited to denies of the author if given, with the rules that may cover them."""
         globs = GlobSet(glob for rule in (*allows, *(within or ())) for glob in entangled_globs(rule))
         compared: list[Rule] = []
         omitted: list[Rule] = []
@@ -216,22 +218,24 @@ class _Comparison:
         while True:
             space = Space([*allows, *(within or ()), *compared], self.tenant, self.work_budget, self.regions)
             remaining_boxes = _Search(space, self.step_budget).run(allows, within, compared)
-            if not remaining_boxes or self._collect_examples(space, remaining_boxes, omitted):
+            missing = self._collect_examples(space, remaining_boxes, omitted) if remaining_boxes else None
+            if missing is None:
                 return
-            missing = self._missing
             if not missing:
                 raise AssertionError("the search and the engine disagree")
-            # One entangled glob may be enough for all that is left over; each one more doubles what is told apart.
+            # One entangled glob may cover all remaining boxes; each one more doubles the number of classes.
             plain_rules = [index for index in missing if not entangled_globs(omitted[index])]
             added = set(plain_rules[:batch] or missing[:1])
             compared += [omitted[index] for index in sorted(added)]
             omitted = [rule for index, rule in enumerate(omitted) if index not in added]
             batch *= 4
 
-    def _collect_examples(self, space: Space, remaining_boxes: Sequence[Box], omitted: Sequence[Rule]) -> bool:
-        """Add the counterexamples among the boxes left over; if there are none, find the omitted rules that cover them.
+    def _collect_examples(
+        self, space: Space, remaining_boxes: Sequence[Box], omitted: Sequence[Rule]
+    ) -> list[int] | None:
+        """Collect counterexamples from the remaining boxes.
 
-        Returns whether there were any.
+        Returns None if there are any, else the indices of omitted rules that cover requests in the boxes.
         """
         catalogue = CatalogueIndex(self._catalogue, space)
         has_example = False
@@ -250,15 +254,14 @@ class _Comparison:
                     missing |= dict.fromkeys(self._matching_rules(request, omitted))
             if len(self.examples) == MAX_EXAMPLES:
                 break
-        self._missing = list(missing)
-        return has_example
+        return None if has_example else list(missing)
 
     def _requests(
         self, space: Space, box: Box, catalogue: CatalogueIndex, omitted: Sequence[Rule]
     ) -> Iterator[tuple[AccessRequest, bool, bool]]:
-        """Yield requests of a box, with whether they need something that does not exist yet, and whether a region.
+        """Yield requests in a box, each with whether it needs something that does not exist yet, and whether a region.
 
-        The second one has facts for keys that only omitted rules use.
+        The second request has values for keys that only omitted rules use.
         """
         witnesses: list[Any] = [
             dimension.atoms[(mask & -mask).bit_length() - 1]
@@ -268,13 +271,13 @@ class _Comparison:
         operation = existing or OperationPattern(witnesses[SERVICE], witnesses[RESOURCE], witnesses[ACTION])
         new_region = False
         if self.regions and witnesses[REGION_AXIS] not in self.regions:
-            # A region that does not exist is the last choice: no request has it today.
+            # A region that does not exist is the last choice: no current request has it.
             if box[REGION_AXIS] & space.dimensions[REGION_AXIS].only_unknown():
                 witnesses[REGION_AXIS] = UNKNOWN_ATOM
             new_region = witnesses[REGION_AXIS] is not UNKNOWN_ATOM
         region, type_, id_ = (STAR if atom is UNKNOWN_ATOM else atom for atom in witnesses[REGION_AXIS : ID + 1])
         if type_ == space.unnamed_value(TYPE) and operation.resource not in space.dimensions[TYPE].atoms:
-            # Any type that no rule names will do: that of the operation is the one a person expects.
+            # Any type that no rule names is correct; readers expect that of the operation.
             type_ = operation.resource
         target = Target(operation.service, region, space.tenant, type_, id_)
         context = replace(
@@ -291,7 +294,7 @@ class _Comparison:
             yield AccessRequest(str(operation), str(target), neutral), future, new_region
 
     def _try_request(self, request: AccessRequest, future: bool, new_region: bool) -> Counterexample | None:
-        """Try a request on both sides; None if the draft does not allow it or the author does."""
+        """Decide a request on both sides; None if the draft denies it or the author may make it."""
         draft, author = self._engines
         draft_decision, author_decision = (
             engine.decide(request.operation, request.target, request.context) for engine in (draft, author)
@@ -304,7 +307,7 @@ class _Comparison:
         return Counterexample(request, source, author.source(author_decision), future, new_region, time_unknown)
 
     def _matching_rules(self, request: AccessRequest, omitted: Sequence[Rule]) -> list[int]:
-        """Return the places of the omitted rules that cover a request."""
+        """Return the indices of the omitted rules that match a request."""
         self.work_budget.consume(4 * len(omitted))
         operation, target = parse_operation(request.operation), parse_target(request.target)
         return [
@@ -333,7 +336,7 @@ def _split_by_effect(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
 
 
 def _with_neutral(context: RequestContext, keys: set[str], dimension_keys: Sequence[str]) -> RequestContext:
-    """Return the facts with known values for some keys; a tag map of which a tag is already known or unknown stays."""
+    """Return the context with values for some keys. A tag map with a key of its own dimension is left unchanged."""
     if any(key.startswith(REQUEST_TAG) for key in keys) and not any(
         key.startswith(REQUEST_TAG) for key in dimension_keys
     ):
@@ -357,7 +360,7 @@ class _Search:
         self.step_budget = step_budget
 
     def run(self, allows: Sequence[Rule], denies: Sequence[Rule] | None, author_allows: Sequence[Rule]) -> list[Box]:
-        """Return the boxes of the allows, within the denied rules if any, that the covers leave."""
+        """Return the boxes of the allows, limited to the denies if given, that the author's allows leave."""
         dimensions, budget = len(self.space.dimensions), self.space.budget
         index = BoxIndex(self._boxes(author_allows), dimensions, budget)
         index_of_denies = None if denies is None else BoxIndex(self._boxes(denies), dimensions, budget)
@@ -383,7 +386,7 @@ class _Search:
         return list(dict.fromkeys(box for rule in rules for box in self.space.boxes(rule)))
 
     def _subtract(self, box: Box, index: BoxIndex) -> list[Box]:
-        """Return the pieces of a box that the covers leave, depth first: the first pieces are enough."""
+        """Return up to about `MAX_REMAINING` pieces of a box outside the indexed boxes. Searches depth first."""
         remaining_boxes: list[Box] = []
         stack = [(box, index.all)]
         while stack:

@@ -1,11 +1,7 @@
-"""The coverage map: which operations of the catalogue a set of rules gives on each of some targets.
+"""Computes which operations of the catalogue rules allow on targets, and which they can allow in a tenant at all.
 
-Bit i of a mask is operation i of the catalogue. A pattern is the AND of two or three masks, a rule the OR of
-its patterns, so the work is rules times targets, never operations times targets.
-
-Which operations a set of rules can give in a tenant at all: always, under conditions, or never.
-
-The coarse map beside the coverage of one target: what a principal may do "somewhere, somehow", by bit masks.
+Bit i of a mask is operation i of the catalogue. A pattern is the AND of two or three masks, a rule the OR of its
+patterns, so the work is rules times targets, not operations times targets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +15,7 @@ from client.policy.model import Constraint, RequestContext, Rule
 
 
 class CatalogueMasks:
-    """One mask for each value a part of an operation takes. Build it once for each catalogue."""
+    """Masks for each value of each part of an operation. Build it once for each catalogue."""
 
     def __init__(self, operations: Sequence[str]) -> None:
         self.operations = tuple(operations)
@@ -34,7 +30,7 @@ class CatalogueMasks:
         )
 
     def for_pattern(self, pattern: OperationPattern) -> int:
-        """The operations a pattern stands for."""
+        """Return the operations that a pattern matches."""
         services, resources, actions = self._masks_by_part
         service, resource, action = pattern
         mask = self.all if service == STAR else services.get(service, 0)
@@ -43,27 +39,27 @@ class CatalogueMasks:
         return mask if action == STAR else mask & actions.get(action, 0)
 
     def for_service(self, service: str) -> int:
-        """The operations of a service."""
+        """Return the operations of a service."""
         return self._masks_by_part[0].get(service, 0)
 
     def for_rule(self, rule: Rule) -> int:
-        """The operations of all patterns of a rule."""
+        """Return the operations that the patterns of a rule match."""
         mask = 0
         for pattern in rule.operations:
             mask |= self.for_pattern(pattern)
         return mask
 
     def names(self, mask: int) -> list[str]:
-        """The operations of a mask, in the order of the catalogue."""
+        """Return the operations of a mask in the order of the catalogue."""
         return [self.operations[index] for index in indices(mask)]
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the rules give on one target, as masks of operations.
+    """Operations on one target, as masks.
 
-    `allowed` and `denied` decide whatever is not known: an allow that surely holds, a deny that may. `possible` and
-    `shut` are the other way round: an allow that may hold, a deny that surely does.
+    `allowed`: an allow applies for all values of the unknown attributes. `possible`: for some values. `denied`: a deny
+    applies for some values. `always_denied`: for all values.
     """
 
     target: Target
@@ -74,16 +70,16 @@ class Coverage:
 
     @property
     def effective(self) -> int:
-        """Allowed whatever the facts that are not known turn out to be."""
+        """Operations allowed for all values of the unknown attributes."""
         return self.allowed & ~self.denied
 
     @property
     def conditional(self) -> int:
-        """Allowed or not, as the facts turn out."""
+        """Operations whose decision depends on unknown attributes."""
         return self.possible & ~self.always_denied & ~self.effective
 
     def within(self, mask: int) -> "Coverage":
-        """The same of some of the operations only."""
+        """Return the coverage limited to some operations."""
         return Coverage(
             self.target, self.allowed & mask, self.denied & mask, self.possible & mask, self.always_denied & mask
         )
@@ -92,7 +88,7 @@ class Coverage:
 def compute_coverage(
     masks: CatalogueMasks, rules: Sequence[GrantedRule], targets: Sequence[Target], context: RequestContext
 ) -> list[Coverage]:
-    """The map for each target. Caps are left out: the author's rights are shown by the author check."""
+    """Return the coverage of each target. Caps are ignored: the author check reports what exceeds them."""
     truths: dict[tuple[Constraint, ...], bool | None] = {}
     prepared = []
     for granted in rules:
@@ -108,12 +104,12 @@ def compute_coverage(
         allowed = denied = possible = always_denied = 0
         for rule in prepared:
             mask = rule.mask
-            # Nothing new from a rule whose operations are all decided the same way already.
+            # Skip a rule that cannot change the result.
             if not mask & ~((denied & always_denied) if rule.denies else (possible & allowed)):
                 continue
             partial = full = 0
             for service, pattern in rule.patterns:
-                # A target whose service is open takes its service from each operation.
+                # A target with an unknown service has that of each operation.
                 if service not in (STAR, target.service) and not open_service:
                     continue
                 if may_cover(pattern, requested):
@@ -132,7 +128,7 @@ def compute_coverage(
 
 
 class _Prepared:
-    """A rule as a mask of operations and target patterns with their service apart; `sure` if its constraints hold."""
+    """A rule as a mask of operations and target patterns without service. `holds`: its constraints must hold."""
 
     __slots__ = ("denies", "holds", "mask", "patterns")
 
@@ -144,7 +140,7 @@ class _Prepared:
 
 
 def _hold_all(constraints: Iterable[Constraint], context: RequestContext) -> bool | None:
-    """Whether all constraints hold; None when what is not known decides."""
+    """Return whether all constraints hold; None if that depends on unknown attributes."""
     holds = True
     for constraint in constraints:
         if not conditions.may_hold(constraint)(context):
@@ -155,10 +151,10 @@ def _hold_all(constraints: Iterable[Constraint], context: RequestContext) -> boo
 
 @dataclass(frozen=True, slots=True)
 class OperationBounds:
-    """Masks of operations.
+    """Bounds of the operations that rules allow in a tenant, as masks.
 
-    `named` are those some allow speaks of, `shut` those a deny without any condition takes away, `possible` those some
-    request gets, as far as conditions go, and `sure` those every request in the tenant gets.
+    `named`: an allow names the operation. `always_denied`: an unconditional deny covers every target. `possible`: some
+    request may be allowed. `always_allowed`: every request in the tenant is allowed.
     """
 
     named: int
@@ -167,7 +163,7 @@ class OperationBounds:
     always_allowed: int
 
     def within(self, other: "OperationBounds") -> "OperationBounds":
-        """Both together: what each of the two gives."""
+        """Return the intersection of both."""
         return OperationBounds(
             self.named & other.named,
             self.always_denied | other.always_denied,
@@ -177,17 +173,17 @@ class OperationBounds:
 
 
 def unlimited_bounds(masks: CatalogueMasks) -> OperationBounds:
-    """Of somebody nothing limits."""
+    """Return the bounds of a principal without restrictions."""
     return OperationBounds(masks.all, 0, masks.all, masks.all)
 
 
 def exact_bounds(mask: int) -> OperationBounds:
-    """Of a plain set of operations, such as scopes are."""
+    """Return the bounds of a plain set of operations, such as scopes."""
     return OperationBounds(mask, 0, mask, mask)
 
 
 def operation_bounds(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant: str) -> OperationBounds:
-    """The reach of rules in a tenant; each allow ends where the reach of its author's rights ends."""
+    """Return the bounds of rules in a tenant; those of each allow end at its author's bounds."""
     named = possible = always_allowed = denied = always_denied = 0
     caps: dict[int, OperationBounds] = {}
     for granted in rules:
@@ -208,7 +204,7 @@ def operation_bounds(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant
 
 
 def rule_bounds(masks: CatalogueMasks, rule: Rule, tenant: str) -> tuple[int, int]:
-    """The operations a rule matches on some request of the tenant, and those it matches on every one."""
+    """Return the operations that a rule matches on some request of the tenant, and those on every request."""
     partial = full = 0
     for target in rule.targets:
         if target.tenant not in (STAR, tenant):

@@ -1,7 +1,6 @@
-"""Reading a policy document: understood whole, or refused with path, line, column, reason and what to do.
+"""Parses and validates policy documents. Errors have a path, line, column, reason and suggestions.
 
-Nothing in a document is ever ignored: a constraint that is not understood must not become one that is merely not
-met. policy language: The document; checklist O14 to O37.
+Nothing in a document is ignored: an unknown constraint must not become one that is merely not met.
 """
 
 import json
@@ -43,7 +42,7 @@ MEMBERS = ("schemaVersion", "rules")
 RULE_MEMBERS = ("name", "access", "operations", "targets", "constraints")
 KEYS = (SOURCE_IP, CURRENT_TIME, *TEXT_KEYS, *(f"{key}<key>" for key in TAG_KEYS))
 
-# What other policy languages call a member, in small letters and the singular.
+# Member names of other policy languages, in lower case and singular.
 _FOREIGN_NAMES = {
     "version": "schemaVersion",
     "statement": "rules",
@@ -59,7 +58,7 @@ RegionTargets = Literal["accept", "refuse"]
 
 
 class InvalidDocument(ValueError):
-    """The document cannot be read. `problems` are the first that were met, in the order of the text."""
+    """The document is invalid. `problems` has the first ones, in the order of the text."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__(str(problems[0]))
@@ -68,7 +67,7 @@ class InvalidDocument(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A document that was understood, and what is legal in it but seldom meant."""
+    """A valid document, with warnings about content that is seldom intended."""
 
     document: Document
     warnings: tuple[Problem, ...] = ()
@@ -77,7 +76,7 @@ class ParsedDocument:
 def parse_document(
     text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTargets = "accept"
 ) -> ParsedDocument:
-    """The document of a text. Raises `DocumentRefused` with every problem, but no more than a reader can use."""
+    """Parse a document. Raises `InvalidDocument` with up to `MAX_PROBLEMS` problems."""
     repeated: list[StrictJsonError] = []
     try:
         value = loads(text, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, repeated=repeated)
@@ -101,12 +100,12 @@ def parse_document(
 
 
 def canonical(document: Document) -> dict[str, Any]:
-    """The stored form: members in a fixed order, `name` always, no empty `constraints`; arrays as they were."""
+    """Return the stored form: members in a fixed order, always a `name`, no empty `constraints`, arrays unchanged."""
     return {"schemaVersion": "1", "rules": [_canonical_rule(rule) for rule in document.rules]}
 
 
 def canonical_text(document: Document) -> str:
-    """The stored form as compact JSON."""
+    """Return the stored form as compact JSON."""
     return json.dumps(canonical(document), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -126,11 +125,11 @@ def _canonical_rule(rule: Rule) -> dict[str, Any]:
 
 
 class _TooManyProblems(Exception):
-    """There are as many problems as are told. Looking for more, and for what was meant, would be work for nothing."""
+    """The maximum of problems is reached; looking for more, and for suggestions, would be wasted work."""
 
 
 class _Parser:
-    """Walks a decoded document and notes its problems; what it returns is of use only when there is none."""
+    """Walks a decoded document and collects its problems. The result is valid only if there are none."""
 
     def __init__(self, catalogue: Catalogue, region_targets: RegionTargets) -> None:
         self.catalogue = catalogue
@@ -138,7 +137,7 @@ class _Parser:
         self.findings: list[Finding] = []
         self.warnings: list[Finding] = []
         self.unknown_names: set[Path] = set()
-        """Of the findings those that are about the name of a member, not about its value."""
+        """Paths of findings about the name of a member, not about its value."""
         self.patterns = 0
 
     def add_problem(self, path: Path, reason: str, suggestions: tuple[str, ...] = ()) -> None:

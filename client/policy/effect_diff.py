@@ -1,7 +1,6 @@
-"""What changes between two sets of rules on one target: in effect for certain, and under conditions.
+"""Compares what two sets of rules allow on a target, unconditionally and under conditions.
 
-By bit masks as the coverage map is: each condition is told apart by what is said, not by where it stands, and two
-operations are under the same conditions when the same ones speak of them.
+Conditions are compared by content, not by position: two operations have equal conditions if the same ones mention both.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from client.policy.model import RequestContext, Rule
 
 
 class Condition(NamedTuple):
-    """What has to turn out for a rule to match: one of some targets, none if any will do, and all constraints."""
+    """What must hold for a rule to match: one of the targets (any target if empty), and all constraints."""
 
     denies: bool
     targets: frozenset[Target]
@@ -25,7 +24,7 @@ class Condition(NamedTuple):
 def conditions_by_target(
     masks: CatalogueMasks, rules: Iterable[GrantedRule], targets: Iterable[tuple[Target, int]], context: RequestContext
 ) -> list[dict[Condition, int]]:
-    """Which of the operations asked for on each target each condition speaks of."""
+    """Return, for each target, the conditions with the requested operations that each applies to."""
     open_rules = [_OpenRule(masks, granted.rule, context) for granted in rules]
     results = []
     for target, operations in targets:
@@ -40,7 +39,7 @@ def conditions_by_target(
 
 
 def differing_operations(before: dict[Condition, int], after: dict[Condition, int]) -> int:
-    """The operations that not the same conditions speak of."""
+    """Return the operations whose conditions differ."""
     mask = 0
     for condition in before.keys() | after.keys():
         mask |= before.get(condition, 0) ^ after.get(condition, 0)
@@ -48,10 +47,11 @@ def differing_operations(before: dict[Condition, int], after: dict[Condition, in
 
 
 def classify_changes(before: Coverage, after: Coverage, differing: int) -> dict[str, int]:
-    """The operations that change on one target, by how.
+    """Return the operations that change on one target, by kind of change.
 
-    `gained` and `lost` are in effect for certain, `nowUnconditional` and `nowConditional` those of them that were, or
-    still are, allowed under conditions. `conditionalGained` were not allowed at all, `conditionalLost` no longer are.
+    `gained` and `lost` are unconditional. `nowUnconditional` are those gained that were allowed under conditions;
+    `nowConditional` those lost that still are. `conditionalGained` were not allowed at all, `conditionalLost` no longer
+    are, not even under conditions.
     """
     allowed_before, allowed_after = before.effective, after.effective
     conditional_before, conditional_after = before.conditional, after.conditional
@@ -67,7 +67,7 @@ def classify_changes(before: Coverage, after: Coverage, differing: int) -> dict[
 
 
 class _OpenRule:
-    """A rule as a mask of operations, with its target patterns and what it says of facts that are not known."""
+    """A rule as a mask of operations, target patterns, and the constraints that the context leaves open."""
 
     __slots__ = ("constraints", "denies", "mask", "masks", "patterns", "region")
 
@@ -84,7 +84,7 @@ class _OpenRule:
         self.patterns = [] if never else [(target.service, target._replace(service=STAR)) for target in rule.targets]
 
     def conditions_on(self, target: Target) -> Iterator[tuple[frozenset[Target], int]]:
-        """The patterns that may cover a target, none where one surely does; with the operations of their service."""
+        """Yield the patterns that may cover a target (none if one must cover it), with operations of their service."""
         requested = resolve_target(target, STAR, self.region)
         open_service = target.service == STAR
         applicable = [

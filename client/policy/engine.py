@@ -1,8 +1,8 @@
-"""The decision engine: rules compiled once, decided in a few look-ups.
+"""The decision engine: rules are compiled on first use and then decided in a few dictionary look-ups.
 
-A decision finds `table[operation][head]`, the head being the target up to its first slash, and then, only
-where some rule names ids, the leaf of the id. A leaf is a constant verdict or two short tuples of tests:
-the denies, then the allows. Missing leaves are built on first touch; the table is bounded.
+`table[operation][head]` holds the decision for a target up to its first slash or, if a rule names ids, a `TargetEntry`
+with one decision for each id. A compiled decision is constant, or two tuples of predicates: denies, then allows.
+Missing entries are compiled on first access; the table is bounded.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,14 +29,14 @@ NO_MATCH = 0
 MAX_COMPILED = 50_000
 
 Decision = int
-"""Above 0: allowed by rule number n; below 0: denied by rule number -n; 0: no rule matched. Rules count from 1."""
+"""n > 0: allowed by rule n; n < 0: denied by rule -n; 0: no rule matched. Rules count from 1."""
 
 CompiledDecision = Decision | tuple[tuple[tuple[Predicate, Decision], ...], tuple[tuple[Predicate, Decision], ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a rule stands: the policy's id and name, and its place in that document, from 0."""
+    """The origin of a rule: the policy's id and name, and the rule's index in its document."""
 
     policy_id: str
     policy_name: str
@@ -44,7 +44,7 @@ class Source:
 
 
 class GrantedRule(NamedTuple):
-    """A rule as it works for a principal. What an allow gives ends where `cap`, its author's rights, ends."""
+    """A rule as attached to a principal. `cap` has its author's rights, which limit what an allow gives."""
 
     rule: Rule
     source: Source
@@ -53,7 +53,7 @@ class GrantedRule(NamedTuple):
 
 @dataclass(slots=True)
 class TargetEntry:
-    """Rules whose target fields match, kept where one of them names ids or has a cap; `target` is without its id."""
+    """Rules whose target fields match, for targets where ids or caps matter. `target` has no id."""
 
     target: Target
     rules: tuple["Candidate", ...]
@@ -63,12 +63,17 @@ class TargetEntry:
 class Candidate(NamedTuple):
     number: int
     granted: GrantedRule
-    # None: any id will do.
+    # None if every id matches.
     ids: tuple[Target, ...] | None
 
 
 class Engine:
-    """Immutable once built: a change of rules makes a new one, which is swapped in."""
+    """Decides requests by a fixed set of rules. To change the rules, build another engine.
+
+    An engine may be shared by threads. Its rules never change; the caches are derived from them, and every access is a
+    single dictionary read or write, which CPython makes atomic. Threads that race compile the same decision twice, and
+    `MAX_COMPILED` may be exceeded slightly.
+    """
 
     def __init__(self, rules: Iterable[GrantedRule]) -> None:
         self.rules = tuple(rules)
@@ -82,9 +87,10 @@ class Engine:
         self._compiled_count = 0
 
     def decide(self, operation: str, target: str, context: RequestContext) -> Decision:
-        """The verdict on one request. `target` is a full name; its `*` parts are unknown. Malformed: no match.
+        """Return the decision on a request.
 
-        Malformed is a name without an id or with fields that are none; an id may be any text.
+        `target` is a full name whose `*` parts are unknown; its id may be any text. A name without an id or with
+        invalid fields matches no rule.
         """
         head, _, id_ = target.partition("/")
         if not id_:
@@ -113,11 +119,11 @@ class Engine:
         return NO_MATCH
 
     def source(self, decision: Decision) -> Source | None:
-        """Which rule decided; None when none matched."""
+        """Return the origin of the deciding rule; None if no rule matched."""
         return self.rules[abs(decision) - 1].source if decision else None
 
     def candidates(self, operation: OperationPattern) -> list[int]:
-        """The numbers of the rules with a pattern for the operation, in order: eight look-ups."""
+        """Return the numbers of the rules with a pattern for the operation, in order. Takes eight look-ups."""
         numbers: set[int] = set()
         for service in (operation.service, STAR):
             for resource in (operation.resource, STAR):
@@ -126,12 +132,12 @@ class Engine:
         return sorted(numbers)
 
     def _compile_entry(self, operation: str, head: str, id_: str) -> CompiledDecision | TargetEntry | None:
-        """Build what stands behind an operation and a target's fields; None for a request that is not well-formed."""
+        """Compile the entry of an operation and target fields; None if the request is malformed."""
         try:
-            # Whether the fields are well-formed must not depend on the id that came with them first.
+            # The validity of the fields must not depend on the first id seen with them.
             concrete, target = parse_operation(operation), parse_target(f"{head}/{STAR}")
         except InvalidPattern:
-            # Not kept: a table filled with nonsense would push out what is asked for every second.
+            # Not cached: malformed requests must not evict entries in use.
             return None
         rules = []
         for number in self.candidates(concrete):
@@ -161,7 +167,7 @@ class Engine:
             self._compiled_count = 1
 
     def _compile_decision(self, operation: str, text: str, rules: Sequence[Candidate]) -> CompiledDecision:
-        """The rules left over as tests, cut after the first that needs none: nothing behind it can decide."""
+        """Compile rules to predicates, up to the first rule without any: later rules cannot decide."""
         denies: list[tuple[Predicate, Decision]] = []
         allows: list[tuple[Predicate, Decision]] = []
         for deny, predicates in ((True, denies), (False, allows)):
@@ -182,7 +188,7 @@ class Engine:
         return (tuple(denies), tuple(allows)) if denies or allows else NO_MATCH
 
     def _predicate(self, deny: bool, constraints: tuple[Constraint, ...]) -> Predicate | None:
-        """One test for each different set of constraints, however many rules share it."""
+        """Return the predicate of a set of constraints; rules with equal constraints share it."""
         cache_key = (deny, constraints)
         if cache_key not in self._predicates:
             polarity = conditions.may_hold if deny else conditions.must_hold
@@ -190,7 +196,7 @@ class Engine:
         return self._predicates[cache_key]
 
     def truth_tests(self, constraint: Constraint) -> tuple[Predicate, Predicate]:
-        """Return the tests whether a constraint surely and whether it possibly holds, compiled once."""
+        """Return the `must_hold` and `may_hold` predicates of a constraint, compiled once."""
         pair = self._truth_tests.get(constraint)
         if pair is None:
             pair = self._truth_tests[constraint] = conditions.must_hold(constraint), conditions.may_hold(constraint)
@@ -198,14 +204,14 @@ class Engine:
 
 
 def compile_document(document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None) -> Engine:
-    """An engine of one document on its own."""
+    """Return an engine for one document."""
     return Engine(granted_rules(document, policy_id, name, cap))
 
 
 def granted_rules(
     document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None
 ) -> list[GrantedRule]:
-    """A document's rules labelled with where they come from, ready to stand beside those of other documents."""
+    """Return a document's rules with their origin, to combine with those of other documents."""
     return [GrantedRule(rule, Source(policy_id, name, index), cap) for index, rule in enumerate(document.rules)]
 
 
@@ -220,12 +226,12 @@ def _capped(predicate: Predicate | None, cap: Engine, operation: str, target: st
 
 
 def _candidate(number: int, granted: GrantedRule, target: Target) -> Candidate | None:
-    """Return a rule whose target fields hold; its ids are left for the leaf."""
+    """Return a rule whose target fields match, with the patterns left to compare with ids."""
     covers = fields_may_cover if granted.rule.denies else fields_must_cover
     matching = [pattern for pattern in granted.rule.targets if covers(pattern, target)]
     if not matching:
         return None
-    # A pattern of stars only matches any id; every other one is tried by name.
+    # A pattern of stars matches every id; others are compared with each id.
     for pattern in matching:
         if pattern.id == STAR or not pattern.id.strip(STAR):
             return Candidate(number, granted, None)

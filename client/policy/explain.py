@@ -1,6 +1,6 @@
-"""Why a request is decided as it is: every rule and every part of it as true, false or unknown.
+"""Explains a decision: each part of each rule is true, false or unknown.
 
-The slower path beside the engine. The verdict is the engine's own; a test holds the two together.
+Slower than the engine, which makes the decision itself.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from client.policy.partial import exists_allowed_target
 
 
 class Truth(StrEnum):
-    """Three values: a fact may be known to hold, known not to, or not known."""
+    """Three-valued truth."""
 
     TRUE = "true"
     FALSE = "false"
@@ -42,7 +42,7 @@ class Truth(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why, in one word (checklist S10)."""
+    """Reason of a decision."""
 
     EXPLICIT_DENY = "explicit_deny"
     ALLOWED = "allowed"
@@ -52,7 +52,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConstraintTrace:
-    """One constraint of a rule and how it came out."""
+    """A constraint of a rule with its truth."""
 
     operator: str
     key: str
@@ -65,7 +65,7 @@ class ConstraintTrace:
 
 @dataclass(frozen=True, slots=True)
 class RuleTrace:
-    """One rule with all its parts; `fires` says whether it takes part in the decision."""
+    """A rule with the truth of its parts. `applies` is true if the rule takes part in the decision."""
 
     source: Source
     name: str
@@ -73,17 +73,17 @@ class RuleTrace:
     operation: Truth
     target: Truth
     constraints: tuple[ConstraintTrace, ...]
-    # An allow beyond its author's present rights gives nothing: None where the rule has no cap.
+    # Whether the author currently has the right that the allow gives; None if the rule has no cap.
     within_author: bool | None
     applies: bool
 
     @property
     def truth(self) -> Truth:
-        """All parts together."""
+        """The conjunction of all parts."""
         return _conjunction(self.operation, self.target, *(part.truth for part in self.constraints))
 
     def failing_parts(self) -> list[str]:
-        """The parts that are not surely true, in the order they are written."""
+        """Return the parts that are false or unknown, in the order of the document."""
         parts = [("operations", self.operation), ("targets", self.target)]
         parts += [(str(part), part.truth) for part in self.constraints]
         return [name for name, truth in parts if truth is not Truth.TRUE]
@@ -91,23 +91,23 @@ class RuleTrace:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The decision on a request and what it rests on."""
+    """A decision and the rules that lead to it."""
 
     allowed: bool
     reason: Reason
     deciding_rule: RuleTrace | None
-    # On a refusal without a deny: the allow that came nearest, and the one part to look at first.
+    # If no rule matched: the allow with the fewest failing parts, and the first of these.
     nearest_rule: RuleTrace | None
     failed_part: str | None
     rules: tuple[RuleTrace, ...]
-    # With unknown target parts: whether some target there would be allowed; None where it took too long to find out.
+    # Whether some value of the target's unknown parts is allowed; None if there are none, or the search took too long.
     some_target_allowed: bool | None
-    # The facts that, if known, could turn the decision: the names of their keys.
+    # Keys whose values could change the decision.
     missing_keys: tuple[str, ...]
 
 
 def explain(engine: Engine, request: AccessRequest) -> Explanation:
-    """Decide a request and say why. The operation and the target must be well-formed (`PatternRefused` otherwise)."""
+    """Decide a request and explain the decision. Raises `InvalidPattern` for a malformed operation or target."""
     operation = parse_operation(request.operation)
     target = resolve_target(parse_target(request.target), operation.service, request.context.region)
     tracer = _Tracer(engine, operation, target, request.context)
@@ -135,7 +135,7 @@ def explain(engine: Engine, request: AccessRequest) -> Explanation:
 
 
 def explain_unmatched(explanation: Explanation) -> Explanation:
-    """Return the explanation of a request that no rule can be about: denied, and no rule covers its target."""
+    """Return the explanation of a request whose target no rule covers."""
     rules = tuple(replace(trace, target=Truth.FALSE, applies=False) for trace in explanation.rules)
     nearest_rule = _nearest(rules)
     return Explanation(
@@ -151,7 +151,7 @@ def explain_unmatched(explanation: Explanation) -> Explanation:
 
 
 class _Tracer:
-    """The traces of all rules for one request. A pattern or constraint that several rules have is tried once."""
+    """Traces the rules for one request; evaluates a pattern or constraint shared by rules once."""
 
     def __init__(self, engine: Engine, operation: OperationPattern, target: Target, context: RequestContext) -> None:
         self._engine = engine
@@ -211,7 +211,7 @@ def _conjunction(*truths: Truth) -> Truth:
 
 
 def _nearest(traces: tuple[RuleTrace, ...]) -> RuleTrace | None:
-    """The allow with the fewest parts against it: the operation weighs most, unknown less than false."""
+    """Return the allow with the fewest failing parts: the operation weighs most, unknown less than false."""
 
     def distance(trace: RuleTrace) -> int:
         penalty = 16 * (trace.operation is not Truth.TRUE)
@@ -224,7 +224,7 @@ def _nearest(traces: tuple[RuleTrace, ...]) -> RuleTrace | None:
 
 
 def _missing(traces: tuple[RuleTrace, ...], decision: int) -> tuple[str, ...]:
-    """Keys that are unknown in rules which would otherwise count: denies that fire for it, allows that do not."""
+    """Return unknown keys that could change the decision: of denies that apply, and of allows if no rule matched."""
     keys: dict[str, None] = {}
     for trace in traces:
         is_relevant = trace.effect == "deny" or decision == 0
@@ -245,7 +245,7 @@ FLAGS = {
 
 
 def flag_for(key: str) -> str:
-    """The flag of `iam simulate` that makes a fact known (checklist S15)."""
+    """Return the flag of `frost iam simulate` that sets a key."""
     if key.startswith(REQUEST_TAG):
         return "--request-tag"
     return "--resource-tag" if key.startswith(RESOURCE_TAG) else FLAGS[key]

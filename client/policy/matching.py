@@ -1,7 +1,7 @@
-"""Patterns: operations `service:resource:action`, targets `frn:service:region:tenant:type/id`, and globs.
+"""Patterns for operations (`service:resource:action`) and targets (`frn:service:region:tenant:type/id`), and globs.
 
-All matching is by whole parts and by literal text; only `*` is special, and inside a part only in the id
-of a target and in the value of `like`. Nothing here takes more than linear time (hostile E10).
+`*` is the only wildcard. It stands for a whole part, except in the id of a target and in the value of `like`, where it
+may stand anywhere. Matching takes linear time.
 """
 
 import re
@@ -26,12 +26,12 @@ class OperationPattern(NamedTuple):
         return ":".join(self)
 
     def matches(self, operation: "OperationPattern") -> bool:
-        """Whether a concrete operation (no `*`) is one of this pattern."""
+        """Return whether the pattern matches a concrete operation (without `*`)."""
         return all(part in (STAR, other) for part, other in zip(self, operation, strict=True))
 
 
 class Target(NamedTuple):
-    """The five fields of a name. In a pattern `*` is any value, in a request it is an unknown one."""
+    """The fields of a target. `*` is any value in a pattern, an unknown value in a request."""
 
     service: str
     region: str
@@ -47,11 +47,11 @@ ANY_TARGET = Target(STAR, STAR, STAR, STAR, STAR)
 
 
 class InvalidPattern(ValueError):
-    """A text that is no pattern; the message is the reason, without the text itself."""
+    """The text is not a pattern. The message is the reason, without the text."""
 
 
 def parse_operation_pattern(text: str) -> OperationPattern:
-    """`a:b:c`, or a shorter form that ends in `*` (`compute:*`, `*`), each part a literal or `*`."""
+    """Parse `a:b:c`, or a shorter form that ends in `*` (`compute:*`, `*`). Each part is a literal or `*`."""
     match = _WHOLE.fullmatch(text)
     if match is not None:
         return OperationPattern._make(match.groups())
@@ -67,7 +67,7 @@ def parse_operation_pattern(text: str) -> OperationPattern:
 
 
 def parse_operation(text: str) -> OperationPattern:
-    """One concrete operation, no `*` in it."""
+    """Parse a concrete operation, without `*`."""
     parts = text.split(":")
     if len(parts) != 3 or not all(map(_is_name, parts)):
         raise InvalidPattern("a single operation service:resource:action is needed")
@@ -75,7 +75,7 @@ def parse_operation(text: str) -> OperationPattern:
 
 
 def parse_target(text: str) -> Target:
-    """`*` or a full name. Fields split at the first four colons, so that an id may hold colons."""
+    """Parse `*` or a full name. The text is split at the first four colons: an id may contain colons."""
     if text == STAR:
         return ANY_TARGET
     fields = text.split(":", 4)
@@ -91,10 +91,10 @@ def parse_target(text: str) -> Target:
             raise InvalidPattern(f"the {label} of a target is * or a name, never empty")
         if STAR in part and part != STAR:
             raise InvalidPattern(f"* in the {label} of a target stands alone; only the id takes a glob")
-        # The first slash ends the type: one before it would make a name that no request has.
+        # The first slash ends the type, so a field with a slash would match no request.
         if "/" in part:
             raise InvalidPattern(f"the {label} of a target holds no slash")
-    # The service of a target is that of the operation: a deny on one that no operation can have would never fire.
+    # A target has the service of its operation: a deny on any other service would never apply.
     if service != STAR and not _is_name(service):
         raise InvalidPattern("the service of a target is * or a name of a-z, 0-9, - and _")
     if " " in text or not text.isprintable():
@@ -103,7 +103,7 @@ def parse_target(text: str) -> Target:
 
 
 def is_region(text: str) -> bool:
-    """Whether a text can stand for the open region of a target, without making another target of it."""
+    """Return whether a text is a valid region, so that it can replace `*` in a target."""
     return bool(text) and text.isprintable() and not any(c in text for c in " *:/")
 
 
@@ -112,8 +112,8 @@ def _is_name(part: str) -> bool:
 
 
 def compile_glob(pattern: str) -> Callable[[str], bool]:
-    """A test of a whole text against a pattern in which only `*` is special; linear in the text."""
-    # What is remembered must stay small, whoever sends patterns of a quarter of a megabyte.
+    """Return a function that matches a whole text against a pattern, in linear time."""
+    # A document may contain patterns of 256 KB; caching these would take too much memory.
     return _cached_glob(pattern) if len(pattern) <= MAX_CACHED_LENGTH else _compile_glob(pattern)
 
 
@@ -146,7 +146,7 @@ _cached_glob = lru_cache(maxsize=4096)(_compile_glob)
 
 
 def fields_must_cover(pattern: Target, requested: Target) -> bool:
-    """Whether the fields before the id hold for every value the asked ones may turn out to have."""
+    """Return whether the pattern's fields, apart from the id, match for all values of the target's unknown fields."""
     service, region, tenant, type_, _ = pattern
     return (
         (service == STAR or service == requested.service)
@@ -157,7 +157,7 @@ def fields_must_cover(pattern: Target, requested: Target) -> bool:
 
 
 def fields_may_cover(pattern: Target, requested: Target) -> bool:
-    """Whether the fields before the id hold for at least one value the asked ones may turn out to have."""
+    """Return whether the pattern's fields, apart from the id, match for some values of the target's unknown fields."""
     service, region, tenant, type_, _ = requested
     return (
         (service == STAR or pattern.service == STAR or pattern.service == service)
@@ -168,19 +168,19 @@ def fields_may_cover(pattern: Target, requested: Target) -> bool:
 
 
 def must_cover(pattern: Target, requested: Target) -> bool:
-    """Whether a pattern holds for every value the asked target may turn out to have."""
+    """Return whether a pattern matches for all values of the target's unknown parts."""
     if not fields_must_cover(pattern, requested):
         return False
     return not pattern.id.strip(STAR) or (requested.id != STAR and compile_glob(pattern.id)(requested.id))
 
 
 def may_cover(pattern: Target, requested: Target) -> bool:
-    """Whether a pattern holds for at least one value the asked target may turn out to have."""
+    """Return whether a pattern matches for some values of the target's unknown parts."""
     return fields_may_cover(pattern, requested) and (requested.id == STAR or compile_glob(pattern.id)(requested.id))
 
 
 def resolve_target(target: Target, service: str, region: str | None) -> Target:
-    """A request's target with what is known besides: its service is the operation's, its region the given one."""
+    """Return a request's target with the operation's service and the known region in place of `*`."""
     return target._replace(
         service=service if target.service == STAR else target.service,
         region=region if target.region == STAR and region is not None else target.region,

@@ -1,10 +1,8 @@
-"""The parts of a policy document once it was read: rules, with patterns and constraints ready to match.
+"""Rules of a policy document, and the request that they are matched against.
 
-What a request is known to be: operation, target, and the facts constraints ask for.
-
-Three states matter for every fact (policy language: Meaning): known, known to be absent (a tag that is not
-there), and unknown (nobody said). `None` is unknown. A fact that cannot be read, an address or a time, is
-unknown as well: it must never let an allow grant, and never keep a deny from firing.
+Each attribute of a request has three states: a value, absent (a tag that the resource does not have), or unknown
+(`None`). An unreadable address or time counts as unknown. An unknown attribute never satisfies the condition of an
+allow, and never prevents a deny from applying.
 """
 
 import re
@@ -36,7 +34,7 @@ TAG_KEYS = (REQUEST_TAG, RESOURCE_TAG)
 
 
 class Constraint(NamedTuple):
-    """One condition; `values` holds one text, or for `ipInRange` the CIDR blocks in their order."""
+    """One condition. `values` has one text, or the CIDR blocks of `ipInRange` in their order."""
 
     operator: Operator
     key: str
@@ -45,7 +43,7 @@ class Constraint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule matches when an operation, a target and every constraint do."""
+    """A policy rule. It matches if an operation, a target and every constraint match."""
 
     name: str
     effect: Effect
@@ -62,12 +60,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that was read whole: everything in it is understood."""
+    """A valid policy document."""
 
     rules: tuple[Rule, ...]
 
 
-# The standard library's reader takes other forms as well: weeks, commas, offsets with seconds (hostile E15).
+# `datetime.fromisoformat` accepts more: weeks, commas, offsets with seconds.
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})"
 )
@@ -75,11 +73,11 @@ _INSTANT = re.compile(
 PrincipalType = Literal["api_key", "workload_identity", "user"]
 
 Address = tuple[int, int]
-"""Version (4 or 6) and the address as an integer: versions never compare as equal."""
+"""IP version (4 or 6) and the address as an integer."""
 
 
 def parse_address(text: str) -> Address | None:
-    """An address, IPv4-mapped IPv6 taken as IPv4 (hostile E12); None when it is not one."""
+    """Return an address, an IPv4-mapped IPv6 address as IPv4; None if the text is not one."""
     try:
         address: IPv4Address | IPv6Address = ip_address(text)
     except ValueError:
@@ -93,7 +91,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def parse_instant(text: str) -> float | None:
-    """An RFC 3339 instant with a zone as seconds since 1970; None when it is not one."""
+    """Return an RFC 3339 time with a zone as seconds since 1970; None if the text is not one."""
     text = text.upper() if text.isascii() else ""
     if _INSTANT.fullmatch(text) is None:
         return None
@@ -105,7 +103,7 @@ def parse_instant(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The facts of a request; `None` is unknown, a tag missing from a known map is known to be absent."""
+    """Attributes of a request: `None` is unknown; a tag missing from a map is absent."""
 
     source_ip: Address | None = None
     current_time: float | None = None
@@ -121,7 +119,7 @@ EMPTY_CONTEXT = RequestContext()
 
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
-    """May this operation be done on this target? The target is `*` or a name; its `*` parts are unknown."""
+    """An operation on a target. The target is `*` or a full name; its `*` parts are unknown."""
 
     operation: str
     target: str

@@ -1,9 +1,9 @@
-"""Which rules a request depends on that is not allowed for certain: what is not known of it may turn out for them.
+"""Partial evaluation: decisions on requests with unknown attributes or target parts.
 
-Whether some value of a target's unknown parts would be allowed: "denied for all of it" is not "denied for each".
-
-An allow is met with its author's allows into the widest target both cover, and of that one name is looked for that no
-deny covers. A field nobody names is as far from every deny as there is; ids are tried class by class (`glob_classes`).
+`undetermined_rules` returns the rules that decide once more is known. `exists_allowed_target` finds out whether some
+value of the unknown target parts is allowed: "not allowed on all" does not mean "denied on each". It intersects each
+allow with its author's allows and looks for a target there that no deny covers. In fields that no deny names, it
+takes an unused value; ids are tried class by class (`glob_classes`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,14 +29,14 @@ from client.policy.request_classes import unused_value
 
 
 class UndeterminedRules(NamedTuple):
-    """The allows that may hold and the denies that may stand against them; both empty where nothing can turn out."""
+    """Allows that may apply, and denies that may override them; both empty if the request is denied for certain."""
 
     allows: tuple[GrantedRule, ...] = ()
     denies: tuple[GrantedRule, ...] = ()
 
 
 def undetermined_rules(engine: Engine, operation: str, target: str, context: RequestContext) -> UndeterminedRules:
-    """What the facts and target parts that are not known decide. Each rule is looked at by itself, as in a map."""
+    """Return the rules whose effect depends on unknown attributes. Each rule is evaluated on its own."""
     requested = parse_target(target)
     allows, denies = [], []
     for number in engine.candidates(parse_operation(operation)):
@@ -72,7 +72,7 @@ MAX_WORK_UNITS = 400_000
 def exists_allowed_target(
     engine: Engine, operation: OperationPattern, requested: Target, context: RequestContext
 ) -> bool | None:
-    """Whether the rules allow the operation on some target the asked one may turn out to be; None: not found out."""
+    """Return whether the rules allow the operation for some values of the target's unknown parts; None if undecided."""
     try:
         return _exists_allowed(engine, operation, requested, context, Budget(MAX_WORK_UNITS))
     except OutOfBudget:
@@ -80,9 +80,9 @@ def exists_allowed_target(
 
 
 class _Bounds(NamedTuple):
-    """Where some allows end: the targets their author is allowed, and those that anybody is denied.
+    """Limits of the allows with one cap: targets that their author is allowed, and targets that a deny covers.
 
-    `free` has for each field but the id a value that no deny names.
+    `unnamed` has, for each field but the id, a value that no deny names.
     """
 
     allows: Sequence[Target]
@@ -112,12 +112,10 @@ def _exists_allowed(
             fields = [_intersect(parts) for parts in zip(requested[:4], pattern[:4], author_pattern[:4], strict=True)]
             if None in fields:
                 continue
-            parts_of = [
-                unnamed if field == STAR else field for field, unnamed in zip(fields, bound.unnamed, strict=True)
-            ]
+            values = [unnamed if field == STAR else field for field, unnamed in zip(fields, bound.unnamed, strict=True)]
             for id_ in ids.common(pattern.id, author_pattern.id):
                 budget.consume(len(bound.denies))
-                witness = Target._make([*map(str, parts_of), id_])
+                witness = Target._make([*map(str, values), id_])
                 if not any(must_cover(deny, witness) for deny in bound.denies):
                     return True
     return False
@@ -140,7 +138,7 @@ def _bounds(
 def _effective_rules(
     engine: Engine, operation: OperationPattern, context: RequestContext, *, denying: bool
 ) -> Iterator[GrantedRule]:
-    """Yield the rules of one kind that count for an operation, apart from their targets."""
+    """Yield the allows that must hold, or the denies that may hold, for an operation, on any target."""
     for number in engine.candidates(operation):
         granted = engine.rules[number - 1]
         rule = granted.rule
@@ -159,7 +157,7 @@ def _targets(
 
 
 def _intersect(parts: Iterable[str]) -> str | None:
-    """The one value some fields leave; `*` for any, None where they contradict each other."""
+    """Return the common value of fields: `*` for any, None if they contradict each other."""
     values = {part for part in parts if part != STAR}
     if len(values) > 1:
         return None
@@ -167,14 +165,14 @@ def _intersect(parts: Iterable[str]) -> str | None:
 
 
 class _IdWitnesses:
-    """Names to try for an id: the asked one, or one of each class that the patterns tell apart."""
+    """Ids to try: the requested one, or one of each class that the patterns distinguish."""
 
     def __init__(self, requested: str, patterns: Iterable[str], budget: Budget) -> None:
         self.budget = budget
         self.ids = dict.fromkeys([requested] if requested != STAR else class_witnesses(patterns, budget, min_length=1))
 
     def common(self, *patterns: str) -> Iterator[str]:
-        """Those that all of the patterns match."""
+        """Yield the ids that match all patterns."""
         literal = next((pattern for pattern in patterns if pattern in self.ids), None)
         matchers = [compile_glob(pattern) for pattern in patterns]
         for id_ in self.ids if literal is None else (literal,):

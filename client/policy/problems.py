@@ -1,4 +1,4 @@
-"""What is wrong with a policy document, and where in its text that stands."""
+"""Problems of a policy document and their positions in its text."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Finding = tuple[Path, str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong: where (JSON path, line and column from 1), why, and what may have been meant."""
+    """One problem: JSON path, line and column (from 1), reason, and suggestions."""
 
     path: str
     line: int
@@ -30,17 +30,17 @@ def json_problems(errors: list[StrictJsonError]) -> list[Problem]:
 
 
 def first_problems(problems: list[Problem]) -> tuple[Problem, ...]:
-    """As many as are told, in the order of the text."""
+    """Return the first `MAX_PROBLEMS` problems in the order of the text."""
     return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column))[:MAX_PROBLEMS])
 
 
 def locate_findings(
     findings: list[Finding], offsets: Mapping[Path, int], text: str, unknown_names: Collection[Path] = ()
 ) -> list[Problem]:
-    """Findings with line and column; a value that is not there stands where what should hold it begins.
+    """Return findings with line and column. A missing value is located at its nearest ancestor.
 
     Args:
-        misnamed: The findings that stand where the name of the member does.
+        unknown_names: Paths to locate at the member's name instead of its value.
     """
     problems = []
     for path, reason, suggestions in findings:
@@ -58,7 +58,7 @@ def locate_findings(
 
 
 def _name_start(text: str, offset: int) -> int:
-    """Where the name of the member begins whose value stands at `at`: the quote before, leaving out escaped ones."""
+    """Return the offset of a member's name, given that of its value: the quote before it that is not escaped."""
     start = text.rindex('"', 0, text.rindex('"', 0, offset))
     while (start - len(text[:start].rstrip("\\"))) % 2:
         start = text.rindex('"', 0, start)

@@ -1,7 +1,7 @@
-"""Which rules the author check must still compare: those that one rule of the other side does not already settle.
+"""Removes rules from the author check that a single rule of the other side already settles.
 
-Everything here is decided by the text of the rules, without cutting the space of requests: a rule that occurs on both
-sides, an allow within an unconditional one, an author's deny that the draft repeats.
+Works on the text of the rules: a rule that both sides have, an allow within an unconditional one, an author's deny that
+the draft repeats. Also groups rules so that few globs are compared at a time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,18 +14,18 @@ from client.policy.matching import ANY_TARGET, STAR, OperationPattern, Target
 from client.policy.model import TENANT, Constraint, RequestContext, Rule
 
 MAX_SUBSETS = 4
-"""Constraints of a rule of which every subset is looked up."""
+"""Rules with more constraints are not looked up by every subset of them."""
 MAX_GLOBS = 3
-"""Entangled globs that are compared with each other on one coordinate at a time."""
+"""Entangled globs in one dimension that are compared with each other at a time."""
 
 Scope = tuple[frozenset[Target], frozenset[Constraint]]
-"""Where a rule matches, apart from its operations."""
+"""Targets and constraints of a rule."""
 
 _ANYWHERE = frozenset((ANY_TARGET,))
 
 
 def restrict_to_tenant(rule: Rule, tenant: str) -> Rule | None:
-    """Return the rule as it counts in a tenant, without constraints on `frn:tenant`; None if it never matches there."""
+    """Return a rule as it applies in a tenant, without constraints on `frn:tenant`; None if it never matches there."""
     targets = tuple([target for target in rule.targets if target.tenant in (STAR, tenant)])
     constraints = tuple([constraint for constraint in rule.constraints if constraint.key != TENANT])
     if len(targets) == len(rule.targets) and len(constraints) == len(rule.constraints):
@@ -39,7 +39,7 @@ def restrict_to_tenant(rule: Rule, tenant: str) -> Rule | None:
 
 
 class RuleIndex:
-    """Operation patterns of some rules by their scope, to find whether one of them holds another rule."""
+    """Operation patterns of rules by their scope, to find a rule that contains another."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._operations: dict[Scope, set[OperationPattern]] = {}
@@ -47,7 +47,7 @@ class RuleIndex:
             self._operations.setdefault(scope_of(rule), set()).update(rule.operations)
 
     def uncovered(self, rule: Rule) -> Rule | None:
-        """Return the rule with those operations that no single one of the rules gives; None if there are none."""
+        """Return the rule with the operations that no single indexed rule covers; None if there are none."""
         if not self._operations:
             return rule
         targets, constraints = scope_of(rule)
@@ -70,13 +70,13 @@ class RuleIndex:
 
 
 def scope_of(rule: Rule) -> Scope:
-    """Return where an applicable rule matches, in a form in which equal scopes are equal."""
+    """Return the scope of an applicable rule in a canonical form."""
     targets = frozenset(map(_in_tenant, rule.targets))
     return (_ANYWHERE if ANY_TARGET in targets else targets), frozenset(rule.constraints)
 
 
 def uncovered_rules(rules: Iterable[Rule], index: RuleIndex) -> list[Rule]:
-    """Return what no single one of the settled rules holds, each rule once."""
+    """Return what no single rule of the index covers, without duplicates."""
     result: dict[tuple[frozenset[OperationPattern], Scope], Rule] = {}
     for rule in rules:
         remainder = index.uncovered(rule)
@@ -86,7 +86,7 @@ def uncovered_rules(rules: Iterable[Rule], index: RuleIndex) -> list[Rule]:
 
 
 def _in_tenant(target: Target) -> Target:
-    """Return the target with its tenant left open, and an id of nothing but stars as one star."""
+    """Return the target with tenant `*`, and an id of stars only as one star."""
     id_ = target.id if target.id.strip(STAR) else STAR
     if target.tenant == STAR and id_ is target.id:
         return target
@@ -94,7 +94,7 @@ def _in_tenant(target: Target) -> Target:
 
 
 def _subsets(constraints: frozenset[Constraint]) -> Iterator[frozenset[Constraint]]:
-    """Yield the sets of constraints that hold wherever these do, as far as the text tells."""
+    """Yield sets of constraints that hold wherever these hold, judged by their text."""
     yield constraints
     if len(constraints) <= MAX_SUBSETS:
         for size in range(len(constraints)):
@@ -105,13 +105,13 @@ def _subsets(constraints: frozenset[Constraint]) -> Iterator[frozenset[Constrain
 
 @lru_cache(maxsize=4_096)
 def _at_least(pattern: OperationPattern) -> frozenset[tuple[str, str, str]]:
-    """Return every pattern that matches all operations of this one."""
+    """Return all patterns that match every operation of this one."""
     services, resources, actions = ((part, STAR) for part in pattern)
     return frozenset(product(services, resources, actions))
 
 
 def split_entangled(rule: Rule) -> list[Rule]:
-    """Return the rule as rules with few entangled ids each; together they match what it matches."""
+    """Split a rule into equivalent rules with few entangled ids each."""
     entangled_targets = [target for target in rule.targets if _is_entangled(target.id)]
     if len(entangled_targets) <= MAX_GLOBS:
         return [rule]
@@ -122,13 +122,13 @@ def split_entangled(rule: Rule) -> list[Rule]:
 
 
 class GlobSet:
-    """The entangled globs of some rules on each coordinate. Each one more may double the classes of texts."""
+    """The entangled globs of some rules in each dimension. Each one more may double the number of classes."""
 
     def __init__(self, globs: Iterable[tuple[str, str]] = ()) -> None:
         self.globs = set(globs)
 
     def try_add(self, rule: Rule) -> bool:
-        """Add the globs of a rule, unless that makes them too many on one coordinate."""
+        """Add the globs of a rule, unless a dimension would have too many."""
         additional = entangled_globs(rule) - self.globs
         if additional:
             counts: dict[str, int] = {}
@@ -141,7 +141,7 @@ class GlobSet:
 
 
 def group_rules(rules: Iterable[Rule]) -> list[list[Rule]]:
-    """Return the rules in groups that have few entangled globs each, plain rules first."""
+    """Group rules so that each group has few entangled globs, plain rules first."""
     groups: list[tuple[GlobSet, list[Rule]]] = []
     for rule in sorted(rules, key=lambda rule: bool(entangled_globs(rule))):
         if not groups or not groups[-1][0].try_add(rule):
@@ -151,12 +151,12 @@ def group_rules(rules: Iterable[Rule]) -> list[list[Rule]]:
 
 
 def entangled_globs(rule: Rule) -> set[tuple[str, str]]:
-    """Return the globs of a rule that have text behind a star, each with the key of its coordinate."""
+    """Return the globs of a rule with text after a star, each with the key of its dimension."""
     globs = {("", target.id) for target in rule.targets if _is_entangled(target.id)}
     globs |= {(c.key, c.values[0]) for c in rule.constraints if c.operator == "like" and _is_entangled(c.values[0])}
     return globs
 
 
 def _is_entangled(pattern: str) -> bool:
-    """Whether a glob has text behind a star; those with stars at the end only are told apart without much work."""
+    """Return whether a glob has text after a star. Globs with stars only at the end are cheap to distinguish."""
     return STAR in pattern.rstrip(STAR)

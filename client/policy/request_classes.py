@@ -1,8 +1,8 @@
-"""Coordinates of the request space, each cut into atoms that no pattern of either side can tell apart.
+"""Dimensions of the request space, each divided into atoms that no pattern of either side can distinguish.
 
-A pattern becomes a bit mask over the atoms of its coordinate, a rule a union of boxes (one mask for each
-coordinate). "Unknown" is an ordinary atom of a coordinate and "absent" one of every tag: an allow covers the atoms
-where it surely holds, a deny those where it may hold, so that three-valued evaluation becomes membership.
+A pattern becomes a mask over the atoms of its dimension, a rule a union of boxes. "Unknown" is an atom of a dimension,
+"absent" one of each tag: an allow covers the atoms where it must hold, a deny those where it may hold. Three-valued
+evaluation thus becomes membership.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -38,14 +38,14 @@ LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, 999_900, tzinfo=UTC).timestamp
 
 
 class Unknown:
-    """The atom of a fact nobody said."""
+    """Type of the atom for an unknown attribute."""
 
     def __repr__(self) -> str:
         return "unknown"
 
 
 class Absent:
-    """The atom of a tag known not to be there."""
+    """Type of the atom for an absent tag."""
 
     def __repr__(self) -> str:
         return "absent"
@@ -55,12 +55,12 @@ UNKNOWN = Unknown()
 ABSENT = Absent()
 
 Atom = Any
-"""A witness of the atom: a text, an address, an instant, or one of the two above."""
+"""A witness of the atom: a text, an address, a time, or one of the two above."""
 
 
 @dataclass
 class Dimension:
-    """One dimension. `atoms` are in order of preference for a counterexample: known values first."""
+    """One dimension. Atoms are in order of preference for counterexamples, known values first."""
 
     atoms: list[Atom]
     budget: Budget
@@ -76,7 +76,7 @@ class Dimension:
         return (1 << len(self.atoms)) - 1
 
     def pattern_mask(self, key: object, holds: Callable[[Atom], bool]) -> int:
-        """The atoms a pattern holds for; `key` names the pattern, so that it is tried once only."""
+        """Return the atoms that a pattern matches. `key` identifies the pattern in the cache."""
         mask = self._masks.get(key)
         if mask is None:
             self.budget.consume(len(self.atoms))
@@ -84,7 +84,7 @@ class Dimension:
         return mask
 
     def constraint_mask(self, constraint: Constraint, *, deny: bool) -> int:
-        """The atoms a constraint holds for, or may hold for, by the very tests the engine uses."""
+        """Return the atoms where a constraint must hold, or may hold for a deny, by the predicates of the engine."""
         if self._contexts is None:
             self.budget.consume(10 * len(self.atoms))
             self._contexts = [context_of_atoms({constraint.key: atom}) for atom in self.atoms]
@@ -99,55 +99,55 @@ class Dimension:
         return mask_from(compress(count(), values), len(self.atoms))
 
     def mask_of_atom(self, atom: Atom) -> int:
-        """One atom that is there."""
+        """Return the mask of one atom."""
         return 1 << self._index[atom]
 
     def without_unknown(self) -> int:
-        """All atoms but unknown."""
+        """Return all atoms but unknown."""
         return self.full & ~self.only_unknown()
 
     def only_unknown(self) -> int:
-        """The unknown atom, or 0 where the coordinate has none."""
+        """Return the unknown atom; 0 if the dimension has none."""
         return 1 << self._index[UNKNOWN] if UNKNOWN in self._index else 0
 
 
 def operation_dimension(literals: Sequence[str], budget: Budget) -> Dimension:
-    """A part of an operation: the catalogue may grow, so there is always another value than those named."""
+    """Return the dimension of a part of an operation, with an atom for values that a larger catalogue may have."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
     return Dimension([*named, unused_value(named)], budget)
 
 
 def type_dimension(literals: Sequence[str], budget: Budget) -> Dimension:
-    """The type of a target."""
+    """Return the dimension of the target's type."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
     return Dimension([*named, unused_value(named), UNKNOWN], budget)
 
 
 def region_dimension(literals: Sequence[str], constraints: Sequence[Constraint], budget: Budget) -> Dimension:
-    """The region of a target, which is also `frn:region`. Literals come first, in their order. Raises `OutOfBudget`."""
+    """Return the dimension of the target's region, which is also `frn:region`; literals first. Raises `OutOfBudget`."""
     named = [literal for literal in literals if literal != STAR]
     named += [c.values[0] for c in constraints if c.operator != "like"]
     globs = [c.values[0] for c in constraints if c.operator == "like"]
-    # A text that is not a region name is no request's region, and no region matches a glob that asks for such text.
+    # No request has a region that is not a valid name, and no valid region matches a glob with invalid characters.
     usable = [text for text in named if is_region(text)]
     usable += [pattern for pattern in globs if not pattern.strip(STAR) or is_region(pattern.replace(STAR, ""))]
     return Dimension([*class_witnesses(usable, budget, min_length=1), UNKNOWN], budget)
 
 
 def id_dimension(patterns: Sequence[str], budget: Budget) -> Dimension:
-    """The id of a target, by the globs that are used. Raises `OutOfBudget`."""
+    """Return the dimension of the target's id. Raises `OutOfBudget`."""
     return Dimension([*class_witnesses(patterns, budget, min_length=1), UNKNOWN], budget)
 
 
 def literal_mask(dimension: Dimension, literal: str, *, deny: bool) -> int:
-    """A literal or `*` on a part."""
+    """Return the atoms that a literal or `*` matches."""
     if literal == STAR:
         return dimension.full
     return dimension.mask_of_atom(literal) | (dimension.only_unknown() if deny else 0)
 
 
 def id_mask(dimension: Dimension, pattern: str, *, deny: bool) -> int:
-    """A glob on the id."""
+    """Return the atoms that a glob on the id matches."""
     if not pattern.strip(STAR):
         return dimension.full
     if STAR not in pattern:
@@ -157,7 +157,7 @@ def id_mask(dimension: Dimension, pattern: str, *, deny: bool) -> int:
 
 
 def context_dimension(key: str, constraints: Sequence[Constraint], budget: Budget) -> Dimension:
-    """The coordinate of a constraint key, cut by every constraint on it. Raises `OutOfBudget`."""
+    """Return the dimension of a constraint key, divided by all constraints on it. Raises `OutOfBudget`."""
     if key == SOURCE_IP:
         return Dimension([*_addresses(constraints), UNKNOWN], budget)
     if key == CURRENT_TIME:
@@ -165,17 +165,17 @@ def context_dimension(key: str, constraints: Sequence[Constraint], budget: Budge
     if key == PRINCIPAL_TYPE:
         return Dimension([*PRINCIPAL_TYPES, UNKNOWN], budget)
     tag = key.startswith((REQUEST_TAG, RESOURCE_TAG))
-    # A literal of `equals` may hold a star as text: only `like` reads it as a glob.
+    # A star in the value of `equals` is text; only `like` has globs.
     literals = dict.fromkeys(c.values[0] for c in constraints if c.operator != "like")
     globs = [c.values[0] for c in constraints if c.operator == "like"]
     texts = class_witnesses([*(t for t in literals if STAR not in t), *globs], budget)
-    # No class has a star in its witness.
+    # Witnesses of classes never contain a star.
     texts += [literal for literal in literals if STAR in literal]
     return Dimension([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN], budget)
 
 
 def context_of_atoms(atoms: "dict[str, Atom]") -> RequestContext:
-    """Facts with the given atoms; everything else is unknown. Tags of one map go together."""
+    """Return a request context of atoms by key; attributes without an atom are unknown."""
     tags: dict[str, dict[str, str] | None] = {REQUEST_TAG: None, RESOURCE_TAG: None}
     values: dict[str, Any] = {}
     for key, atom in atoms.items():
@@ -202,7 +202,7 @@ def context_of_atoms(atoms: "dict[str, Atom]") -> RequestContext:
 
 
 def unused_value(named: Collection[str]) -> str:
-    """A value that is none of the named ones."""
+    """Return a value that is not among the named ones."""
     used = frozenset(named)
     value, number = OTHER, 1
     while value in used:
@@ -212,8 +212,8 @@ def unused_value(named: Collection[str]) -> str:
 
 
 def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
-    """The first address of every interval between the edges of the blocks, IPv4 and IPv6 apart."""
-    # IPv4-mapped addresses count as IPv4: the stretch of IPv6 that writes them holds no address of its own.
+    """Return the first address of each interval between the ends of the blocks, for IPv4 and IPv6."""
+    # IPv4-mapped addresses are IPv4, so their range in IPv6 has no addresses.
     mapped = 0xFFFF << 32
     edges: dict[int, set[int]] = {4: {0}, 6: {0, mapped, mapped + (1 << 32)}}
     for constraint in constraints:
@@ -226,8 +226,8 @@ def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
 
 
 def _instants(constraints: Sequence[Constraint]) -> list[float]:
-    """Every instant that is named, and one that can be written in each gap between them, a whole second if possible."""
-    named = sorted({number for c in constraints if (number := parse_instant(c.values[0])) is not None})
+    """Return each named time and one time in each gap between them, in whole seconds if possible."""
+    named = sorted({instant for c in constraints if (instant := parse_instant(c.values[0])) is not None})
     if not named:
         return [0.0]
     instants = [float(floor(named[0])) - 86_400]
@@ -236,14 +236,13 @@ def _instants(constraints: Sequence[Constraint]) -> list[float]:
         between = _between(before, after)
         if between is not None:
             instants.append(between)
-    # Before the first and after the last instant that can be written there is no request to find. The two themselves
-    # are the witnesses of the gap they are in, where its own instant lies beyond.
-    instants = [number for number in instants if FIRST_INSTANT <= number <= LAST_INSTANT]
+    # Requests cannot have times outside the range that can be written; its ends are witnesses of the gaps they are in.
+    instants = [instant for instant in instants if FIRST_INSTANT <= instant <= LAST_INSTANT]
     return list(dict.fromkeys([*instants, FIRST_INSTANT, LAST_INSTANT]))
 
 
 def _between(before: float, after: float) -> float | None:
-    """Return an instant strictly between two others; None if there is none in whole microseconds."""
+    """Return a time strictly between two others; None if there is none in whole microseconds."""
     middle = (before + after) / 2
     for instant in (float(floor(middle)), float(ceil(middle)), round(middle * 1e6) / 1e6):
         if before < instant < after:

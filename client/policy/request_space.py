@@ -1,4 +1,4 @@
-"""The space of requests that some rules can tell apart, and rules as boxes in it."""
+"""The space of requests that some rules can distinguish, and rules as boxes in it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,14 +17,14 @@ from client.policy.request_classes import (
     type_dimension,
 )
 
-# Coordinates 0 to 2 are the operation's parts, 3 to 5 the target's region, type and id; facts follow. The target's
-# service is the operation's, its tenant is the document's, and `frn:region` and `frn:tenant` are the target's own, so
-# none of these is a coordinate of its own.
+# Dimensions 0 to 2 are the parts of the operation, 3 to 5 the target's region, type and id; constraint keys follow.
+# The target has the operation's service and the document's tenant, and `frn:region` and `frn:tenant` are those of the
+# target, so none of these has a dimension.
 SERVICE, RESOURCE, ACTION, REGION, TYPE, ID = range(6)
 
 
 class Space:
-    """The coordinates that some rules need. The rules have no constraint on `frn:tenant` (see `applicable`)."""
+    """The dimensions that some rules need. No rule may have a constraint on `frn:tenant` (see `restrict_to_tenant`)."""
 
     def __init__(self, rules: Sequence[Rule], tenant: str, budget: Budget, regions: Sequence[str] = ()) -> None:
         self.tenant = tenant
@@ -52,7 +52,7 @@ class Space:
         self.full: Box = tuple(dimension.full for dimension in self.dimensions)
 
     def subspaces(self) -> list[Box]:
-        """The whole space, split where a tag map is known or unknown: its keys are unknown only together."""
+        """Return the space, divided where a tag map is known or unknown: its keys are unknown only together."""
         result = [list(self.full)]
         for prefix in (REQUEST_TAG, RESOURCE_TAG):
             axes = [6 + number for number, key in enumerate(self.keys) if key.startswith(prefix)]
@@ -70,7 +70,7 @@ class Space:
         return [tuple(subspace) for subspace in result]
 
     def boxes(self, rule: Rule) -> list[Box]:
-        """Return a rule as boxes: an allow where it surely holds, a deny where it may hold."""
+        """Return a rule as boxes: an allow where it must hold, a deny where it may hold."""
         masks = list(self.full)
         for constraint in rule.constraints:
             axis = self._axis_of[constraint.key]
@@ -111,24 +111,24 @@ class Space:
         return {(a, b, c, d) for a, b, c, d in merge_boxes(masks)}
 
     def unnamed_value(self, axis: int) -> str:
-        """Return the atom for all values of a target part that no rule names."""
+        """Return the atom for values of a target part that no rule names."""
         return str(self.dimensions[axis].atoms[-2])
 
     def known_operations(self, box: Box, catalogue: "CatalogueIndex") -> Iterator[OperationPattern]:
-        """Yield the operations of today's catalogue in the box."""
+        """Yield the operations of the catalogue in a box."""
         for number in indices(catalogue.within(box)):
             yield OperationPattern(*catalogue.operations[number])
 
 
 class CatalogueIndex:
-    """The catalogue cut by the atoms of a space: bit i of a set is operation i."""
+    """The catalogue by the atoms of a space: bit i of a set is operation i."""
 
     def __init__(self, operations: Sequence[list[str]], space: Space) -> None:
         self.operations = operations
         self._atoms: list[list[int]] = []
         for axis in (SERVICE, RESOURCE, ACTION):
             atoms = space.dimensions[axis].atoms
-            # The last atom is every value that is not named.
+            # The last atom stands for all values that no rule names.
             numbers = {value: number for number, value in enumerate(atoms[:-1])}
             sets = [0] * len(atoms)
             for number, name in enumerate(self.operations):
@@ -136,7 +136,7 @@ class CatalogueIndex:
             self._atoms.append(sets)
 
     def within(self, box: Box) -> int:
-        """Return the operations of a box."""
+        """Return the operations in a box."""
         result = (1 << len(self.operations)) - 1
         for axis, sets in enumerate(self._atoms):
             result &= union(sets[number] for number in indices(box[axis]))

@@ -1,7 +1,7 @@
-"""The policy language once more, as slowly and as plainly as its text: what the engine is measured against.
+"""A slow and plain second implementation of the policy language, to compare the engine with.
 
-It shares no code with the engine beyond the shapes of a rule and of a request: patterns are taken from their
-texts, globs are tried by going back, addresses and times by the standard library's own types.
+It shares only the types of rules and requests with the engine: patterns are read from their texts, globs match by
+backtracking, addresses and times are types of the standard library.
 """
 
 from datetime import UTC, datetime

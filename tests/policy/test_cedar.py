@@ -1,4 +1,4 @@
-"""A second, independent judge: Cedar on the same documents and requests, wherever nothing is unknown. hostile E19"""
+"""Compares the engine with Cedar, on requests without unknown attributes."""
 
 import random
 from dataclasses import replace

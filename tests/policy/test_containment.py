@@ -1,4 +1,4 @@
-"""The author check against trying everything, and what is easily got wrong. policy language: The author's cap"""
+"""Compares the author check with exhaustive enumeration, and tests cases that are easy to get wrong."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Reading policy documents. checklist O14 to O37; hostile E01 to E06, E10 to E12, E17."""
+"""Tests parsing and validation of policy documents."""
 
 import contextlib
 import json

@@ -1,7 +1,7 @@
-"""Each fault an engine like this could have, planted and caught: the comparisons of the other tests see it.
+"""Plants faults in the engine and checks that the comparisons of the other tests detect them.
 
-A comparison is a function that says what differs, None when nothing does. Unharmed, every comparison finds nothing;
-with its fault planted it must find something. policy language: Traps
+A comparison returns the first difference, None if there is none. Without a fault every comparison returns None; with
+its fault planted it must not.
 """
 
 import json
