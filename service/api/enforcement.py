@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 
 from client.policy.coverage import operation_bounds
-from client.policy.matching import read_operation
-from client.policy.model import Facts, PrincipalType, read_address
+from client.policy.matching import parse_operation
+from client.policy.model import PrincipalType, RequestContext, parse_address
 from service import errors
 from service.authz.context import AuthorizationContext, TenantContext
 from service.authz.decisions import CompiledGrants, Decision
@@ -53,7 +53,7 @@ def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, conte
 
 
 def decide_for_machine_principal(
-    ready: CompiledGrants, rule: RoutePolicy, action: str, facts: Facts
+    ready: CompiledGrants, rule: RoutePolicy, action: str, facts: RequestContext
 ) -> Decision | None:
     """What a machine's standing says to an operation on its own tenant or organization; None: nothing against it."""
     target = target_of(action, ready.standing)
@@ -64,7 +64,9 @@ def decide_for_machine_principal(
     return None if said is None or said.reason in ("allowed", "no_match") else said
 
 
-def require(platform: Platform, connection: Connection, context: TenantContext, target: str, facts: Facts) -> None:
+def require(
+    platform: Platform, connection: Connection, context: TenantContext, target: str, facts: RequestContext
+) -> None:
     """Refuse the operation of a route on one target.
 
     Raises:
@@ -85,7 +87,7 @@ def require_somewhere(ready: CompiledGrants, context: AuthorizationContext) -> N
         raise errors.insufficient_permissions(action, "policies", "unreadable_policy")
     if ready.policies is not None:
         given = operation_bounds(masks, ready.policies.rules, ready.standing.tenant_id).possible
-        if not given & masks.of(read_operation(action)):
+        if not given & masks.for_pattern(parse_operation(action)):
             raise errors.insufficient_permissions(action, "policies", "no_match")
 
 
@@ -132,12 +134,12 @@ def target_in(context: TenantContext, row: Record | None, region: str = "*") -> 
     return f"frn:{service}:{place}:{context.tenant_id}:{kind}/{'*' if row is None else row.id}"
 
 
-def request_context(platform: Platform, request: Request, context: AuthorizationContext) -> Facts:
+def request_context(platform: Platform, request: Request, context: AuthorizationContext) -> RequestContext:
     """What is known of a request. Tenants have no region and carry no tags; over the socket there is no address."""
     principal = context.principal
     address = address_of(request.scope, platform.settings.proxies)
-    return Facts(
-        source_ip=read_address(address) if address else None,
+    return RequestContext(
+        source_ip=parse_address(address) if address else None,
         current_time=platform.clock.now().timestamp(),
         principal_type=KINDS[principal.kind],
         tenant=context.tenant_id or principal.tenant_id,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from client.policy.model import NO_FACTS, Facts
+from client.policy.model import EMPTY_CONTEXT, RequestContext
 from service.authz.route_policies import RoutePolicy
 from service.principal import Principal
 
@@ -23,7 +23,7 @@ class AuthorizationContext:
     tenant_id: str | None = None
     role: str | None = None
     action: str | None = None
-    facts: Facts = NO_FACTS
+    facts: RequestContext = EMPTY_CONTEXT
     rule: RoutePolicy | None = None
     path: Mapping[str, Any] = field(default_factory=dict)
 

@@ -16,9 +16,9 @@ from typing import Literal
 from sqlalchemy import Connection, func, select
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import InvalidDocument, read
-from client.policy.engine import Engine, GrantedRule, Source, labelled_rules
-from client.policy.model import Document, Facts
+from client.policy.document import InvalidDocument, parse_document
+from client.policy.engine import Engine, GrantedRule, Source, granted_rules
+from client.policy.model import Document, RequestContext
 from service.catalogue import operations as shipped
 from service.catalogue.operations import roles, scope_of
 from service.db.tables import catalogue_operations
@@ -82,7 +82,7 @@ class CompiledGrants:
     policies: Engine | None
     unreadable: tuple[str, ...] = ()
 
-    def decide(self, operation: str, target: str, facts: Facts) -> Decision:
+    def decide(self, operation: str, target: str, facts: RequestContext) -> Decision:
         """May this be done? `target` is a full name whose `*` parts are unknown."""
         last = Decision(False, "policies")
         if self.standing.scopes is not None:
@@ -95,14 +95,14 @@ class CompiledGrants:
                 return last
         return self.by_policies(operation, target, facts) or last
 
-    def by_policies(self, operation: str, target: str, facts: Facts) -> Decision | None:
+    def by_policies(self, operation: str, target: str, facts: RequestContext) -> Decision | None:
         """What the policies alone say; None where there are none."""
         if self.unreadable:
             return Decision(False, "policies", unreadable=True)
         return None if self.policies is None else _answer("policies", self.policies, operation, target, facts)
 
 
-def _answer(part: Part, engine: Engine, operation: str, target: str, facts: Facts) -> Decision:
+def _answer(part: Part, engine: Engine, operation: str, target: str, facts: RequestContext) -> Decision:
     verdict = engine.decide(operation, target, facts)
     return Decision(verdict > 0, part, verdict, engine.source(verdict))
 
@@ -189,18 +189,18 @@ def compile_policies(
             continue  # Deleted since the standing was read: what is left decides, an empty rest denies.
         name, text = texts[held.policy_id]
         try:
-            document = read(text, known.catalogue).document
+            document = parse_document(text, known.catalogue).document
         except InvalidDocument:
             unreadable.append(held.policy_id)
             continue
-        rules += labelled_rules(document, held.policy_id, name, role_engine(held.author_role))
+        rules += granted_rules(document, held.policy_id, name, role_engine(held.author_role))
     return Policies(Engine(rules), tuple(unreadable))
 
 
 @cache
 def role_document(role: str) -> Document:
     """The rules of a role of this platform."""
-    return read(
+    return parse_document(
         json.dumps(roles()[role].document), Catalogue(operation.name for operation in shipped.operations())
     ).document
 
@@ -215,4 +215,4 @@ def role_rules(role: str | None) -> list[GrantedRule]:
     """A role's rules as grants, named `role:<name>`."""
     if role is None or role not in roles():
         return []
-    return labelled_rules(role_document(role), f"role:{role}", roles()[role].title)
+    return granted_rules(role_document(role), f"role:{role}", roles()[role].title)

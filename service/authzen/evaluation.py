@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from client.policy.matching import STAR
-from client.policy.model import Facts
+from client.policy.model import RequestContext
 from service.api.enforcement import decide_for_machine_principal
 from service.authn import rate_limit
 from service.authz.decisions import CompiledGrants, covers
@@ -68,11 +68,11 @@ class EvaluationContext:
             found = subjects.resources_among(self.connection, self.tenant_id, kind_name, sorted(names))
             self._resources |= {(kind_name, name): found.get(name) for name in names}
 
-    def request(self, context: dict[str, Any] | None, action: Action | None = None) -> Facts:
+    def request(self, context: dict[str, Any] | None, action: Action | None = None) -> RequestContext:
         """What is known of a request from its caller."""
         return questions.request_facts(context, action.properties if action else None, self.now.timestamp())
 
-    def question(self, name: str, resource: Resource, request: Facts) -> Question | None:
+    def question(self, name: str, resource: Resource, request: RequestContext) -> Question | None:
         """What is asked; None where there is no such action or resource."""
         operation = questions.operation_of(name, resource.type, self.known)
         if resource.type in PLACES:

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from client.policy.document import InvalidDocument, read
+from client.policy.document import InvalidDocument, parse_document
 from client.policy.engine import GrantedRule
-from client.policy.engine import labelled_rules as rules_of
+from client.policy.engine import granted_rules as rules_of
 from service.authz.decisions import CatalogueSnapshot, PolicyEngineCache, role_engine
 from service.db.engine import Record
 from service.errors import ApiError
@@ -182,7 +182,7 @@ class _PolicyRules:
             if policy_id == self.change.policy_id and self.change.draft not in (None, text):
                 text, role = self.change.draft, self.change.role
             try:
-                document = read(text, self.known.catalogue).document
+                document = parse_document(text, self.known.catalogue).document
                 self.read[policy_id] = rules_of(document, policy_id, row.name, role_engine(role))
             except InvalidDocument:
                 self.read[policy_id] = None

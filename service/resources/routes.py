@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
 
-from client.policy.model import Facts
+from client.policy.model import RequestContext
 from service import errors
 from service import validation as service_validation
 from service.api.changes import change
@@ -288,6 +288,6 @@ def the_resource(
     return row
 
 
-def facts_of(context: TenantContext, row: Record) -> Facts:
+def facts_of(context: TenantContext, row: Record) -> RequestContext:
     """What is known of a request for a resource that is there."""
     return replace(context.facts, region=row.region, resource_tags=row.tags)
