@@ -104,7 +104,7 @@ _ENTRY = select(
 _ESCAPED = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
 
-class Wanted(NamedTuple):
+class ActivityFilter(NamedTuple):
     """Which entries are asked for; None: all of them.
 
     `operation` is one, or the thing it is done to, with all that is done to it (`policy`: `policy.create`, …). `actor`
@@ -119,21 +119,26 @@ class Wanted(NamedTuple):
 
 
 def of_tenant(
-    connection: Connection, tenant_id: str, organization_id: str, wanted: Wanted, after: KeysetKey | None, limit: int
+    connection: Connection,
+    tenant_id: str,
+    organization_id: str,
+    where: ActivityFilter,
+    after: KeysetKey | None,
+    limit: int,
 ) -> Sequence[Record]:
     """The entries of a tenant, newest first; one more than asked."""
-    conditions = (audit_log.c.tenant_id == tenant_id, *_conditions(wanted, organization_id, tenant_id))
+    conditions = (audit_log.c.tenant_id == tenant_id, *_conditions(where, organization_id, tenant_id))
     return _page(connection, conditions, after, limit)
 
 
 def of_organization(
-    connection: Connection, organization_id: str, wanted: Wanted, after: KeysetKey | None, limit: int
+    connection: Connection, organization_id: str, where: ActivityFilter, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
     """The entries of an organization that belong to none of its tenants, newest first; one more than asked."""
     conditions = (
         audit_log.c.organization_id == organization_id,
         audit_log.c.tenant_id.is_(None),
-        *_conditions(wanted, organization_id, None),
+        *_conditions(where, organization_id, None),
     )
     return _page(connection, conditions, after, limit)
 
@@ -147,24 +152,24 @@ def _page(
     return connection.execute(query.order_by(*(column.desc() for column in _ORDER)).limit(limit + 1)).all()
 
 
-def _conditions(wanted: Wanted, organization_id: str, tenant_id: str | None) -> Iterable[ColumnElement[bool]]:
-    if wanted.since is not None:
-        yield audit_log.c.at >= wanted.since
-    if wanted.outcome is not None:
-        yield audit_log.c.outcome == wanted.outcome
-    if wanted.operation is not None:
-        yield _within(audit_log.c.operation, wanted.operation, ".")
-    if wanted.actor is not None:
-        if "@" in wanted.actor:
+def _conditions(where: ActivityFilter, organization_id: str, tenant_id: str | None) -> Iterable[ColumnElement[bool]]:
+    if where.since is not None:
+        yield audit_log.c.at >= where.since
+    if where.outcome is not None:
+        yield audit_log.c.outcome == where.outcome
+    if where.operation is not None:
+        yield _within(audit_log.c.operation, where.operation, ".")
+    if where.actor is not None:
+        if "@" in where.actor:
             yield audit_log.c.actor_id.in_(
                 select(users.c.id)
                 .join(memberships, memberships.c.user_id == users.c.id)
-                .where(memberships.c.organization_id == organization_id, users.c.email == wanted.actor)
+                .where(memberships.c.organization_id == organization_id, users.c.email == where.actor)
             )
         else:
-            yield or_(audit_log.c.actor_id == wanted.actor, audit_log.c.credential_id == wanted.actor)
-    if wanted.target is not None:
-        changed, path = written(wanted.target, tenant_id)
+            yield or_(audit_log.c.actor_id == where.actor, audit_log.c.credential_id == where.actor)
+    if where.target is not None:
+        changed, path = written(where.target, tenant_id)
         yield or_(audit_log.c.target == changed, _within(audit_log.c.target, path, "/"))
 
 
@@ -220,11 +225,11 @@ def names(
     connection: Connection, organization_id: str, tenant_id: str | None, targets: Collection[Target]
 ) -> Mapping[Target, str]:
     """What the things of these that are still there are called; people are named by `members_among`."""
-    wanted: dict[str, set[str]] = {}
+    ids_by_kind: dict[str, set[str]] = {}
     for target in targets:
-        wanted.setdefault(target.kind, set()).add(target.id)
-    found: dict[Target, str] = {}
-    for kind, ids in wanted.items():
+        ids_by_kind.setdefault(target.kind, set()).add(target.id)
+    names_by_target: dict[Target, str] = {}
+    for kind, ids in ids_by_kind.items():
         query = None
         if kind == "organization":
             query = select(organizations.c.id, organizations.c.name.label("name")).where(
@@ -242,5 +247,5 @@ def names(
             table, name = _NAMED_IN_TENANT.get(kind, (resources, resources.c.name))
             query = select(table.c.id, name.label("name")).where(table.c.tenant_id == tenant_id, table.c.id.in_(ids))
         if query is not None:
-            found |= {Target(kind, row.id): row.name for row in connection.execute(query)}
-    return found
+            names_by_target |= {Target(kind, row.id): row.name for row in connection.execute(query)}
+    return names_by_target

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from service import errors
 from service.account.api_key_validation import read_instant
 from service.activity import queries
-from service.activity.queries import Target, Wanted, target_of
+from service.activity.queries import ActivityFilter, Target, target_of
 from service.api.pagination import Page, PageParams, page_of, page_params
 from service.api.protected_route import protected_router
 from service.authz.authorize import AuthorizationContext, get_context
@@ -33,7 +33,7 @@ Here = Annotated[Platform, Depends(platform_of)]
 Paging = Annotated[PageParams, Depends(page_params)]
 
 
-async def wanted(
+async def parse_filter(
     operation: Annotated[
         str | None, Query(description="one operation (`policy.attach`), or all on one kind of thing (`policy`)")
     ] = None,
@@ -43,8 +43,8 @@ async def wanted(
     outcome: Annotated[str | None, Query(description=f"one of {', '.join(OUTCOMES)}")] = None,
     since: Annotated[str | None, Query(description="an RFC 3339 timestamp: entries from then on")] = None,
     target: Annotated[str | None, Query(description="what it was done to, `<kind>:<id>`, e.g. `policy:…`")] = None,
-) -> Wanted:
-    """Which entries a request asks for.
+) -> ActivityFilter:
+    """Filter entries a request asks for.
 
     Raises:
         Refusal: 400 INVALID_INPUT, naming the member.
@@ -61,38 +61,38 @@ async def wanted(
     thing = None if target is None or ":" not in target else target_of(target)
     if target is not None and thing is None:
         raise _wrong("target", "target must be a kind and an id, e.g. policy:01a0c0de-0000-7000-8000-000000000001")
-    return Wanted(operation, actor.lower() if actor and "@" in actor else actor, outcome, instant, thing)
+    return ActivityFilter(operation, actor.lower() if actor and "@" in actor else actor, outcome, instant, thing)
 
 
 def _wrong(member: str, words: str) -> Exception:
     return errors.invalid_input(words, member=member)
 
 
-Which = Annotated[Wanted, Depends(wanted)]
+Filter = Annotated[ActivityFilter, Depends(parse_filter)]
 
 
 @router.get("/api/v1/tenants/{tenant_id}/activity")
-def list_tenant_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
+def list_tenant_activity(access: Granted, platform: Here, paging: Paging, entry_filter: Filter) -> JSONResponse:
     """What was done in the tenant, and what was refused there; newest first."""
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
-    page = _page(platform, paging, "tenant", tenant_id, which)
+    page = _page(platform, paging, "tenant", tenant_id, entry_filter)
     with platform.database.read() as connection:
-        rows = queries.of_tenant(connection, tenant_id, organization_id, which, page.after, page.limit)
+        rows = queries.of_tenant(connection, tenant_id, organization_id, entry_filter, page.after, page.limit)
         return _answer(connection, access, page, rows)
 
 
 @router.get("/api/v1/organizations/{organization_id}/activity")
-def list_organization_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
+def list_organization_activity(access: Granted, platform: Here, paging: Paging, entry_filter: Filter) -> JSONResponse:
     """What was done in the organization outside of its tenants, and what was refused there; newest first."""
     organization_id = str(access.organization_id)
-    page = _page(platform, paging, "organization", organization_id, which)
+    page = _page(platform, paging, "organization", organization_id, entry_filter)
     with platform.database.read() as connection:
-        rows = queries.of_organization(connection, organization_id, which, page.after, page.limit)
+        rows = queries.of_organization(connection, organization_id, entry_filter, page.after, page.limit)
         return _answer(connection, access, page, rows)
 
 
-def _page(platform: Platform, paging: PageParams, of: str, identifier: str, which: Wanted) -> Page:
-    chosen = ("" if value is None else str(value) for value in which)
+def _page(platform: Platform, paging: PageParams, of: str, identifier: str, entry_filter: ActivityFilter) -> Page:
+    chosen = ("" if value is None else str(value) for value in entry_filter)
     return page_of(platform, paging, f"activity of {of}", identifier, *chosen)
 
 

@@ -64,7 +64,7 @@ def plan_batch(
     for last, name, outcome in looked(connection, job, kind, after, size, lock):
         decided[last] = outcome
         if outcome.reason:
-            tally.name(kind.name, last, name, outcome)
+            tally.add_detail(kind.name, last, name, outcome)
     tally.count(kind.name, Counter(outcome.what for outcome in decided.values()))
     return Batch(kind, after, last, decided)
 

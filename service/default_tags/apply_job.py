@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 KIND = "apply_default_tags"
 RESOURCE_TYPE = "tenant_default_tags"
-LONGEST_WAIT = 60.0
+MAX_WAIT_SECONDS = 60.0
 WORKFLOW_ERROR = "WORKFLOW_ERROR"
 NOT_ALLOWED = "the person who started this is not an owner or admin of the organization any more"
 KEY_REVOKED = "the API key that started this was revoked or deleted"
@@ -77,7 +77,7 @@ def plan(
             "progress": 0,
             "steps": [],
             "seq": 0,
-            "counts": Tally.of(kind.name for kind in examined_kinds()).written(),
+            "counts": Tally.of(kind.name for kind in examined_kinds()).to_json(),
             "snapshot": {"tags": dict(job.tags), "undoes": job.undoes, "key": key_id},
             "created_at": at,
             "updated_at": at,
@@ -93,7 +93,7 @@ def preview(connection: Connection, job: TagChange) -> dict[str, Any]:
     failing = out_of_reach(connection, job)
     for kind in examined_kinds():
         if kind.name in failing:
-            tally.listing_failed(kind.name)
+            tally.record_listing_failure(kind.name)
             continue
         after: str | None = ""
         while after is not None:
@@ -128,7 +128,7 @@ class ApplyJob:
         and the run rests as long as it worked; otherwise they grow.
         """
         attempts, failures, size, going, ending = 0, 0, self.least, True, False
-        step: Callable[[], bool] = partial(self.begin, run_id)
+        step: Callable[[], bool] = partial(self.start, run_id)
         while going:
             waits, began = self.database.waits, time.monotonic()
             try:
@@ -141,15 +141,15 @@ class ApplyJob:
                     if failures >= self.max_tries and not ending:
                         # A step like the others: if it fails, it is tried again and the tries stay counted.
                         ending, step = True, partial(self.give_up, run_id, error)
-                await asyncio.sleep(min(LONGEST_WAIT, max(self.pace, 0.05) * 2.0 ** min(attempts, 30)))
+                await asyncio.sleep(min(MAX_WAIT_SECONDS, max(self.pace, 0.05) * 2.0 ** min(attempts, 30)))
                 continue
-            in_the_way = self.database.waits != waits
-            size = max(self.least, size // 2) if in_the_way else min(self.most, size * 2)
-            attempts, failures, step = 0, 0, partial(self.carry_on, run_id, size)
-            await asyncio.sleep(max(self.pace, time.monotonic() - began if in_the_way else 0))
-        await asyncio.to_thread(self.tidy, run_id)
+            contended = self.database.waits != waits
+            size = max(self.least, size // 2) if contended else min(self.most, size * 2)
+            attempts, failures, step = 0, 0, partial(self.run_batch, run_id, size)
+            await asyncio.sleep(max(self.pace, time.monotonic() - began if contended else 0))
+        await asyncio.to_thread(self.prune_undo_log, run_id)
 
-    def begin(self, run_id: str) -> bool:
+    def start(self, run_id: str) -> bool:
         """Show a run that was pending as running; False when it is over.
 
         The person who started it must still be allowed to: the platform adds no rights of its own. hostile A13
@@ -178,7 +178,7 @@ class ApplyJob:
             )
             return True
 
-    def carry_on(self, run_id: str, size: int) -> bool:
+    def run_batch(self, run_id: str, size: int) -> bool:
         """Do the next portion, of at most `size` resources, and write down how far the run is; False at its end.
 
         All or nothing. Kinds that have no resources, or cannot be listed now, are passed on the way.
@@ -187,7 +187,7 @@ class ApplyJob:
             row = queries.locked(connection, run_id)
             if row is None or row["status"] not in queries.OPEN:
                 return False
-            now, job, tally = self.clock.now(), _job(row), Tally.read(row["counts"])
+            now, job, tally = self.clock.now(), _job(row), Tally.from_json(row["counts"])
             if _stop_without_right(connection, row, now):
                 return False
             failing = out_of_reach(connection, job)
@@ -197,7 +197,7 @@ class ApplyJob:
             while position < len(examined):
                 kind = examined[position]
                 if kind.name in failing:
-                    tally.listing_failed(kind.name)
+                    tally.record_listing_failure(kind.name)
                 else:
                     portion = plan_batch(connection, job, kind, after, size, tally, lock=True)
                     if portion.last is not None:
@@ -206,7 +206,7 @@ class ApplyJob:
                             connection,
                             run_id,
                             at=now,
-                            counts=tally.written(),
+                            counts=tally.to_json(),
                             cursor=f"{kind.name} {portion.last}",
                             current_step=f"{kind.name} ({position + 1}/{len(examined)})",
                             progress=_percent(tally, row["snapshot"]["total"]),
@@ -220,7 +220,7 @@ class ApplyJob:
                 at=now,
                 status="completed",
                 progress=100,
-                counts=tally.written(),
+                counts=tally.to_json(),
                 result=result,
                 completed_at=now,
             )
@@ -240,7 +240,7 @@ class ApplyJob:
                 _end_early(connection, row, self.clock.now(), reason, WORKFLOW_ERROR, "failed")
         return False
 
-    def tidy(self, run_id: str) -> None:
+    def prune_undo_log(self, run_id: str) -> None:
         """Forgets what runs before the tenant's last ones added, a portion at a time."""
         with self.database.read() as connection:
             tenant_id = queries.tenant_of(connection, run_id)

@@ -33,7 +33,7 @@ class Tally:
         return cls({kind: dict.fromkeys(COUNTED, 0) for kind in kinds})
 
     @classmethod
-    def read(cls, counts: Mapping[str, Any]) -> "Tally":
+    def from_json(cls, counts: Mapping[str, Any]) -> "Tally":
         """The tally a run has written down. A database need not keep the order of the kinds, so it is kept beside."""
         return cls(
             {kind: dict(counts["byType"][kind]) for kind in counts["order"]},
@@ -41,7 +41,7 @@ class Tally:
             list(counts["skipped"]),
         )
 
-    def written(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As it is kept with the run while that goes on."""
         return {
             "summary": self.summary(),
@@ -58,7 +58,7 @@ class Tally:
             counts[what] += number
         counts["examined"] += outcomes.total()
 
-    def name(self, kind: str, resource_id: str, resource_name: str, outcome: Outcome) -> None:
+    def add_detail(self, kind: str, resource_id: str, resource_name: str, outcome: Outcome) -> None:
         """Keep a failure or a skip by name while there is room."""
         about = {
             "resourceType": kind,
@@ -72,10 +72,10 @@ class Tally:
         elif len(self.skipped) < KEPT:
             self.skipped.append(about)
 
-    def listing_failed(self, kind: str) -> None:
+    def record_listing_failure(self, kind: str) -> None:
         """A kind that cannot be listed now: one failure of no resource in particular, and nothing was examined."""
         self.by_type[kind]["failed"] += 1
-        self.name(kind, "", "", Outcome("failed", "backend_unavailable"))
+        self.add_detail(kind, "", "", Outcome("failed", "backend_unavailable"))
 
     def summary(self) -> dict[str, int]:
         return {what: sum(counts[what] for counts in self.by_type.values()) for what in COUNTED}

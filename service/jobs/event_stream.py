@@ -49,7 +49,7 @@ class TooManyOfPrincipal(Exception):
 
 @dataclass(frozen=True)
 class TenantState:
-    """A tenant's state as last seen; two views differ when there is something to signal."""
+    """A tenant's state as last seen; two states differ when there is something to signal."""
 
     state: tuple[str, str, datetime] | None
     movement: tuple[int, int] | None
@@ -62,10 +62,10 @@ class Poll:
 
     credentials: frozenset[str]
     entitled: frozenset[tuple[str, str]]
-    views: dict[str, TenantState]
+    states: dict[str, TenantState]
     changes: queries.Changes
 
-    def may_hear(self, stream: "Stream") -> bool:
+    def is_authorized(self, stream: "Stream") -> bool:
         """Whether its credential is still good and its person may still enter its tenant; a workload is of its own."""
         entered = stream.workload_id is not None or (stream.user_id, stream.tenant_id) in self.entitled
         return entered and stream.credential_id in self.credentials
@@ -81,7 +81,7 @@ class Stream:
     key_id: str | None
     workload_id: str | None = None
     ended: bool = False
-    welcomed: bool = False
+    synced: bool = False
     _waiting: deque[str] = field(default_factory=deque)
     _ready: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -120,11 +120,11 @@ class EventHub:
         self._database = database
         self._clock = clock
         self._streams: set[Stream] = set()
-        self._views: dict[str, TenantState] = {}
+        self._states: dict[str, TenantState] = {}
         self._last_entry: int | None = None
         """The newest audit entry at the last look; None before the first look."""
         self._joined = asyncio.Event()
-        self._looker: asyncio.Task[None] | None = None
+        self._poller: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
@@ -144,8 +144,8 @@ class EventHub:
         stream = Stream(tenant_id, user_id, caller.session_id, caller.key_id, caller.workload_id)
         self._streams.add(stream)
         self._joined.set()
-        if self._looker is None or self._looker.done():
-            self._looker = asyncio.create_task(self._keep_looking(), name="event-streams")
+        if self._poller is None or self._poller.done():
+            self._poller = asyncio.create_task(self._poll_loop(), name="event-streams")
         return stream
 
     def leave(self, stream: Stream) -> None:
@@ -155,7 +155,7 @@ class EventHub:
         """Has every stream hang up at the next look, and refuses new ones. From any thread."""
         self._closed = True
 
-    async def _keep_looking(self) -> None:
+    async def _poll_loop(self) -> None:
         while self._streams:
             self._joined.clear()
             streams = list(self._streams)
@@ -168,11 +168,11 @@ class EventHub:
                     await self._joined.wait()
             except TimeoutError:
                 pass
-        self._views.clear()
+        self._states.clear()
         self._last_entry = None
 
     def _busy(self) -> bool:
-        rows = (row for view in self._views.values() for row in view.operations.values())
+        rows = (row for view in self._states.values() for row in view.operations.values())
         return any(row["status"] in queries.OPEN for row in rows)
 
     async def _serve(self, streams: list[Stream]) -> None:
@@ -180,54 +180,54 @@ class EventHub:
             for stream in streams:
                 stream.end()
             return
-        look = await asyncio.to_thread(self._look, streams)
+        poll = await asyncio.to_thread(self._poll, streams)
         now = self._clock.now()
         signals: dict[str, list[str]] = {
-            tenant_id: signals_between(self._views[tenant_id], view, tenant_id, now)
-            for tenant_id, view in look.views.items()
-            if tenant_id in self._views
+            tenant_id: signals_between(self._states[tenant_id], view, tenant_id, now)
+            for tenant_id, view in poll.states.items()
+            if tenant_id in self._states
         }
-        for tenant_id, things in look.changes.things.items():
+        for tenant_id, things in poll.changes.things.items():
             if tenant_id in signals:
                 # Without the id: a stream is open to callers who may not list policies or keys.
                 signals[tenant_id] += [_signal(f"{thing}.updated", thing, None, "", now) for thing in sorted(things)]
-        if look.changes.cut:
+        if poll.changes.cut:
             signals = {tenant_id: [RESYNC] for tenant_id in signals}
-        self._views = look.views
-        self._last_entry = look.changes.last
+        self._states = poll.states
+        self._last_entry = poll.changes.last
         for stream in streams:
-            if not look.may_hear(stream):
+            if not poll.is_authorized(stream):
                 stream.end()
-            elif not stream.welcomed:
-                stream.welcomed = True
+            elif not stream.synced:
+                stream.synced = True
                 stream.put(RESYNC)
             else:
                 for text in signals.get(stream.tenant_id, ()):
                     stream.put(text)
 
-    def _look(self, streams: list[Stream]) -> Poll:
+    def _poll(self, streams: list[Stream]) -> Poll:
         tenant_ids = {stream.tenant_id for stream in streams}
-        held = queries.Credentials(
+        credentials = queries.Credentials(
             frozenset(stream.session_id for stream in streams if stream.session_id),
             frozenset(stream.key_id for stream in streams if stream.key_id),
             frozenset(stream.workload_id for stream in streams if stream.workload_id),
         )
         with self._database.read() as connection:
-            good = queries.live_credentials(connection, held, self._clock.now())
+            live = queries.live_credentials(connection, credentials, self._clock.now())
             entitled = still_entitled(connection, {stream.user_id for stream in streams}, tenant_ids)
-            states = queries.tenant_states(connection, tenant_ids)
+            tenants = queries.tenant_states(connection, tenant_ids)
             movement = queries.movement(connection, tenant_ids)
             changes = queries.changes_since(connection, self._last_entry, tenant_ids)
-            views = {}
+            states = {}
             for tenant_id in tenant_ids:
-                before = self._views.get(tenant_id)
+                before = self._states.get(tenant_id)
                 moved = movement.get(tenant_id)
                 if before is not None and before.movement == moved:
                     operations = before.operations
                 else:
                     operations = {row["run_id"]: row for row in queries.latest(connection, tenant_id)}
-                views[tenant_id] = TenantState(states.get(tenant_id), moved, operations)
-            return Poll(good.sessions | good.keys | good.workloads, entitled, views, changes)
+                states[tenant_id] = TenantState(tenants.get(tenant_id), moved, operations)
+            return Poll(live.sessions | live.keys | live.workloads, entitled, states, changes)
 
 
 def signals_between(before: TenantState, after: TenantState, tenant_id: str, now: datetime) -> list[str]:

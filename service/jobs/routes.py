@@ -135,9 +135,9 @@ async def stream_events(
     seconds = LONGEST_STREAM_SECONDS
     if caller.expires_at is not None:
         seconds = min(seconds, (caller.expires_at - platform.clock.now()).total_seconds())
-    signals = worker.signals
+    hub = worker.events
     try:
-        stream = signals.open(caller, tenant_id)
+        stream = hub.open(caller, tenant_id)
     except TooManyOfPrincipal:
         raise ApiError(
             429,
@@ -161,13 +161,13 @@ async def stream_events(
             headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
         ) from None
     return StreamingResponse(
-        _events(signals, stream, seconds),
+        _events(hub, stream, seconds),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
 
 
-async def _events(signals: EventHub, stream: Stream, seconds: float) -> AsyncIterator[str]:
+async def _events(hub: EventHub, stream: Stream, seconds: float) -> AsyncIterator[str]:
     """The stream's text, with a comment whenever nothing was said for 15 s so that dead connections are noticed."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
@@ -179,7 +179,7 @@ async def _events(signals: EventHub, stream: Stream, seconds: float) -> AsyncIte
             elif text is None:
                 yield ": keepalive\n\n"
     finally:
-        signals.leave(stream)
+        hub.leave(stream)
 
 
 def operation(row: RowMapping, now: datetime, *, with_result: bool = True) -> dict[str, Any]:

@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 # The first answers of a fresh process go before the import of the workflow engine.
 START_DELAY = 0.3
 SWEEP_SECONDS = 5.0
-REST_AFTER_SECONDS = 30.0
+IDLE_SECONDS = 30.0
 EXPIRY_SECONDS = 3_600.0
 """Between two deletions of expired rows."""
-AWAY_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 STOP_SECONDS = 10.0
 
 Run = Callable[[str], Awaitable[None]]
@@ -69,13 +69,13 @@ class Worker:
         # On PostgreSQL connected to like the platform's own.
         there = database.engine.url.render_as_string(hide_password=False)
         url = there if shared else sqlite_url(settings.data_dir / "workflows.db")
-        self._workflows = DbosQueue(url, self._executor, self._carry)
+        self._queue = DbosQueue(url, self._executor, self._run)
         self._kinds = kinds
-        self._plan_at_start = plan_again
+        self._plan_again = plan_again
         self._submitted: set[str] = set()
         self._cancelled: set[str] = set()
-        self._at_work: set[str] = set()
-        self._nobody_at: set[str] = set()
+        self._running: set[str] = set()
+        self._orphaned: set[str] = set()
         self._wake = threading.Event()
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -83,7 +83,7 @@ class Worker:
         self._swept_at = float("-inf")
         self._clock = clock
         self._expiry_at = time.monotonic()
-        self.signals = EventHub(database, clock)
+        self.events = EventHub(database, clock)
 
     @property
     def kinds(self) -> Iterable[str]:
@@ -92,7 +92,7 @@ class Worker:
 
     def start(self) -> None:
         """Begins to look after operations, those of an earlier process first. Returns at once."""
-        self._thread = threading.Thread(target=self._look_after, name="operations", daemon=True)
+        self._thread = threading.Thread(target=self._loop, name="operations", daemon=True)
         self._thread.start()
 
     def submit(self, run_id: str) -> None:
@@ -115,7 +115,7 @@ class Worker:
 
     def stop(self) -> None:
         """Ends event streams and parks what runs between two steps, for a later process; takes about two seconds."""
-        self.signals.close()
+        self.events.close()
         self._stopping = True
         self._wake.set()
         if self._thread is not None:
@@ -123,47 +123,47 @@ class Worker:
             self._thread.join(STOP_SECONDS)
             self._thread = None
 
-    def _look_after(self) -> None:
+    def _loop(self) -> None:
         self._wake.wait(START_DELAY)
-        self._plan_again()
+        self._replan()
         try:
             while not self._stopping:
                 self._wake.clear()
-                wait = self._round()
+                wait = self._tick()
                 self._delete_expired()
                 until = max(0.0, self._expiry_at - time.monotonic())
                 self._wake.wait(until if wait is None else min(wait, until))
         finally:
-            self._rest()
+            self._shut_down_idle()
 
-    def _plan_again(self) -> None:
+    def _replan(self) -> None:
         """Start the provisioning of tenants again whose last run failed or was cancelled, once a start."""
         try:
-            self._submitted.update(self._plan_at_start(self._database, self._clock.now()))
+            self._submitted.update(self._plan_again(self._database, self._clock.now()))
         except Exception:
             logger.exception("tenants that are not provisioned could not be looked for; restart the platform to retry")
 
-    def _round(self) -> float | None:
+    def _tick(self) -> float | None:
         """Does what there is to do now; returns the seconds until the next time, None for not before `submit`."""
         try:
             busy = self.open_count() > 0
             if busy:
                 self._quiet_since = time.monotonic()
-            if self._shared and (busy or self._workflows.launched):
+            if self._shared and (busy or self._queue.launched):
                 # Before it is launched: what it takes from the queue at once must not look like a dead one's.
                 recovery.heartbeat(self._database, self._executor)
             if busy:
-                self._workflows.launch()
-            elif time.monotonic() - self._quiet_since > REST_AFTER_SECONDS:
-                self._rest()
-            while self._cancelled and self._workflows.launched:
-                self._workflows.cancel(self._cancelled.pop())
+                self._queue.launch()
+            elif time.monotonic() - self._quiet_since > IDLE_SECONDS:
+                self._shut_down_idle()
+            while self._cancelled and self._queue.launched:
+                self._queue.cancel(self._cancelled.pop())
             if busy:
-                self._run_what_is_open()
+                self._run_open()
         except Exception:
             logger.exception("operations could not be looked after; trying again in %.0f s", SWEEP_SECONDS)
             return SWEEP_SECONDS
-        return SWEEP_SECONDS if self._workflows.launched or self._shared else None
+        return SWEEP_SECONDS if self._queue.launched or self._shared else None
 
     def _delete_expired(self) -> None:
         """Delete expired rows, once an hour. A failure waits for the next time: expired rows do no harm."""
@@ -175,31 +175,31 @@ class Worker:
         except Exception:
             logger.exception("expired idempotency keys could not be deleted; trying again in an hour")
 
-    def _run_what_is_open(self) -> None:
+    def _run_open(self) -> None:
         while self._submitted:
-            self._workflows.enqueue(self._submitted.pop())
+            self._queue.enqueue(self._submitted.pop())
         if time.monotonic() - self._swept_at < SWEEP_SECONDS / 2:
             return
         self._swept_at = time.monotonic()
-        nobody_at = recovery.sweep(self._database, self._workflows, self._executor) - self._at_work
+        orphaned = recovery.sweep(self._database, self._queue, self._executor) - self._running
         # One whose start or failure could not be written down, because the database was away. Seen twice: what was
         # taken from the queue just now is begun in a moment.
-        for run_id in nobody_at & self._nobody_at:
-            self._workflows.take_over(run_id)
-        self._nobody_at = nobody_at
+        for run_id in orphaned & self._orphaned:
+            self._queue.take_over(run_id)
+        self._orphaned = orphaned
         if self._shared:
-            recovery.recover_dead(self._database, self._workflows)
+            recovery.recover_dead(self._database, self._queue)
 
-    def _rest(self) -> None:
-        if self._workflows.launched:
-            self._workflows.close()
+    def _shut_down_idle(self) -> None:
+        if self._queue.launched:
+            self._queue.close()
             if self._shared:
                 with self._database.write() as connection:
                     queries.forget(connection, self._executor)
 
-    async def _carry(self, run_id: str) -> None:
+    async def _run(self, run_id: str) -> None:
         """Carries a run to its end; a database that is away is waited for, as nobody could note a failure either."""
-        self._at_work.add(run_id)
+        self._running.add(run_id)
         try:
             while True:
                 try:
@@ -210,11 +210,11 @@ class Worker:
                     if not is_transient(error):
                         raise
                     logger.warning("run %s waits for the database: %s", run_id, type(error).__name__)
-                    await asyncio.sleep(AWAY_SECONDS)
+                    await asyncio.sleep(RETRY_SECONDS)
                 else:
                     return
         finally:
-            self._at_work.discard(run_id)
+            self._running.discard(run_id)
 
     def _kind(self, run_id: str) -> str | None:
         with self._database.read() as connection:

@@ -77,26 +77,26 @@ def request_tenant_quota(
     The limit it has already is answered with 200, and nothing is stored.
     """
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
-    wish = parse_request(body, platform.clock.now())
+    draft = parse_request(body, platform.clock.now())
     with change(platform, access, lock_organization=True) as (connection, access):
-        wish, answered = resolve_idempotent(connection, access, CREATE, wish, idempotency_key)
+        draft, answered = resolve_idempotent(connection, access, CREATE, draft, idempotency_key)
         if answered:
             return answered
-        current = queries.limits_of(connection, tenant_id)[wish.resource_type]
-        if wish.limit == current:
-            return unchanged(connection, access, wish)
-        require_rate(connection, tenant_id, wish.at)
-        at_most = or_404(queries.organization_limits(connection, organization_id)[wish.resource_type])
-        allocated = queries.allocated(connection, organization_id)[wish.resource_type]
+        current = queries.limits_of(connection, tenant_id)[draft.resource_type]
+        if draft.limit == current:
+            return unchanged(connection, access, draft)
+        require_rate(connection, tenant_id, draft.at)
+        at_most = or_404(queries.organization_limits(connection, organization_id)[draft.resource_type])
+        allocated = queries.allocated(connection, organization_id)[draft.resource_type]
         bound = limits.requestable(current, at_most, allocated)
-        request_validation.require_within_bound(wish.quota, current, wish.limit, bound)
+        request_validation.require_within_bound(draft.quota, current, draft.limit, bound)
         # Counting takes time, and a raise does not depend on it.
-        lowers = wish.limit < current
-        use = usage.uses(connection, [tenant_id], [wish.quota])[tenant_id][wish.resource_type] if lowers else None
-        verdict = request_validation.decide(current, wish.limit, use)
-        if verdict.status == "approved":
-            queries.set_limit(connection, tenant_id, wish.resource_type, wish.limit)
-        return add_request(connection, access, CREATE, wish, current, verdict)
+        lowers = draft.limit < current
+        use = usage.uses(connection, [tenant_id], [draft.quota])[tenant_id][draft.resource_type] if lowers else None
+        decision = request_validation.decide(current, draft.limit, use)
+        if decision.status == "approved":
+            queries.set_limit(connection, tenant_id, draft.resource_type, draft.limit)
+        return add_request(connection, access, CREATE, draft, current, decision)
 
 
 @router.get(OF_A_TENANT)
@@ -117,18 +117,18 @@ def request_organization_quota(
 ) -> JSONResponse:
     """Ask for another limit of the organization, higher or lower: it waits for review, one for each resource type."""
     organization_id = str(access.organization_id)
-    wish = parse_request(body, platform.clock.now())
+    draft = parse_request(body, platform.clock.now())
     with change(platform, access, lock_organization=True) as (connection, access):
-        wish, answered = resolve_idempotent(connection, access, CREATE_ORGANIZATION, wish, idempotency_key)
+        draft, answered = resolve_idempotent(connection, access, CREATE_ORGANIZATION, draft, idempotency_key)
         if answered:
             return answered
-        current = or_404(queries.organization_limits(connection, organization_id)[wish.resource_type])
-        if wish.limit == current:
-            return unchanged(connection, access, wish)
-        pending = request_queries.pending(connection, organization_id, wish.resource_type)
+        current = or_404(queries.organization_limits(connection, organization_id)[draft.resource_type])
+        if draft.limit == current:
+            return unchanged(connection, access, draft)
+        pending = request_queries.pending(connection, organization_id, draft.resource_type)
         if pending:
             raise request_validation.already_pending(pending.id, pending.limit)
-        return add_request(connection, access, CREATE_ORGANIZATION, wish, current, WAITING)
+        return add_request(connection, access, CREATE_ORGANIZATION, draft, current, WAITING)
 
 
 @router.get(OF_AN_ORGANIZATION)
@@ -154,13 +154,21 @@ def parse_request(body: NewRequest, now: datetime) -> LimitChange:
 
 
 def resolve_idempotent(
-    connection: Connection, access: AuthorizationContext, operation: str, wish: LimitChange, key: str | None
+    connection: Connection, access: AuthorizationContext, operation: str, draft: LimitChange, key: str | None
 ) -> tuple[LimitChange, JSONResponse | None]:
-    """The wish under the id it has for good, and the answer to an earlier one under the same key, if there was one."""
-    same = (str(access.tenant_id or access.organization_id), wish.resource_type, str(wish.limit), wish.reason)
-    wish = replace(wish, id=resolve_idempotency_key(connection, access, key, operation, same, wish.id, wish.at))
-    row = request_queries.one(connection, wish.id)
-    return wish, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)
+    """The draft under the id it has for good, and the answer to an earlier one under the same key, if there was one."""
+    same = (
+        str(access.tenant_id or access.organization_id),
+        draft.resource_type,
+        str(draft.limit),
+        draft.reason,
+    )
+    draft = replace(
+        draft,
+        id=resolve_idempotency_key(connection, access, key, operation, same, draft.id, draft.at),
+    )
+    row = request_queries.one(connection, draft.id)
+    return draft, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)
 
 
 def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
@@ -174,31 +182,31 @@ def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
         raise request_validation.too_many(whole_seconds((until - now) // MICROSECOND))
 
 
-def row_of(access: AuthorizationContext, wish: LimitChange, current: int, verdict: Decision) -> dict[str, Any]:
+def row_of(access: AuthorizationContext, draft: LimitChange, current: int, decision: Decision) -> dict[str, Any]:
     """A request as it is stored."""
-    waits = verdict.status == "pending"
+    waits = decision.status == "pending"
     return {
-        "id": wish.id,
+        "id": draft.id,
         "scope": OF_TENANT if access.tenant_id else OF_ORGANIZATION,
         "organization_id": access.organization_id,
         "tenant_id": access.tenant_id,
-        "resource_type": wish.resource_type,
+        "resource_type": draft.resource_type,
         "limit_before": current,
-        "limit": wish.limit,
-        "reason": wish.reason,
-        "status": verdict.status,
-        "decision": None if waits else verdict.decision,
-        "details": verdict.details,
+        "limit": draft.limit,
+        "reason": draft.reason,
+        "status": decision.status,
+        "decision": None if waits else decision.decision,
+        "details": decision.details,
         "requested_by": access.caller.user_id,
-        "created_at": wish.at,
-        "decided_at": None if waits else wish.at,
+        "created_at": draft.at,
+        "decided_at": None if waits else draft.at,
         "decided_by": None if waits else "platform",
     }
 
 
-def unchanged(connection: Connection, access: AuthorizationContext, wish: LimitChange) -> JSONResponse:
+def unchanged(connection: Connection, access: AuthorizationContext, draft: LimitChange) -> JSONResponse:
     """The answer to a request for the limit there is: nothing of it is kept, it has no id. checklist U18"""
-    row = row_of(access, replace(wish, id=""), wish.limit, UNCHANGED)
+    row = row_of(access, replace(draft, id=""), draft.limit, UNCHANGED)
     caller = person(connection, access.caller.user_id)
     named = {"requester_name": caller.name, "requester_email": caller.email}
     return JSONResponse({"request": request(row | named)}, headers={CHANGED: "false"})
@@ -208,27 +216,27 @@ def add_request(
     connection: Connection,
     access: AuthorizationContext,
     operation: str,
-    wish: LimitChange,
+    draft: LimitChange,
     current: int,
-    verdict: Decision,
+    decision: Decision,
 ) -> JSONResponse:
     """Keep a request and its audit entry; the answer to it. A denied one is a refused change in the log."""
-    request_queries.add(connection, row_of(access, wish, current, verdict))
+    request_queries.add(connection, row_of(access, draft, current, decision))
     entries.record(
         connection,
         access.caller,
         operation=operation,
-        target=f"quota_request:{wish.id}",
-        outcome="refused" if verdict.status == "denied" else "done",
+        target=f"quota_request:{draft.id}",
+        outcome="refused" if decision.status == "denied" else "done",
         organization_id=access.organization_id,
         tenant_id=access.tenant_id,
         details={
-            "resourceType": wish.resource_type,
+            "resourceType": draft.resource_type,
             "from": current,
-            "to": wish.limit,
-            "status": verdict.status,
+            "to": draft.limit,
+            "status": decision.status,
         },
-        at=wish.at,
+        at=draft.at,
     )
-    row = or_404(request_queries.one(connection, wish.id))
+    row = or_404(request_queries.one(connection, draft.id))
     return JSONResponse({"request": request(row._asdict())}, 201, {CHANGED: "true"})

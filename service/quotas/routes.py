@@ -37,7 +37,7 @@ def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
     quotas = []
     for quota in types:
         name = quota.resource_type
-        entry = described(quota, limits[name], used[name])
+        entry = to_json(quota, limits[name], used[name])
         bound = at_most[name]
         if bound is not None:
             entry["requestable"] = quotas_limits.requestable(limits[name], bound, allocated[name])
@@ -82,7 +82,7 @@ def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
         allocated, bound = sum(shares.values()), at_most[name]
         use = quotas_limits.sum_uses([used[tenant_id][name] for tenant_id in tenant_ids])
         # What cannot be requested is given to tenants one by one: the organization has what they have.
-        entry = described(quota, allocated if bound is None else bound, use)
+        entry = to_json(quota, allocated if bound is None else bound, use)
         entry["allocated"] = allocated
         entry["tenants"] = [
             {
@@ -97,7 +97,7 @@ def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"report": {"scope": "organization", "quotas": quotas}})
 
 
-def described(quota: QuotaType, limit: int, use: Use | None) -> dict[str, Any]:
+def to_json(quota: QuotaType, limit: int, use: Use | None) -> dict[str, Any]:
     """A quota on the wire. Unknown use is null, never 0. checklist Q03"""
     return {
         "resourceType": quota.resource_type,

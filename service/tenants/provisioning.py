@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 KIND = "provision_tenant"
 STEPS = ("isolation", "roles", "quotas", "billing_account")
-LONGEST_WAIT = 60.0
+MAX_WAIT_SECONDS = 60.0
 BACKENDS = {"isolation": "isolation", "roles": "roles", "quotas": "quota", "billing_account": "billing"}
 WORKFLOW_ERROR = "WORKFLOW_ERROR"
 UNEXPECTED = "the step failed unexpectedly"
@@ -103,18 +103,20 @@ class ProvisioningJob:
 
     async def run(self, run_id: str) -> None:
         """Takes the run to its end, from wherever the last process left it. Cancelling is safe at any await."""
-        while (name := await asyncio.to_thread(self.begin, run_id)) is not None:
+        while (name := await asyncio.to_thread(self.start_step, run_id)) is not None:
             await asyncio.sleep(self.pace)
             try:
-                await asyncio.to_thread(self.carry_out, run_id, name)
+                await asyncio.to_thread(self.run_step, run_id, name)
             except Exception as error:
                 if not isinstance(error, BackendUnavailable):
                     logger.exception("step %s of run %s failed", name, run_id)
                 text = str(error) if isinstance(error, BackendUnavailable) else UNEXPECTED
-                attempts = await asyncio.to_thread(self.put_off, run_id, name, text, count=not is_unreachable(error))
+                attempts = await asyncio.to_thread(
+                    self.record_failure, run_id, name, text, count=not is_unreachable(error)
+                )
                 await asyncio.sleep(self.wait_after(attempts))
 
-    def begin(self, run_id: str) -> str | None:
+    def start_step(self, run_id: str) -> str | None:
         """Shows the next step as running and returns its name; None when the run is over.
 
         A step found running was cut short by a kill or a stop: the attempt goes on and is not counted again.
@@ -142,7 +144,7 @@ class ProvisioningJob:
                 )
             return str(step["name"])
 
-    def carry_out(self, run_id: str, name: str) -> None:
+    def run_step(self, run_id: str, name: str) -> None:
         """Does the step's work and writes it down, and with the last one the end of the run. All or nothing.
 
         Raises BackendUnavailable when a backend of the step is out of reach.
@@ -152,7 +154,7 @@ class ProvisioningJob:
             step = _open_step(row, name)
             if row is None or step is None:
                 return
-            _meet_fault(row, step)
+            _inject_fault(row, step)
             now = self.clock.now()
             WORK[name](connection, row["tenant_id"], now)
             steps = _with_step(row, step | {"status": "completed", "completedAt": wire_time(now), "error": None})
@@ -163,7 +165,7 @@ class ProvisioningJob:
                 _activate(connection, row, now)
             queries.advance(connection, run_id, at=now, **changes)
 
-    def put_off(self, run_id: str, name: str, error: str, *, count: bool = True) -> int:
+    def record_failure(self, run_id: str, name: str, error: str, *, count: bool = True) -> int:
         """Show that a step failed, and end the run as failed after `max_tries`; return the attempts of the step.
 
         The attempts are stored with the step, so a restart does not begin to count again.
@@ -198,7 +200,7 @@ class ProvisioningJob:
 
     def wait_after(self, attempts: int) -> float:
         """Seconds to wait after so many attempts: twice as long each time, at most a minute."""
-        return min(LONGEST_WAIT, max(self.pace, 0.01) * 2.0 ** min(attempts, 30))
+        return min(MAX_WAIT_SECONDS, max(self.pace, 0.01) * 2.0 ** min(attempts, 30))
 
 
 def _open_step(row: RowMapping | None, name: str) -> dict[str, Any] | None:
@@ -212,7 +214,7 @@ def _with_step(row: RowMapping, changed: dict[str, Any]) -> list[dict[str, Any]]
     return [changed if step["name"] == changed["name"] else step for step in row["steps"]]
 
 
-def _meet_fault(row: RowMapping, step: dict[str, Any]) -> None:
+def _inject_fault(row: RowMapping, step: dict[str, Any]) -> None:
     """The faults a world asks for: `{"faults": {"billing_account": 2}}` fails that step's first two attempts."""
     failing = (row["snapshot"] or {}).get("faults", {}).get(step["name"], 0)
     if step["attempts"] <= failing:
@@ -261,7 +263,7 @@ def plan_again(database: Database, at: datetime) -> list[str]:
 
 
 # The column takes 120 characters, two slugs may have 64 + 48, and the id's 8 keep the cut name unique.
-NAME_OF_ORGANIZATION = 62
+MAX_ORGANIZATION_SLUG = 62
 
 
 def isolation(connection: Connection, tenant_id: str, at: datetime) -> None:
@@ -271,7 +273,7 @@ def isolation(connection: Connection, tenant_id: str, at: datetime) -> None:
         .join_from(tenants, organizations)
         .where(tenants.c.id == tenant_id)
     ).one()
-    name = f"{slugs.organization[:NAME_OF_ORGANIZATION]}-{slugs.tenant}-{tenant_id[:8]}"
+    name = f"{slugs.organization[:MAX_ORGANIZATION_SLUG]}-{slugs.tenant}-{tenant_id[:8]}"
     _add(connection, isolation_projects, [{"tenant_id": tenant_id, "name": name, "created_at": at}])
 
 

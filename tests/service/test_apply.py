@@ -235,9 +235,9 @@ def test_every_portion_moves_seq_and_says_how_far_it_is(tagged: Tagged) -> None:
         seen.append((row["seq"], row["status"], row["progress"], row["current_step"], updated))
         return row
 
-    assert tagged.applying.begin(run_id)
+    assert tagged.applying.start(run_id)
     see()
-    while tagged.applying.carry_on(run_id, tagged.size):
+    while tagged.applying.run_batch(run_id, tagged.size):
         see()
     row = see()
     number = len(examined_kinds())
@@ -279,7 +279,7 @@ async def test_a_portion_that_fails_unexpectedly_is_tried_again_and_nothing_of_i
             raise OSError("gone")
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
-    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(apply_job, "MAX_WAIT_SECONDS", 0.05)
     run_id = tagged.planned()
     await tagged.applying.run(run_id)
     row = tagged.operation(run_id)
@@ -294,7 +294,7 @@ async def test_a_finished_run_is_not_run_again(tagged: Tagged) -> None:
     after = tagged.operation(run_id)
     tagged.resource()
     await tagged.applying.run(run_id)
-    assert not tagged.applying.carry_on(run_id, tagged.size)
+    assert not tagged.applying.run_batch(run_id, tagged.size)
     assert tagged.operation(run_id) == after
 
 
@@ -344,8 +344,8 @@ def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> Non
     ids = sorted(tagged.many(20))
     run_id = tagged.planned()
     work = tagged.applying
-    assert work.begin(run_id)
-    assert work.carry_on(run_id, tagged.size)
+    assert work.start(run_id)
+    assert work.run_batch(run_id, tagged.size)
     passed, ahead = ids[0], ids[-1]
     tagged.change(passed, tags={"env": "changed", "mine": "1"})
     tagged.change(ahead, tags={"env": "changed", "mine": "1"})
@@ -354,7 +354,7 @@ def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> Non
         made = REST | {"tenant_id": tagged.tenant_id, "kind": "instance", "state": "running", "relations": {}}
         connection.execute(insert(resources).values(**made, id="0" * 8, tags=DEFAULTS))
         connection.execute(insert(resources).values(**made, id="f" * 36, tags={"env": "own"}))
-    while work.carry_on(run_id, tagged.size):
+    while work.run_batch(run_id, tagged.size):
         pass
     result = tagged.operation(run_id)["result"]
     assert tagged.tags(passed) == {"env": "changed", "mine": "1"}

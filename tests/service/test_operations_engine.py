@@ -64,15 +64,15 @@ def test_a_run_that_the_engine_takes_for_running_while_nobody_is_at_it_is_taken_
     database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a failure that could not be written down: the engine's own record of a run that was broken off stays."""
-    begin, broken = provisioning.ProvisioningJob.begin, []
+    start_step, broken = provisioning.ProvisioningJob.start_step, []
 
     def once(self: provisioning.ProvisioningJob, run_id: str) -> str | None:
         if not broken:
             broken.append(run_id)
             raise asyncio.CancelledError
-        return begin(self, run_id)
+        return start_step(self, run_id)
 
-    monkeypatch.setattr(provisioning.ProvisioningJob, "begin", once)
+    monkeypatch.setattr(provisioning.ProvisioningJob, "start_step", once)
     operations_here = started()
     planned = planned_on(database)
     operations_here.submit(planned.run_id)
@@ -162,14 +162,14 @@ def test_a_run_whose_workflow_is_over_but_whose_row_is_open_is_run_again(databas
 def test_the_engine_rests_when_there_is_nothing_to_do_and_comes_back(
     database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "REST_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "IDLE_SECONDS", 0.1)
     monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.3)
     operations_here = started()
     for _ in range(2):
         planned = planned_on(database)
         operations_here.submit(planned.run_id)
         until(completed(planned))
-        until(lambda: not operations_here._workflows.launched)
+        until(lambda: not operations_here._queue.launched)
         planned.is_whole()
 
 
@@ -179,7 +179,7 @@ def test_a_process_runs_one_engine(database: Database, started: Started, tmp_pat
     until(lambda: planned.row()["status"] == "running")
     second = open_worker(database, SystemClock(), settings_for(database, tmp_path, 0))
     with pytest.raises(RuntimeError, match="already"):
-        second._workflows.launch()
+        second._queue.launch()
     first.stop()
 
 
