@@ -79,8 +79,8 @@ def open_worker(database: Database, clock: Clock, settings: Settings) -> Worker:
         clock,
         settings,
         {
-            provisioning.KIND: provisioning.ProvisioningJob(database, clock, settings.provisioning_pace, tries).run,
-            apply_job.KIND: apply_job.ApplyJob(database, clock, settings.apply_pace, max_tries=tries).run,
+            provisioning.KIND: provisioning.ProvisioningJob(database, clock, settings.provisioning_pace, tries),
+            apply_job.KIND: apply_job.ApplyJob(database, clock, settings.apply_pace, max_tries=tries),
         },
         provisioning.plan_again,
     )

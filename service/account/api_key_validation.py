@@ -26,7 +26,7 @@ def name(text: str) -> str:
     """A key's name as it is kept: NFC, without invisible characters, trimmed, 2 to 100 characters. checklist K46
 
     Raises:
-        Refusal: 400 INVALID_API_KEY_NAME with details {reason, min, max}.
+        ApiError: 400 INVALID_API_KEY_NAME with details {reason, min, max}.
     """
     kept = validation.visible(text)
     if NAME_MIN <= len(kept) <= NAME_MAX:
@@ -44,7 +44,7 @@ def scopes(given: Sequence[str], known: CatalogueSnapshot) -> list[str]:
     """Return the scopes of a key in their order: listed scopes, or operations of the catalogue.
 
     Raises:
-        Refusal: 400 for no scope, a scope given twice, a wildcard over services, or an unknown scope; nothing is
+        ApiError: 400 for no scope, a scope given twice, a wildcard over services, or an unknown scope; nothing is
             corrected (A11).
     """
     wanted = list(given)
@@ -81,7 +81,7 @@ def require_held(role: str | None, tenant_id: str, wanted: Sequence[str], known:
     """Refuse scopes of which their giver holds nothing in the tenant.
 
     Raises:
-        Refusal: 403 SCOPE_EXCEEDS_AUTHOR naming the first scope at fault and operations of it that are missing.
+        ApiError: 403 SCOPE_EXCEEDS_AUTHOR naming the first scope at fault and operations of it that are missing.
     """
     for scope in wanted:
         found = holding(role, scope, tenant_id, known)
@@ -101,7 +101,7 @@ def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> dateti
     A fraction of a second is cut to microseconds, never rounded up. `member` is where the text stood.
 
     Raises:
-        Refusal: 400 for what is no full RFC 3339 timestamp, for the past, and API_KEY_LIFETIME_EXCEEDS_MAX.
+        ApiError: 400 for what is no full RFC 3339 timestamp, for the past, and API_KEY_LIFETIME_EXCEEDS_MAX.
     """
     if text is None:
         return now + LIFETIME
@@ -152,7 +152,7 @@ def rate_limit(given: int | None) -> int:
     """Requests a minute. checklist K33
 
     Raises:
-        Refusal: 400 INVALID_INPUT.
+        ApiError: 400 INVALID_INPUT.
     """
     if given is None:
         return RATE_LIMIT

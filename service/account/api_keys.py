@@ -241,7 +241,7 @@ def get_key_or_404(connection: Connection, access: AuthorizationContext, key_id:
     """The caller's key of the path in the tenant of the path.
 
     Raises:
-        Refusal: flat 404.
+        ApiError: flat 404.
     """
     caller = access.caller
     row = api_key_queries.one(connection, str(access.tenant_id), caller.user_id, key_id)
@@ -278,7 +278,7 @@ def require_first(claimed_id: str, key_id: str) -> None:
     """Refuse a request whose key was created by an earlier one under the same idempotency key. hostile J05
 
     Raises:
-        Refusal: 409 SECRET_ALREADY_SHOWN with the id of that key.
+        ApiError: 409 SECRET_ALREADY_SHOWN with the id of that key.
     """
     if claimed_id == key_id:
         return

@@ -22,7 +22,7 @@ def workload(connection: Connection, workload_id: str | None) -> Record:
     """The identity behind a workload's token.
 
     Raises:
-        Refusal: 401, for one that was removed since its token was looked up.
+        ApiError: 401, for one that was removed since its token was looked up.
     """
     row = connection.execute(select(workload_identities).where(workload_identities.c.id == workload_id)).one_or_none()
     if row is None:

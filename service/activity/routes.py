@@ -47,7 +47,7 @@ async def parse_filter(
     """Filter entries a request asks for.
 
     Raises:
-        Refusal: 400 INVALID_INPUT, naming the member.
+        ApiError: 400 INVALID_INPUT, naming the member.
     """
     if operation is not None and not (len(operation) <= _LONGEST and _OPERATION.fullmatch(operation)):
         raise _wrong("operation", "operation must be the name of one, e.g. policy.attach, or its beginning: policy")

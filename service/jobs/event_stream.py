@@ -1,13 +1,11 @@
-"""What event streams wait on: signals that something of a tenant moved.
+"""Event streams: signals that something in a tenant has changed.
 
-A signal carries no news itself, whoever gets one reads again. So it may be sent too often, never too rarely: a
-stream's first signal is `resync`, sent only after the first look at its tenant, and a reader that falls behind gets
-a `resync` instead of what it missed.
+A signal carries no data; its reader reads again. So a signal may be sent too often, never too rarely: the first one
+of a stream is `resync`, sent after the first poll of its tenant, and a reader that falls behind gets a `resync` in
+place of the signals it missed.
 
-One task a process looks at the database while streams are open, four times a second, for all of them together:
-what moved, and who may still hear of it. That way changes, sign-outs and memberships that other processes ended are
-seen alike.
-contract: event stream; design: Durable operations
+While streams are open, one task per process polls the database for all of them, four times a second: for changes, and
+for ended sessions, revoked keys and lost memberships. So it does not matter which process made a change.
 """
 
 import asyncio
@@ -32,24 +30,24 @@ logger = logging.getLogger(__name__)
 MAX_STREAMS = 200
 MAX_PER_PRINCIPAL = 40
 POLL_SECONDS = 0.25
-# While an operation of a watched tenant is open: progress is to be on a screen within 300 ms, of which the reader waits
-# a hundred so that what comes close together is read once.
+# While an operation is open: progress must reach a screen within 300 ms, of which the reader uses 100 to combine
+# signals.
 BUSY_POLL_SECONDS = 0.1
 MAX_PENDING = 100
 RESYNC = "event: resync\ndata: {}\n\n"
 
 
 class TooManyStreams(Exception):
-    """This process has as many open streams as it will carry."""
+    """This process has the maximum of open streams."""
 
 
 class TooManyOfPrincipal(Exception):
-    """This person, with their API keys, has as many open streams here as one may: the others are for everybody else."""
+    """This person and their API keys have the maximum of open streams of one person."""
 
 
 @dataclass(frozen=True)
 class TenantState:
-    """A tenant's state as last seen; two states differ when there is something to signal."""
+    """State of a tenant at a poll; a difference between two polls is signalled."""
 
     state: tuple[str, str, datetime] | None
     movement: tuple[int, int] | None
@@ -58,7 +56,7 @@ class TenantState:
 
 @dataclass(frozen=True)
 class Poll:
-    """What one look at the database found for every open stream."""
+    """Result of one poll, for every open stream."""
 
     credentials: frozenset[str]
     entitled: frozenset[tuple[str, str]]
@@ -66,14 +64,17 @@ class Poll:
     changes: queries.Changes
 
     def is_authorized(self, stream: "Stream") -> bool:
-        """Whether its credential is still good and its person may still enter its tenant; a workload is of its own."""
+        """Whether the credential is live and its person may enter the tenant; a workload is bound to its tenant."""
         entered = stream.workload_id is not None or (stream.user_id, stream.tenant_id) in self.entitled
         return entered and stream.credential_id in self.credentials
 
 
 @dataclass(eq=False)
 class Stream:
-    """One reader's signals, as text of the event stream format. `ended` is set when it must hang up."""
+    """Pending signals of one reader, as text in the event stream format.
+
+    `synced` is set after the first `resync`, `ended` when the connection must be closed.
+    """
 
     tenant_id: str
     user_id: str
@@ -82,7 +83,7 @@ class Stream:
     workload_id: str | None = None
     ended: bool = False
     synced: bool = False
-    _waiting: deque[str] = field(default_factory=deque)
+    _pending: deque[str] = field(default_factory=deque)
     _ready: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -90,22 +91,22 @@ class Stream:
         return self.session_id or self.key_id or self.workload_id
 
     async def next(self, seconds: float) -> str | None:
-        """What has come in, waiting at most so long; None when nothing did."""
+        """Return the pending signals, waiting for at most `seconds`; None if there were none."""
         try:
             async with asyncio.timeout(seconds):
                 await self._ready.wait()
         except TimeoutError:
             return None
         self._ready.clear()
-        text = "".join(self._waiting)
-        self._waiting.clear()
+        text = "".join(self._pending)
+        self._pending.clear()
         return text
 
     def put(self, text: str) -> None:
-        if len(self._waiting) >= MAX_PENDING:
-            self._waiting.clear()
+        if len(self._pending) >= MAX_PENDING:
+            self._pending.clear()
             text = RESYNC
-        self._waiting.append(text)
+        self._pending.append(text)
         self._ready.set()
 
     def end(self) -> None:
@@ -114,7 +115,7 @@ class Stream:
 
 
 class EventHub:
-    """The open event streams of this process, and the task that looks on their behalf."""
+    """The open event streams of this process and the task that polls for them."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -122,8 +123,8 @@ class EventHub:
         self._streams: set[Stream] = set()
         self._states: dict[str, TenantState] = {}
         self._last_entry: int | None = None
-        """The newest audit entry at the last look; None before the first look."""
-        self._joined = asyncio.Event()
+        """The newest audit entry at the last poll; None before the first."""
+        self._opened = asyncio.Event()
         self._poller: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -131,19 +132,21 @@ class EventHub:
     def open_streams(self) -> int:
         return len(self._streams)
 
-    def open(self, caller: Principal, tenant_id: str) -> Stream:
-        """A stream of the tenant's signals for this credential. Call it on the event loop; give it back with `leave`.
+    def open(self, principal: Principal, tenant_id: str) -> Stream:
+        """Open a stream for a credential. Call on the event loop, and `leave` the stream in the end.
 
-        Raises TooManyStreams, TooManyOfOne.
+        Raises:
+            TooManyStreams: The process has no stream left, or is stopping.
+            TooManyOfPrincipal: The person has none left.
         """
-        user_id = str(caller.user_id or caller.workload_id)
+        user_id = str(principal.user_id or principal.workload_id)
         if sum(stream.user_id == user_id for stream in self._streams) >= MAX_PER_PRINCIPAL:
             raise TooManyOfPrincipal
         if self._closed or len(self._streams) >= MAX_STREAMS:
             raise TooManyStreams
-        stream = Stream(tenant_id, user_id, caller.session_id, caller.key_id, caller.workload_id)
+        stream = Stream(tenant_id, user_id, principal.session_id, principal.key_id, principal.workload_id)
         self._streams.add(stream)
-        self._joined.set()
+        self._opened.set()
         if self._poller is None or self._poller.done():
             self._poller = asyncio.create_task(self._poll_loop(), name="event-streams")
         return stream
@@ -152,12 +155,12 @@ class EventHub:
         self._streams.discard(stream)
 
     def close(self) -> None:
-        """Has every stream hang up at the next look, and refuses new ones. From any thread."""
+        """End every stream at the next poll and refuse new ones. Thread-safe."""
         self._closed = True
 
     async def _poll_loop(self) -> None:
         while self._streams:
-            self._joined.clear()
+            self._opened.clear()
             streams = list(self._streams)
             try:
                 await self._serve(streams)
@@ -165,7 +168,7 @@ class EventHub:
                 logger.exception("event streams: the database could not be read")
             try:
                 async with asyncio.timeout(BUSY_POLL_SECONDS if self._busy() else POLL_SECONDS):
-                    await self._joined.wait()
+                    await self._opened.wait()
             except TimeoutError:
                 pass
         self._states.clear()
@@ -187,11 +190,11 @@ class EventHub:
             for tenant_id, view in poll.states.items()
             if tenant_id in self._states
         }
-        for tenant_id, things in poll.changes.things.items():
+        for tenant_id, kinds in poll.changes.kinds.items():
             if tenant_id in signals:
-                # Without the id: a stream is open to callers who may not list policies or keys.
-                signals[tenant_id] += [_signal(f"{thing}.updated", thing, None, "", now) for thing in sorted(things)]
-        if poll.changes.cut:
+                # Without the id: readers of a stream need no permission to list policies or keys.
+                signals[tenant_id] += [_signal(f"{kind}.updated", kind, None, "", now) for kind in sorted(kinds)]
+        if poll.changes.truncated:
             signals = {tenant_id: [RESYNC] for tenant_id in signals}
         self._states = poll.states
         self._last_entry = poll.changes.last
@@ -231,17 +234,17 @@ class EventHub:
 
 
 def signals_between(before: TenantState, after: TenantState, tenant_id: str, now: datetime) -> list[str]:
-    """The signals that lead from one view of a tenant to the next."""
-    told = []
+    """Return the signals for the differences between two states of a tenant."""
+    signals = []
     for run_id, row in after.operations.items():
         earlier = before.operations.get(run_id)
         if earlier is None or earlier["seq"] != row["seq"]:
             open_still = row["status"] in queries.OPEN
             kind = "progress" if earlier and open_still else "started" if open_still else row["status"]
-            told.append(_signal(f"operation.{kind}", row["resource_type"], row["resource_id"], row["status"], now))
+            signals.append(_signal(f"operation.{kind}", row["resource_type"], row["resource_id"], row["status"], now))
     if after.state != before.state and after.state is not None:
-        told.append(_signal("tenant.updated", "tenant", tenant_id, after.state[0], now))
-    return told
+        signals.append(_signal("tenant.updated", "tenant", tenant_id, after.state[0], now))
+    return signals
 
 
 def _signal(kind: str, resource_type: str, resource_id: str | None, status: str, now: datetime) -> str:

@@ -55,7 +55,7 @@ def require_room(quota: QuotaType, limit: int, used: int, wanted: int, *, known:
         known: False where the use is unknown to everybody: the limit applies all the same, the count stays unsaid.
 
     Raises:
-        Refusal: 403 QUOTA_EXCEEDED. checklist Q04, Q09
+        ApiError: 403 QUOTA_EXCEEDED. checklist Q04, Q09
     """
     if used + wanted <= limit:
         return

@@ -51,7 +51,7 @@ def requested_type(name: str) -> QuotaType:
     """The quota type a request names, letter for letter.
 
     Raises:
-        Refusal: 400 UNKNOWN_RESOURCE_TYPE with the types there are, QUOTA_NOT_REQUESTABLE. checklist U08, U12
+        ApiError: 400 UNKNOWN_RESOURCE_TYPE with the types there are, QUOTA_NOT_REQUESTABLE. checklist U08, U12
     """
     known = [quota.resource_type for quota in quota_types().values()]
     if name not in known:
@@ -78,7 +78,7 @@ def requested_limit(limit: int) -> int:
     """A limit that can be stored and read back by everybody. checklist U06, U07
 
     Raises:
-        Refusal: 400 INVALID_INPUT.
+        ApiError: 400 INVALID_INPUT.
     """
     if not 0 <= limit <= MAX_LIMIT:
         raise errors.invalid_input(
@@ -91,7 +91,7 @@ def reason(text: str, member: str = "reason") -> str:
     """The reason of a request as it is kept: NFC, trimmed, 1 to 500 characters. checklist U02
 
     Raises:
-        Refusal: 400 INVALID_INPUT with reason `blank`, `too_long` or `character`.
+        ApiError: 400 INVALID_INPUT with reason `blank`, `too_long` or `character`.
     """
     kept = unicodedata.normalize("NFC", text).strip()
     if not validation.visible(kept) and not validation.has_control(kept):
@@ -114,7 +114,7 @@ def require_within_bound(quota: QuotaType, current: int, asked: int, bound: int)
     """Refuse a raise that needs the organization's review. checklist U09 to U11
 
     Raises:
-        Refusal: 409 QUOTA_BOUND_EXCEEDED.
+        ApiError: 409 QUOTA_BOUND_EXCEEDED.
     """
     if asked > bound:
         raise ApiError(

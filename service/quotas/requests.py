@@ -146,7 +146,7 @@ def parse_request(body: NewRequest, now: datetime) -> LimitChange:
     """What a body asks for, under a new id.
 
     Raises:
-        Refusal: 400 UNKNOWN_RESOURCE_TYPE, QUOTA_NOT_REQUESTABLE, INVALID_INPUT.
+        ApiError: 400 UNKNOWN_RESOURCE_TYPE, QUOTA_NOT_REQUESTABLE, INVALID_INPUT.
     """
     quota = request_validation.requested_type(body.resource_type)
     limit, reason = request_validation.requested_limit(body.limit), request_validation.reason(body.reason)
@@ -175,7 +175,7 @@ def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
     """Refuse more requests of a tenant than fit into an hour. hostile D07
 
     Raises:
-        Refusal: 429 QUOTA_REQUESTS_LIMITED.
+        ApiError: 429 QUOTA_REQUESTS_LIMITED.
     """
     until = request_queries.hour_full_until(connection, tenant_id, MAX_REQUESTS_PER_HOUR, now)
     if until is not None:

@@ -86,7 +86,7 @@ def the_request(connection: Connection, request_id: str) -> Record:
     """The request of the path.
 
     Raises:
-        Refusal: flat 404, also for what a tenant requested: that was never the staff's to decide.
+        ApiError: flat 404, also for what a tenant requested: that was never the staff's to decide.
     """
     row = or_404(request_queries.one(connection, request_id) if is_id(request_id) else None)
     return or_404(row if row.scope == OF_ORGANIZATION else None)

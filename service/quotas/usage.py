@@ -101,7 +101,7 @@ def require_room(connection: Connection, tenant_id: str, kind: Kind, attributes:
     by one, each is counted when the next asks. Where the use is unknown our own rows decide, and are not shown.
 
     Raises:
-        Refusal: 403 QUOTA_EXCEEDED.
+        ApiError: 403 QUOTA_EXCEEDED.
     """
     wanted = {quota: 1 if quota.attribute is None else attributes[quota.attribute] for quota in _types(kind)}
     asking = [quota for quota, number in wanted.items() if number]

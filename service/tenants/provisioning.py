@@ -34,7 +34,8 @@ from service.db.tables import (
     tenant_roles,
     tenants,
 )
-from service.jobs import queries
+from service.jobs import job, queries
+from service.jobs.job import WORKFLOW_ERROR, retry_delay
 from service.principal import PLATFORM
 from service.settings import DEFAULT_OPERATION_TRIES
 
@@ -42,9 +43,7 @@ logger = logging.getLogger(__name__)
 
 KIND = "provision_tenant"
 STEPS = ("isolation", "roles", "quotas", "billing_account")
-MAX_WAIT_SECONDS = 60.0
 BACKENDS = {"isolation": "isolation", "roles": "roles", "quotas": "quota", "billing_account": "billing"}
-WORKFLOW_ERROR = "WORKFLOW_ERROR"
 UNEXPECTED = "the step failed unexpectedly"
 
 
@@ -114,7 +113,7 @@ class ProvisioningJob:
                 attempts = await asyncio.to_thread(
                     self.record_failure, run_id, name, text, count=not is_unreachable(error)
                 )
-                await asyncio.sleep(self.wait_after(attempts))
+                await asyncio.sleep(retry_delay(attempts, self.pace))
 
     def start_step(self, run_id: str) -> str | None:
         """Shows the next step as running and returns its name; None when the run is over.
@@ -181,26 +180,25 @@ class ProvisioningJob:
             now = self.clock.now()
             attempts = int(step["attempts"])
             if count and attempts >= self.max_tries:
-                queries.advance(
-                    connection,
-                    run_id,
-                    at=now,
-                    status="failed",
-                    error=f"gave up after {attempts} tries at {row['current_step']}: {error}",
-                    error_code=WORKFLOW_ERROR,
-                    completed_at=now,
-                    steps=_with_step(row, step | {"status": "failed", "error": error}),
-                )
-                _record(connection, row, now, outcome="failed", reason=WORKFLOW_ERROR)
+                reason = f"gave up after {attempts} tries at {row['current_step']}: {error}"
+                _end(connection, row, now, reason, step_error=error)
                 return attempts
             kept = attempts if count else attempts - 1
             changed = step | {"status": "retrying", "error": error, "attempts": kept}
             queries.advance(connection, run_id, at=now, steps=_with_step(row, changed))
             return attempts
 
-    def wait_after(self, attempts: int) -> float:
-        """Seconds to wait after so many attempts: twice as long each time, at most a minute."""
-        return min(MAX_WAIT_SECONDS, max(self.pace, 0.01) * 2.0 ** min(attempts, 30))
+    def give_up(self, run_id: str, error: Exception) -> None:
+        """End an open run as failed; its tenant stays `provisioning`."""
+        with self.database.write() as connection:
+            row = queries.locked(connection, run_id)
+            if row is not None and row["status"] in queries.OPEN:
+                _end(connection, row, self.clock.now(), job.internal_error(row, self.max_tries, error))
+
+
+def _end(connection: Connection, row: RowMapping, at: datetime, error: str, step_error: str | None = None) -> None:
+    job.end(connection, row, at, status="failed", error=error, code=WORKFLOW_ERROR, step_error=step_error)
+    _record(connection, row, at, outcome="failed", reason=WORKFLOW_ERROR)
 
 
 def _open_step(row: RowMapping | None, name: str) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ def get(connection: Connection, caller: Principal, tenant_id: str) -> Record:
     """One tenant the caller may enter.
 
     Raises:
-        Refusal: 403 when it is theirs no longer, however recently it was.
+        ApiError: 403 when it is theirs no longer, however recently it was.
     """
     row = connection.execute(_seen(caller).where(tenants.c.id == tenant_id)).one_or_none()
     if row is None:
@@ -37,7 +37,7 @@ def get_created(connection: Connection, caller: Principal, tenant_id: str) -> Re
     """A tenant the caller has just made; a key is shown it though it will never enter it.
 
     Raises:
-        Refusal: 403 when their membership ended meanwhile; what they made in this transaction is taken back with it.
+        ApiError: 403 when their membership ended meanwhile; what they made in this transaction is taken back with it.
     """
     row = connection.execute(
         _SEEN.where(tenants.c.id == tenant_id, memberships.c.user_id == caller.user_id)

@@ -13,9 +13,10 @@ from sqlalchemy.exc import IntegrityError
 from service.catalogue.resource_types import kinds
 from service.db.engine import Database
 from service.db.tables import memberships, resources
-from service.default_tags import apply_job, apply_queries
+from service.default_tags import apply_queries
 from service.default_tags.apply_job import ApplyJob
 from service.default_tags.outcome import examined_kinds
+from service.jobs import job
 from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
 
 COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
@@ -279,7 +280,7 @@ async def test_a_portion_that_fails_unexpectedly_is_tried_again_and_nothing_of_i
             raise OSError("gone")
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
-    monkeypatch.setattr(apply_job, "MAX_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.05)
     run_id = tagged.planned()
     await tagged.applying.run(run_id)
     row = tagged.operation(run_id)
@@ -378,7 +379,7 @@ def test_a_change_that_comes_between_look_and_write_waits_and_is_made_whole(
         other.join(0.5)
         assert other.is_alive()
 
-    monkeypatch.setattr(apply_queries, "remember", remember)
+    monkeypatch.setattr(apply_queries, "add_to_undo_log", remember)
     assert tagged.applied()["summary"]["updated"] == 1
     other.join()
     # Not beyond what it may carry, and nothing of theirs lost: they came after.

@@ -17,7 +17,7 @@ from service.db.tables import api_keys, audit_log, memberships, users
 from service.default_tags import apply_job, apply_queries
 from service.default_tags.apply_batch import TagChange
 from service.default_tags.apply_job import ApplyJob
-from service.jobs import queries
+from service.jobs import job, queries
 from service.tenants import provisioning
 from service.tenants.provisioning import ProvisioningJob
 from tests.service.conftest import KINDS
@@ -120,7 +120,7 @@ async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monk
         real(*args)
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks_every_other_time)
-    monkeypatch.setattr(apply_job, "MAX_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     run_id = tagged.planned()
     await ApplyJob(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=2).run(run_id)
     row = tagged.operation(run_id)
@@ -140,7 +140,7 @@ async def test_a_run_that_failed_half_way_keeps_its_counts_and_can_be_undone(
         raise OSError("broken")
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
-    monkeypatch.setattr(apply_job, "MAX_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     await ApplyJob(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
@@ -163,7 +163,7 @@ async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(
     with tagged.database.write() as connection:
         for statement in BREAK["postgresql"]:
             connection.execute(text(statement.replace("'it is broken'", f"'it is broken' USING ERRCODE = '{state}'")))
-    monkeypatch.setattr(apply_job, "MAX_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     run_id = tagged.planned()
     async with asyncio.timeout(60):
         await ApplyJob(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
@@ -191,7 +191,7 @@ async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
     monkeypatch.setattr(apply_job, "_end_early", breaks_twice)
-    monkeypatch.setattr(apply_job, "MAX_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     run_id = tagged.planned()
     await ApplyJob(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
     row = tagged.operation(run_id)

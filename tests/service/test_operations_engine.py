@@ -27,11 +27,10 @@ pytestmark = pytest.mark.slow
 Started = Callable[..., Worker]
 
 
-def settings_for(database: Database, data_dir: Path, pace: float) -> Settings:
+def settings_for(database: Database, data_dir: Path, pace: float, tries: int = 10) -> Settings:
     url = database.engine.url.render_as_string(hide_password=False)
-    return from_arguments(
-        ["--data-dir", str(data_dir), "--database", url], {"FROST_PLATFORM_PROVISIONING_PACE": str(pace)}
-    )
+    variables = {"FROST_PLATFORM_PROVISIONING_PACE": str(pace), "FROST_PLATFORM_OPERATION_TRIES": str(tries)}
+    return from_arguments(["--data-dir", str(data_dir), "--database", url], variables)
 
 
 @pytest.fixture
@@ -40,8 +39,8 @@ def started(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(worker, "START_DELAY", 0)
     running: list[Worker] = []
 
-    def start(pace: float = 0.01) -> Worker:
-        running.append(open_worker(database, SystemClock(), settings_for(database, tmp_path, pace)))
+    def start(pace: float = 0.01, tries: int = 10) -> Worker:
+        running.append(open_worker(database, SystemClock(), settings_for(database, tmp_path, pace, tries)))
         running[-1].start()
         return running[-1]
 
@@ -79,6 +78,34 @@ def test_a_run_that_the_engine_takes_for_running_while_nobody_is_at_it_is_taken_
     until(completed(planned))
     assert broken == [planned.run_id]
     planned.is_whole()
+
+
+def test_a_job_that_raises_every_time_fails_with_the_error_on_its_operation_and_the_tenant_is_free(
+    database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no step is at fault: such a run was started again for ever."""
+    calls: list[str] = []
+
+    def breaks(self: provisioning.ProvisioningJob, run_id: str) -> str | None:
+        calls.append(run_id)
+        raise LookupError("it is broken")
+
+    monkeypatch.setattr(provisioning.ProvisioningJob, "start_step", breaks)
+    worker_here = started(tries=3)
+    planned = planned_on(database)
+    worker_here.submit(planned.run_id)
+    until(lambda: planned.row()["status"] == "failed")
+    row = planned.row()
+    assert calls == [planned.run_id] * 3
+    assert row["error_code"] == "WORKFLOW_ERROR"
+    assert row["error"] == "gave up after 3 tries: internal error (LookupError); the platform's log has the details"
+    assert row["completed_at"] is not None
+    assert planned.audited() == [("platform", "tenant.provision")]
+    assert worker_here.open_count() == 0
+    monkeypatch.undo()
+    (again,) = provisioning.plan_again(database, SystemClock().now())
+    worker_here.submit(again)
+    until(lambda: planned.tenant()["status"] == "active")
 
 
 def test_a_run_submitted_twice_is_carried_out_once(database: Database, started: Started) -> None:
