@@ -1,4 +1,4 @@
-"""The sessions of the caller's person: this one, all of them. contract: Session; checklist E"""
+"""Routes of the sessions of the caller."""
 
 from fastapi import Depends
 from starlette.responses import JSONResponse, Response
@@ -19,7 +19,7 @@ router = protected_router("sessions")
 def list_sessions(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
-    """The active sessions of the caller's person on every device, last seen first."""
+    """List the caller's active sessions on every device, last used first."""
     with platform.database.read() as connection:
         rows = sessions.active(connection, str(access.caller.user_id), platform.clock.now())
     return JSONResponse(
@@ -44,7 +44,7 @@ def list_sessions(
 def revoke_all_sessions(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
-    """End every session on every device, this one too, whoever their issuer is. API keys go on working."""
+    """End every session on every device, of every issuer, including this one. API keys stay valid."""
     user_id, now = str(access.caller.user_id), platform.clock.now()
     with change(platform, access) as (connection, access):
         ended = sessions.end_all(connection, user_id, reason="revoked_all", at=now)
@@ -63,7 +63,7 @@ def revoke_all_sessions(
 def end_current_session(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> Response:
-    """Sign out: the session, its access tokens and its refresh tokens are dead from the next request on."""
+    """Sign out: the session, its access tokens and its refresh tokens end at once."""
     session_id = access.caller.session_id
     if session_id is None:
         raise session_required()

@@ -43,7 +43,7 @@ NO_MEMBERS = {
 }
 
 
-class Preview(BaseModel):
+class TagPreview(BaseModel):
     """The body of a preview; without `tags`, of the stored tags."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -102,7 +102,7 @@ def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSON
 
 
 @router.post(f"{DEFAULT_TAGS}/preview")
-def preview_default_tags(access: Granted, platform: Here, body: Preview) -> JSONResponse:
+def preview_default_tags(access: Granted, platform: Here, body: TagPreview) -> JSONResponse:
     """Return what an apply would do now, with these tags or the stored ones, and write nothing.
 
     The counts add up as those of an apply: a type that cannot be listed counts 1 in `failed` and 0 in `examined`.
@@ -126,7 +126,7 @@ def list_default_tag_runs(access: Granted, platform: Here) -> JSONResponse:
 
 @router.post(f"{DEFAULT_TAGS}/runs/{{run_id}}/undo", status_code=202)
 def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_id: str, body: Undo) -> JSONResponse:
-    """Start to remove the tags that a run added, unless they were changed; with `preview`, return what that would do."""
+    """Start to remove the tags that a run added, unless changed since; with `preview`, return what that would do."""
     tenant_id = str(access.tenant_id)
     if body.preview:
         with platform.database.read() as connection:

@@ -1,7 +1,7 @@
-"""Requests for other limits over HTTP. contract: quota request; checklist U
+"""Routes of quota requests.
 
-A tenant's is decided at once, within what its organization's limit leaves; an organization's waits for the platform's
-staff (`review_routes`).
+A request of a tenant is decided at once, within the rest of its organization's limit. A request of an organization
+waits for an operator (`review`).
 """
 
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class NewRequest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LimitChange:
-    """A request that is well formed, on its way."""
+    """A validated request for a new limit."""
 
     id: str
     quota: QuotaType
@@ -72,25 +72,25 @@ class LimitChange:
 def request_tenant_quota(
     access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
-    """Ask for another limit of the tenant: decided at once, and in force from then on if it is approved.
+    """Request another limit for the tenant. It is decided at once and, if approved, in force at once.
 
-    The limit it has already is answered with 200, and nothing is stored.
+    A request for the current limit is answered with 200 and not stored.
     """
     tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
     draft = parse_request(body, platform.clock.now())
     with change(platform, access, lock_organization=True) as (connection, access):
-        draft, answered = resolve_idempotent(connection, access, CREATE, draft, idempotency_key)
-        if answered:
-            return answered
+        draft, earlier = resolve_idempotent(connection, access, CREATE, draft, idempotency_key)
+        if earlier:
+            return earlier
         current = queries.limits_of(connection, tenant_id)[draft.resource_type]
         if draft.limit == current:
             return unchanged(connection, access, draft)
         require_rate(connection, tenant_id, draft.at)
-        at_most = or_404(queries.organization_limits(connection, organization_id)[draft.resource_type])
+        maximum = or_404(queries.organization_limits(connection, organization_id)[draft.resource_type])
         allocated = queries.allocated(connection, organization_id)[draft.resource_type]
-        bound = limits.requestable(current, at_most, allocated)
+        bound = limits.requestable(current, maximum, allocated)
         request_validation.require_within_bound(draft.quota, current, draft.limit, bound)
-        # Counting takes time, and a raise does not depend on it.
+        # A raise does not depend on the use, and counting is slow.
         lowers = draft.limit < current
         use = usage.uses(connection, [tenant_id], [draft.quota])[tenant_id][draft.resource_type] if lowers else None
         decision = request_validation.decide(current, draft.limit, use)
@@ -101,7 +101,7 @@ def request_tenant_quota(
 
 @router.get(OF_A_TENANT)
 def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
-    """The tenant's requests, and to people its organization's pending ones too; newest first."""
+    """List the tenant's requests, newest first; for people also the pending ones of the organization."""
     tenant_id = str(access.tenant_id)
     organization_id = access.organization_id if access.caller.kind == "session" else None
     page = page_of(platform, paging, "quota-requests", tenant_id, organization_id or "")
@@ -115,13 +115,13 @@ def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) 
 def request_organization_quota(
     access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
-    """Ask for another limit of the organization, higher or lower: it waits for review, one for each resource type."""
+    """Request another limit for the organization. It waits for review; one request per resource type may wait."""
     organization_id = str(access.organization_id)
     draft = parse_request(body, platform.clock.now())
     with change(platform, access, lock_organization=True) as (connection, access):
-        draft, answered = resolve_idempotent(connection, access, CREATE_ORGANIZATION, draft, idempotency_key)
-        if answered:
-            return answered
+        draft, earlier = resolve_idempotent(connection, access, CREATE_ORGANIZATION, draft, idempotency_key)
+        if earlier:
+            return earlier
         current = or_404(queries.organization_limits(connection, organization_id)[draft.resource_type])
         if draft.limit == current:
             return unchanged(connection, access, draft)
@@ -133,7 +133,7 @@ def request_organization_quota(
 
 @router.get(OF_AN_ORGANIZATION)
 def list_organization_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
-    """The requests made for the organization, newest first."""
+    """List the requests for the organization, newest first."""
     organization_id = str(access.organization_id)
     page = page_of(platform, paging, "quota-requests", organization_id)
     with platform.database.read() as connection:
@@ -143,7 +143,7 @@ def list_organization_quota_requests(access: Granted, platform: Here, paging: Pa
 
 
 def parse_request(body: NewRequest, now: datetime) -> LimitChange:
-    """What a body asks for, under a new id.
+    """Validate a request and give it an id.
 
     Raises:
         ApiError: 400 UNKNOWN_RESOURCE_TYPE, QUOTA_NOT_REQUESTABLE, INVALID_INPUT.
@@ -156,8 +156,8 @@ def parse_request(body: NewRequest, now: datetime) -> LimitChange:
 def resolve_idempotent(
     connection: Connection, access: AuthorizationContext, operation: str, draft: LimitChange, key: str | None
 ) -> tuple[LimitChange, JSONResponse | None]:
-    """The draft under the id it has for good, and the answer to an earlier one under the same key, if there was one."""
-    same = (
+    """Return the draft with its final id, and the answer to an earlier request with the same key, if there is one."""
+    content = (
         str(access.tenant_id or access.organization_id),
         draft.resource_type,
         str(draft.limit),
@@ -165,26 +165,26 @@ def resolve_idempotent(
     )
     draft = replace(
         draft,
-        id=resolve_idempotency_key(connection, access, key, operation, same, draft.id, draft.at),
+        id=resolve_idempotency_key(connection, access, key, operation, content, draft.id, draft.at),
     )
     row = request_queries.one(connection, draft.id)
     return draft, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)
 
 
 def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
-    """Refuse more requests of a tenant than fit into an hour. hostile D07
+    """Check that the tenant has a request left in this hour.
 
     Raises:
         ApiError: 429 QUOTA_REQUESTS_LIMITED.
     """
-    until = request_queries.hour_full_until(connection, tenant_id, MAX_REQUESTS_PER_HOUR, now)
+    until = request_queries.next_allowed_at(connection, tenant_id, MAX_REQUESTS_PER_HOUR, now)
     if until is not None:
         raise request_validation.too_many(whole_seconds((until - now) // MICROSECOND))
 
 
 def row_of(access: AuthorizationContext, draft: LimitChange, current: int, decision: Decision) -> dict[str, Any]:
-    """A request as it is stored."""
-    waits = decision.status == "pending"
+    """Return the database row of a request."""
+    pending = decision.status == "pending"
     return {
         "id": draft.id,
         "scope": OF_TENANT if access.tenant_id else OF_ORGANIZATION,
@@ -195,21 +195,21 @@ def row_of(access: AuthorizationContext, draft: LimitChange, current: int, decis
         "limit": draft.limit,
         "reason": draft.reason,
         "status": decision.status,
-        "decision": None if waits else decision.decision,
+        "decision": None if pending else decision.decision,
         "details": decision.details,
         "requested_by": access.caller.user_id,
         "created_at": draft.at,
-        "decided_at": None if waits else draft.at,
-        "decided_by": None if waits else "platform",
+        "decided_at": None if pending else draft.at,
+        "decided_by": None if pending else "platform",
     }
 
 
 def unchanged(connection: Connection, access: AuthorizationContext, draft: LimitChange) -> JSONResponse:
-    """The answer to a request for the limit there is: nothing of it is kept, it has no id. checklist U18"""
+    """Return the answer to a request for the current limit; it is not stored and has no id."""
     row = row_of(access, replace(draft, id=""), draft.limit, UNCHANGED)
-    caller = person(connection, access.caller.user_id)
-    named = {"requester_name": caller.name, "requester_email": caller.email}
-    return JSONResponse({"request": request(row | named)}, headers={CHANGED: "false"})
+    requester = person(connection, access.caller.user_id)
+    names = {"requester_name": requester.name, "requester_email": requester.email}
+    return JSONResponse({"request": request(row | names)}, headers={CHANGED: "false"})
 
 
 def add_request(
@@ -220,7 +220,7 @@ def add_request(
     current: int,
     decision: Decision,
 ) -> JSONResponse:
-    """Keep a request and its audit entry; the answer to it. A denied one is a refused change in the log."""
+    """Store a request with its audit entry and return the answer. A denied request is audited as `refused`."""
     request_queries.add(connection, row_of(access, draft, current, decision))
     entries.record(
         connection,

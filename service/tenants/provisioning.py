@@ -1,12 +1,9 @@
-"""Setting up a new tenant: four steps, each done exactly once whatever is killed when.
+"""The job that provisions a new tenant in four idempotent steps.
 
-The operations row is the only memory. A step begins in one transaction (which makes it visible) and is carried
-out in another that holds its work, its state and `seq + 1` together; between the two it waits so long that a
-person can watch it. A failed attempt is written down and tried again, ever later; after `max_tries` of one step the
-run fails and the tenant stays `provisioning`. The next start of the platform plans another run for such a tenant.
-contract: Tenant, create; checklist T03, T07, T08; design: Durable operations
-
-What each provisioning step adds for a tenant. Every statement may run again and then changes nothing.
+The operations row holds the whole state. One transaction marks a step as running; another does its work and stores
+its result, after a pause that lets people follow the progress. A failed attempt is stored and retried with growing
+waits; after `max_tries` of one step the run fails and the tenant stays `provisioning`, until the next start of the
+platform plans another run.
 """
 
 import asyncio
@@ -48,13 +45,14 @@ UNEXPECTED = "the step failed unexpectedly"
 
 
 class BackendUnavailable(Exception):
-    """A service that a step needs cannot be reached now. The text is for the customer."""
+    """A backend that a step needs is unreachable. The message is shown to the customer."""
 
 
 def plan(connection: Connection, *, tenant_id: str, started_by: str | None, at: datetime) -> str:
-    """Writes the operation that will provision the tenant; returns its run id.
+    """Insert the operation that provisions a tenant; return its run id.
 
-    Raises IntegrityError when one is open already for this tenant.
+    Raises:
+        IntegrityError: The tenant has an open one.
     """
     run_id = str(uuid4())
     queries.add(
@@ -84,7 +82,7 @@ def operation_id(tenant_id: str) -> str:
 
 
 def pending_steps() -> list[dict[str, Any]]:
-    """The steps of an operation nobody has begun."""
+    """Return the steps of a new operation."""
     return [
         {"name": name, "status": "pending", "attempts": 0, "startedAt": None, "completedAt": None, "error": None}
         for name in STEPS
@@ -93,7 +91,7 @@ def pending_steps() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ProvisioningJob:
-    """Carries runs of `provision_tenant` forward. `pace` is the least time of a step, in seconds."""
+    """Runs operations of the kind `provision_tenant`. `pace` is the minimum time of a step in seconds."""
 
     database: Database
     clock: Clock
@@ -101,7 +99,7 @@ class ProvisioningJob:
     max_tries: int = DEFAULT_OPERATION_TRIES
 
     async def run(self, run_id: str) -> None:
-        """Takes the run to its end, from wherever the last process left it. Cancelling is safe at any await."""
+        """Take a run from its stored state to its end. It may be cancelled at any await."""
         while (name := await asyncio.to_thread(self.start_step, run_id)) is not None:
             await asyncio.sleep(self.pace)
             try:
@@ -116,9 +114,9 @@ class ProvisioningJob:
                 await asyncio.sleep(retry_delay(attempts, self.pace))
 
     def start_step(self, run_id: str) -> str | None:
-        """Shows the next step as running and returns its name; None when the run is over.
+        """Mark the next step as running and return its name; None if the run has ended.
 
-        A step found running was cut short by a kill or a stop: the attempt goes on and is not counted again.
+        A step that is running already was interrupted by a kill or a stop: its attempt is not counted again.
         """
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
@@ -144,9 +142,10 @@ class ProvisioningJob:
             return str(step["name"])
 
     def run_step(self, run_id: str, name: str) -> None:
-        """Does the step's work and writes it down, and with the last one the end of the run. All or nothing.
+        """Do a step and store its result, and after the last step the end of the run, in one transaction.
 
-        Raises BackendUnavailable when a backend of the step is out of reach.
+        Raises:
+            BackendUnavailable: A backend of the step is unreachable.
         """
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
@@ -165,12 +164,12 @@ class ProvisioningJob:
             queries.advance(connection, run_id, at=now, **changes)
 
     def record_failure(self, run_id: str, name: str, error: str, *, count: bool = True) -> int:
-        """Show that a step failed, and end the run as failed after `max_tries`; return the attempts of the step.
+        """Store the failure of a step, and end the run as failed after `max_tries`; return the attempts of the step.
 
-        The attempts are stored with the step, so a restart does not begin to count again.
+        The attempts are stored with the step, so a restart does not reset them.
 
         Args:
-            count: False if the database was away: that ends without the run, so the attempt does not count.
+            count: False if the database was unreachable, which is no fault of the step.
         """
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
@@ -183,8 +182,8 @@ class ProvisioningJob:
                 reason = f"gave up after {attempts} tries at {row['current_step']}: {error}"
                 _end(connection, row, now, reason, step_error=error)
                 return attempts
-            kept = attempts if count else attempts - 1
-            changed = step | {"status": "retrying", "error": error, "attempts": kept}
+            counted = attempts if count else attempts - 1
+            changed = step | {"status": "retrying", "error": error, "attempts": counted}
             queries.advance(connection, run_id, at=now, steps=_with_step(row, changed))
             return attempts
 
@@ -202,7 +201,7 @@ def _end(connection: Connection, row: RowMapping, at: datetime, error: str, step
 
 
 def _open_step(row: RowMapping | None, name: str) -> dict[str, Any] | None:
-    """The named step, unless it or its run is done already (another process may have been quicker)."""
+    """Return a step by name, None if it or its run has ended (another process may have been faster)."""
     if row is None or row["status"] not in queries.OPEN:
         return None
     return next((step for step in row["steps"] if step["name"] == name and step["status"] != "completed"), None)
@@ -213,14 +212,14 @@ def _with_step(row: RowMapping, changed: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def _inject_fault(row: RowMapping, step: dict[str, Any]) -> None:
-    """The faults a world asks for: `{"faults": {"billing_account": 2}}` fails that step's first two attempts."""
+    """Raise a fault that the seed requests: `{"faults": {"billing_account": 2}}` fails two attempts of that step."""
     failing = (row["snapshot"] or {}).get("faults", {}).get(step["name"], 0)
     if step["attempts"] <= failing:
         raise BackendUnavailable(f"{BACKENDS[step['name']]} backend unavailable")
 
 
 def _activate(connection: Connection, row: RowMapping, now: datetime) -> None:
-    """The tenant can be used. Nothing else about it changes, not even `updatedAt` (checklist T03)."""
+    """Set the tenant to `active`. Nothing else of it changes, `updatedAt` neither."""
     tenant_id = row["tenant_id"]
     connection.execute(update(tenants).where(tenants.c.id == tenant_id).values(status="active"))
     _record(connection, row, now)
@@ -247,25 +246,25 @@ def _record(connection: Connection, row: RowMapping, now: datetime, outcome: str
 def plan_again(database: Database, at: datetime) -> list[str]:
     """Plan a run for each tenant whose provisioning failed or was cancelled; return the run ids.
 
-    Steps that were completed do their work again, which changes nothing that is there.
+    Completed steps run again, which changes no existing rows.
     """
     planned = []
     with database.read() as connection:
         waiting = queries.tenants_without_run(connection, KIND)
     for tenant_id in waiting:
-        # Another process may plan the same one: the database lets one run of a kind be open for a tenant.
+        # Another process may plan one at the same time; a unique index allows one open run per tenant.
         with suppress(IntegrityError), database.write() as connection:
             if queries.is_provisioning(connection, tenant_id):
                 planned.append(plan(connection, tenant_id=tenant_id, started_by=None, at=at))
     return planned
 
 
-# The column takes 120 characters, two slugs may have 64 + 48, and the id's 8 keep the cut name unique.
+# The column has 120 characters: 62 + 48 for the slugs, 8 of the id that make a truncated name unique, and two dashes.
 MAX_ORGANIZATION_SLUG = 62
 
 
 def isolation(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """A project that nothing of another tenant reaches: `<organization>-<tenant>-<first 8 of the id>`."""
+    """Create the tenant's isolation project: `<organization>-<tenant>-<first 8 characters of the id>`."""
     slugs = connection.execute(
         select(organizations.c.slug.label("organization"), tenants.c.slug.label("tenant"))
         .join_from(tenants, organizations)
@@ -276,12 +275,12 @@ def isolation(connection: Connection, tenant_id: str, at: datetime) -> None:
 
 
 def standard_roles(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """Every role of the platform, usable in the tenant."""
+    """Enable every role of the platform in the tenant."""
     _add(connection, tenant_roles, [{"tenant_id": tenant_id, "role": role, "created_at": at} for role in roles()])
 
 
 def default_quotas(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """The platform's defaults; a limit somebody has set already stays. checklist T07"""
+    """Set the default limits of the platform, except limits that are set already."""
     _add(
         connection,
         tenant_quotas,
@@ -290,7 +289,7 @@ def default_quotas(connection: Connection, tenant_id: str, at: datetime) -> None
 
 
 def billing_account(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """The account the tenant's use is billed to; its number follows from the tenant's id."""
+    """Create the billing account of the tenant; its number derives from the tenant id."""
     number = f"BA-{tenant_id.replace('-', '')[:12].upper()}"
     _add(connection, billing_accounts, [{"tenant_id": tenant_id, "account_number": number, "created_at": at}])
 
@@ -304,6 +303,6 @@ WORK: Mapping[str, Callable[[Connection, str, datetime], None]] = {
 
 
 def _add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Inserts the rows that are not there yet, by primary key; any other conflict is an error."""
+    """Insert the rows whose primary key does not exist; any other conflict is an error."""
     statement = upsert_insert(connection, table).on_conflict_do_nothing(index_elements=list(table.primary_key))
     connection.execute(statement, rows)
