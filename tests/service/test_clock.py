@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from client.policy.model import read_instant
+from client.policy.model import parse_timestamp
 from service.clock import parse_instant
 
 MORNING = datetime(2027, 1, 1, 10, tzinfo=UTC)
@@ -33,25 +33,25 @@ OTHER_FORMS = (
 @pytest.mark.parametrize("text", RFC_3339)
 def test_requests_and_documents_accept_rfc_3339(text: str) -> None:
     assert parse_instant(text) == MORNING
-    assert read_instant(text) == MORNING.timestamp()
+    assert parse_timestamp(text) == MORNING.timestamp()
 
 
 @pytest.mark.parametrize("text", OTHER_FORMS)
 def test_requests_and_documents_refuse_other_forms(text: str) -> None:
     assert parse_instant(text) is None
-    assert read_instant(text) is None
+    assert parse_timestamp(text) is None
 
 
 def test_requests_accept_more_digits_than_documents() -> None:
     text = "2027-01-01T10:00:00.0000000009Z"
     assert parse_instant(text) == MORNING
-    assert read_instant(text) is None
+    assert parse_timestamp(text) is None
 
 
 def test_documents_accept_offset_minutes_above_59() -> None:
     text = "2027-01-01T16:15:00+05:75"
     assert parse_instant(text) is None
-    assert read_instant(text) == MORNING.timestamp()
+    assert parse_timestamp(text) == MORNING.timestamp()
 
 
 def test_an_instant_before_the_first_year_in_utc_is_refused() -> None:
