@@ -46,13 +46,13 @@ def open_platform(settings: Settings) -> Platform:
     rolling = database.kind == "postgresql" and stored_revision not in (None, migrate.HEAD)
     chain.initialize_chain(database, secret, clock.now(), rolling=rolling)
     request_metrics = RequestMetrics()
-    chain.install_audit_hooks(database, secret, request_metrics.note_audit_failure)
+    chain.install_audit_hooks(database, secret, request_metrics.record_audit_failure)
     issuer: TrustedIssuer = (
         # The signing key is stored next to the secret, so that replicas share both.
         LocalIssuer(database, clock, settings.secret_file.parent, secret)
         if settings.issuer == "local"
         else ExternalIssuer(
-            settings.issuer, client_id=settings.client_id, audience=settings.audience, assumed=settings.assumed
+            settings.issuer, client_id=settings.client_id, audience=settings.audience, assumed_claims=settings.assumed
         )
     )
     request_limit = RequestLimit(database, settings.requests_per_minute)
@@ -62,7 +62,7 @@ def open_platform(settings: Settings) -> Platform:
         database=database,
         secret=secret,
         issuer=issuer,
-        tokens=BearerTokens(database, clock, issuer, request_limit),
+        bearer_tokens=BearerTokens(database, clock, issuer, request_limit),
         request_limit=request_limit,
         decisions=PolicyEngineCache(),
         login_throttle=LoginThrottle(shared=database),

@@ -18,7 +18,7 @@ router = protected_router("sessions")
 def list_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
     """List the caller's active sessions on every device, last used first."""
     with platform.database.read() as connection:
-        rows = sessions.active(connection, str(context.principal.user_id), platform.clock.now())
+        rows = sessions.list_active(connection, str(context.principal.user_id), platform.clock.now())
     return JSONResponse(
         {
             "sessions": [

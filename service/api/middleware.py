@@ -32,9 +32,9 @@ from service.authn import api_keys
 from service.authz.route_policies import ROUTE_POLICIES
 from service.db.errors import is_read_only_or_full, is_transient
 from service.errors import ApiError
-from service.http_server.admission import Admission, IncomingBody, on_behalf_of
+from service.http_server.admission import Admission, IncomingBody, thread_budget_of
 from service.http_server.client_address import peer_uid
-from service.http_server.protocol import HEALTH, READY
+from service.http_server.protocol import HEALTH_PATHS, READINESS_PATH
 from service.request_metrics import route_of
 from service.settings import VERSION
 
@@ -92,7 +92,7 @@ class RequestMiddleware:
                 # From here on it needs no thread: an event stream does not count as a running request.
                 leave()
                 if (caller := scope.get("frost.caller")) is not None and caller.credential_id:
-                    self.admission.note_accepted(scope)
+                    self.admission.record_accepted_credential(scope)
             await send(message)
 
         self.activity.open += 1
@@ -101,9 +101,9 @@ class RequestMiddleware:
                 raise errors.not_routed(scope["path"])
             require_plain_body(scope)
             receive = await received(receive, scope)
-            if scope["path"] not in HEALTH:
+            if scope["path"] not in HEALTH_PATHS:
                 leave = self.enter(scope)
-            with on_behalf_of(self.client_of(scope), changes=may_change(scope)):
+            with thread_budget_of(self.client_of(scope), changes=may_change(scope)):
                 await self.app(scope, limited(receive, scope), labelled)
         except ApiError as refused:
             # Only what is refused here: the application answers its own refusals.
@@ -124,7 +124,7 @@ class RequestMiddleware:
             full = isinstance(error, DBAPIError) and is_read_only_or_full(error)
             refusal = errors.read_only(request_id) if full else errors.internal_error(request_id)
             if full:
-                scope["app"].state.platform.request_metrics.note_no_changes()
+                scope["app"].state.platform.request_metrics.record_read_only()
             if away:
                 refusal = errors.unavailable()
             answer = refusal.plain() if is_authzen_path(scope) else refusal.response()
@@ -134,7 +134,7 @@ class RequestMiddleware:
             self.activity.open -= 1
             self.activity.last = time.monotonic()
             seconds = time.monotonic() - began
-            scope["app"].state.platform.request_metrics.note(scope["method"], route_of(scope), status, seconds)
+            scope["app"].state.platform.request_metrics.record(scope["method"], route_of(scope), status, seconds)
             log_request(scope, status, seconds)
 
     def enter(self, scope: Scope) -> Callable[[], None]:
@@ -146,7 +146,7 @@ class RequestMiddleware:
         try:
             return self.admission.requests.enter(self.admission.address_of(scope))
         except ApiError:
-            self.admission.note_refusal("requests")
+            self.admission.record_rejection("requests")
             scope["frost.shed"] = True
             raise
 
@@ -156,8 +156,8 @@ class RequestMiddleware:
 
     async def refuse(self, refusal: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
         incoming: IncomingBody | None = scope.get("frost.body")
-        if incoming is not None and refusal is incoming.refusal:
-            self.admission.note_refusal("late_bodies" if refusal.status_code == 408 else "bodies")
+        if incoming is not None and refusal is incoming.rejection:
+            self.admission.record_rejection("late_bodies" if refusal.status_code == 408 else "bodies")
         if is_authzen_path(scope):
             # The Authorization API knows no 415: another coding is a bad request.
             answer: Response = refusal.plain(400 if refusal.status_code == 415 else None)
@@ -238,9 +238,9 @@ async def received(receive: Receive, scope: Scope) -> Receive:
     body, more = bytearray(), True
     while more and len(body) <= MAX_BODY:
         message = await receive()
-        if incoming is not None and incoming.refusal is not None:
+        if incoming is not None and incoming.rejection is not None:
             scope["frost.shed"] = True
-            raise incoming.refusal
+            raise incoming.rejection
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         body += message.get("body", b"")
@@ -292,7 +292,7 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
         extra={
             "request_id": scope["frost.request_id"],
             "method": scope["method"],
-            "path": api_keys.masked(scope["path"])[:MAX_LOGGED_PATH],
+            "path": api_keys.mask_secrets(scope["path"])[:MAX_LOGGED_PATH],
             "route": route_of(scope),
             "status": status,
             "milliseconds": round(seconds * 1000, 1),
@@ -308,7 +308,7 @@ def log_level(scope: Scope, status: int) -> int:
     """Return the level of a request's line: an error if the platform failed, not if it is stopping or overloaded."""
     if status < 500:
         return logging.INFO
-    stopping = status == 503 and route_of(scope) == READY and scope["app"].state.platform.draining.is_set()
+    stopping = status == 503 and route_of(scope) == READINESS_PATH and scope["app"].state.platform.draining.is_set()
     return logging.INFO if stopping or scope.get("frost.shed") else logging.ERROR
 
 

@@ -60,7 +60,7 @@ class ProtectedRoute(APIRoute):
                 elif rule.cpu_intensive:
                     await request.body()
                 async with (
-                    platform.concurrency.turn(concurrency_key(context.principal))
+                    platform.concurrency.slot(concurrency_key(context.principal))
                     if rule.cpu_intensive
                     else nullcontext()
                 ):
@@ -137,10 +137,10 @@ def authenticate(platform: Platform, request: Request, request_id: str, uid: int
         Refusal: 401, always in the same words, or 429 when wrong ones have been coming too often.
     """
     address = address_of(request.scope, platform.settings.proxies)
-    attempts, credential = platform.login_throttle, None
+    throttle, credential = platform.login_throttle, None
     try:
         credential = extract_credential(request.scope["headers"])
-        attempts.require_patience(address, credential.secret)
+        throttle.check(address, credential.secret)
         if credential.kind == "api_key":
             principal = api_keys.authenticate(
                 platform.database,
@@ -161,15 +161,17 @@ def authenticate(platform: Platform, request: Request, request_id: str, uid: int
                 peer_uid=uid,
             )
         else:
-            place = address or "this machine"
-            principal = platform.tokens.bearer(credential.secret, request_id=request_id, peer_uid=uid, place=place)
+            location = address or "this machine"
+            principal = platform.bearer_tokens.authenticate(
+                credential.secret, request_id=request_id, peer_uid=uid, location=location
+            )
     except ApiError as refusal:
         if refusal.status_code == 401 and any(name in HEADERS for name, _ in request.scope["headers"]):
             begins = api_keys.prefix(credential.secret) if credential and credential.kind == "api_key" else None
             looked_up = credential is not None and credential.kind != "bearer"
-            attempts.wrong(address, begins, looked_up=looked_up)
+            throttle.record_failure(address, begins, looked_up=looked_up)
         raise
-    attempts.right(address, credential.secret)
+    throttle.record_success(address, credential.secret)
     return principal
 
 
@@ -212,7 +214,7 @@ def record_refusal(
                 connection,
                 principal,
                 event=event,
-                target=api_keys.masked(request.scope["path"]),
+                target=api_keys.mask_secrets(request.scope["path"]),
                 outcome="refused",
                 organization_id=organization_id,
                 tenant_id=tenant_id,

@@ -5,8 +5,6 @@ rights cover all that a key or identity may have; may somebody give a scope away
 The answers depend on nothing but their arguments, so they are remembered.
 """
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -33,6 +31,7 @@ from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import representations
 from service.iam.policy_documents import read_stored
+from service.lru_cache import LruCache
 from service.principals import grants as stored
 from service.principals import queries
 
@@ -93,36 +92,16 @@ def check_document(author: Author, text: str) -> CheckResult:
 def _examine_role(author: Author, text: str) -> CheckResult:
     """Check a canonical document against the author's role only."""
     asked = (sha256(text.encode()).digest(), author.role, author.tenant_id, author.known)
-    if _PASSED.knows(asked):
+    if _PASSED.get(asked):
         return WITHIN
     check = _examined(text, author.role, author.tenant_id, author.known)
     if check.answer is Answer.WITHIN:
-        _PASSED.add(asked)
+        _PASSED[asked] = True
     return check
 
 
-class _PassedCache:
-    """Questions that were answered with yes, the latest; an answer with examples may be long, this one is a word."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[object, None] = OrderedDict()
-
-    def knows(self, asked: object) -> bool:
-        with self._lock:
-            if asked not in self._kept:
-                return False
-            self._kept.move_to_end(asked)
-            return True
-
-    def add(self, asked: object) -> None:
-        with self._lock:
-            self._kept[asked] = None
-            if len(self._kept) > REMEMBERED_PASSED:
-                self._kept.popitem(last=False)
-
-
-_PASSED = _PassedCache()
+# Only positive results: one with examples may be long.
+_PASSED: LruCache[object, bool] = LruCache(REMEMBERED_PASSED)
 
 
 @lru_cache(maxsize=REMEMBERED_TEXTS)

@@ -1,4 +1,4 @@
-"""The local issuer's routes: on the unix socket only (the rules say `local`), answering in the OAuth shape.
+"""Routes of the local issuer, on the unix socket only (`local` in the route policies), with OAuth responses.
 
 Authlib is imported by the first request that needs it.
 """
@@ -26,7 +26,7 @@ router = protected_router("issuer")
 
 
 async def local_issuer(request: Request) -> LocalIssuer:
-    """The issuer of this platform; with an outside one configured, these paths do not exist."""
+    """Return the local issuer; 404 if an external one is configured."""
     issuer = (await platform_of(request)).issuer
     if not isinstance(issuer, LocalIssuer):
         raise errors.not_routed(request.url.path)
@@ -34,7 +34,7 @@ async def local_issuer(request: Request) -> LocalIssuer:
 
 
 async def form_body(request: Request) -> bytes | None:
-    """The encoded form; None when the body says it is something else."""
+    """Return the encoded form; None for another media type."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     return await request.body() if media_type == FORM else None
 
@@ -46,7 +46,7 @@ Form = Annotated[bytes | None, Depends(form_body)]
 @router.get("/issuer/.well-known/openid-configuration", operation_id="discoveryDocument")
 def discovery_document(issuer: Issuer) -> JSONResponse:
     """OpenID Connect Discovery."""
-    return JSONResponse(oidc_issuer_issuer.document(issuer.issuer))
+    return JSONResponse(oidc_issuer_issuer.discovery_metadata(issuer.issuer))
 
 
 @router.get("/issuer/jwks", operation_id="keySet")
@@ -93,4 +93,4 @@ def _answer(
         return JSONResponse(refusal, 400, {"Cache-Control": "no-store"})
     from service.oidc_issuer import endpoints
 
-    return endpoints.answer(issuer, peer.principal, endpoint, method, encoded)
+    return endpoints.handle(issuer, peer.principal, endpoint, method, encoded)

@@ -1,6 +1,6 @@
-"""The local issuer's signing key: one P-256 key in `issuer.jwk`, made at the first start.
+"""The local issuer's signing key: one P-256 key in `issuer.jwk`, created on first use.
 
-Loading it costs the import of cryptography (about 40 ms), so nobody does before the first token is signed or read.
+It is loaded when the first token is signed or verified, because importing cryptography takes about 40 ms.
 """
 
 import contextlib
@@ -22,25 +22,25 @@ class SigningKey:
     """The key in the file `path`.
 
     Raises:
-        RuntimeError: on first use, when the file is there but is no private P-256 key.
+        RuntimeError: on first use, if the file is not a private P-256 key.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._making = threading.Lock()
+        self._create_lock = threading.Lock()
 
     @cached_property
     def private(self) -> "ECKey":
         from joserfc.errors import JoseError
         from joserfc.jwk import ECKey
 
-        with self._making:
+        with self._create_lock:
             if not self._path.exists():
                 _create(self._path)
         try:
             key = ECKey.import_key(json.loads(self._path.read_text("utf-8")))
         except (ValueError, TypeError, JoseError) as error:
-            raise RuntimeError(f"{self._path} is not a signing key; remove it and everybody signs in again") from error
+            raise RuntimeError(f"{self._path} is not a signing key; remove it to create a new one") from error
         if not key.is_private or key.curve_name != "P-256":
             raise RuntimeError(f"{self._path} is not a private P-256 key")
         key.ensure_kid()
@@ -53,7 +53,7 @@ class SigningKey:
         return ECKey.import_key(self.private.as_dict(private=False))
 
     def public_jwks(self) -> dict[str, Any]:
-        """The key set anybody may see: `{"keys": [{kty, crv, x, y, kid, use, alg}]}`."""
+        """Return the public key set: `{"keys": [{kty, crv, x, y, kid, use, alg}]}`."""
         return {"keys": [dict(self.private.as_dict(private=False, use="sig", alg=ALGORITHM))]}
 
     def sign(self, claims: dict[str, Any], token_type: str) -> str:
@@ -64,7 +64,7 @@ class SigningKey:
 
 
 def _create(path: Path) -> None:
-    """Write a new key, unless another process is first."""
+    """Create a key atomically, with mode 0600; an existing file of another process stays."""
     from joserfc.jwk import ECKey
 
     document = json.dumps(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=True))

@@ -21,7 +21,7 @@ from service.clock import wire_time
 from service.db import copy_tables, migrate
 from service.db.engine import Database
 from service.db.tables import audit_head
-from service.http_server.sockets import LOCK
+from service.http_server.sockets import LOCK_FILE
 from service.operator import archive
 from service.operator.archive import InvalidBackup
 from service.settings import VERSION, Settings, sqlite_url
@@ -37,7 +37,7 @@ def make(settings: Settings, path: Path) -> dict[str, Any]:
     if path.exists() or path.is_symlink():
         raise InvalidBackup(f"{path} is there already; a backup replaces nothing")
     if not settings.secret_file.exists():
-        if archive.shares_secret(settings) or (settings.data_dir / LOCK).exists():
+        if archive.shares_secret(settings) or (settings.data_dir / LOCK_FILE).exists():
             raise archive.secret_missing(settings)
         raise InvalidBackup(f"there is no platform in {settings.data_dir}")
     # Beside where it will be: it has to have room there, and then only gets its name.

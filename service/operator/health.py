@@ -40,7 +40,7 @@ async def ready(platform: PlatformDep) -> JSONResponse:
 
     Each check is `ok` or one word. It does not wait for a busy database: then the checks are up to ten seconds old.
     """
-    found = with_draining(platform, await platform.readiness.soon(lambda: _run_checks(platform)) or NO_ANSWER)
+    found = with_draining(platform, await platform.readiness.get_soon(lambda: _run_checks(platform)) or NO_ANSWER)
     good = all(is_good(state) for state in found.values())
     status = "stopping" if platform.draining.is_set() else "ok" if good else "degraded"
     return JSONResponse({"status": status, "checks": found}, 200 if status == "ok" else 503)
@@ -48,12 +48,12 @@ async def ready(platform: PlatformDep) -> JSONResponse:
 
 def checks(platform: Platform) -> Mapping[str, str]:
     """Return the checks of readiness, each `ok` or one word; a second old at most."""
-    return with_draining(platform, platform.readiness.newest(lambda: _run_checks(platform)))
+    return with_draining(platform, platform.readiness.get(lambda: _run_checks(platform)))
 
 
 def start_checks(platform: Platform) -> None:
     """Start the checks of readiness, so that the first caller need not wait for them."""
-    platform.readiness.start(lambda: _run_checks(platform))
+    platform.readiness.refresh(lambda: _run_checks(platform))
 
 
 def is_good(state: str) -> bool:
@@ -97,7 +97,7 @@ def database_check(platform: Platform) -> str:
         return "unreachable"
     if not platform.database.is_writable():
         return "read_only"
-    return "ok" if platform.request_metrics.takes_changes() else "full"
+    return "ok" if platform.request_metrics.is_writable() else "full"
 
 
 def audit_check(platform: Platform) -> str:

@@ -17,7 +17,7 @@ from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
 from service.context import Platform
 from service.db.tables import audit_head, operations
-from service.http_server.admission import REASONS
+from service.http_server.admission import REJECTION_REASONS
 from service.jobs.dependencies import WorkerDep
 from service.jobs.queries import OPEN, is_open, stalled_count
 from service.operator import health
@@ -99,17 +99,17 @@ class Collector:
     def _requests(self) -> Iterator["Metric"]:
         from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
-        traffic = self.platform.request_metrics
+        metrics = self.platform.request_metrics
         requests = CounterMetricFamily("frost_requests", "Requests answered", labels=["method", "route", "status"])
-        for (method, route, status), count in list(traffic.requests.items()):
+        for (method, route, status), count in list(metrics.requests.items()):
             requests.add_metric([method, route, str(status)], count)
         yield requests
         refused = CounterMetricFamily("frost_refused", "Requests and connections beyond a limit", labels=["limit"])
-        for reason in REASONS:
-            refused.add_metric([reason], traffic.refused[reason])
+        for reason in REJECTION_REASONS:
+            refused.add_metric([reason], metrics.rejections[reason])
         yield refused
         seconds = HistogramMetricFamily("frost_request_seconds", "Time to the whole answer", labels=["route"])
-        for route, (total, counts) in list(traffic.seconds.items()):
+        for route, (total, counts) in list(metrics.seconds.items()):
             below, buckets = 0, []
             for bound, count in zip((*BUCKETS, float("inf")), list(counts), strict=True):
                 below += count

@@ -53,7 +53,7 @@ def put_back(settings: Settings, path: Path, *, trust: bool = False, verify_with
         listening.Refused: the platform runs.
     """
     sockets.ensure_private_directory(settings.data_dir)
-    lock = sockets.take_lock(settings.data_dir)
+    lock = sockets.acquire_lock(settings.data_dir)
     try:
         manifest, whole = _put_back(settings, path, trust, verify_with)
     finally:

@@ -126,12 +126,12 @@ def exchanged(platform: Platform, anonymous: Principal, subject_token: str, scop
         Refusal: 401 in one and the same words for every token that is not believed, 403 for a binding without a grant.
     """
     address = address_of(scope, platform.settings.proxies)
-    platform.login_throttle.require_patience(address, subject_token)
+    platform.login_throttle.check(address, subject_token)
     now = platform.clock.now()
     with platform.database.read() as connection:
         believed = token_exchange.verify_subject_token(connection, subject_token, now)
     if believed is None:
-        platform.login_throttle.wrong(address)
+        platform.login_throttle.record_failure(address)
         raise errors.authentication_required()
     with platform.database.write() as connection:
         # Asked again where nothing of it can change any more: the binding, its scopes or the cluster may have.
