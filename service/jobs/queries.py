@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from service.audit.chain import LOWEST
+from service.audit.chain import MIN_ID
 from service.audit.events import AuditEvent
 from service.authn.workload_tokens import has_grant
 from service.db import dialect
@@ -265,7 +265,7 @@ def changes_since(connection: Connection, last: int | None, tenant_ids: Collecti
     Transactions that write audit entries run one after the other, so no entry with a lower id can appear later.
     """
     newest = connection.scalar(select(func.max(audit_log.c.id)))
-    newest = LOWEST if newest is None else newest
+    newest = MIN_ID if newest is None else newest
     if last is None or newest <= last:
         return Changes(newest, {})
     rows = connection.execute(
