@@ -22,8 +22,7 @@ from service.context import Platform
 from service.db.engine import Record
 from service.http_server.client_address import address_of
 from service.principal import Principal
-from service.principals import grants as stored
-from service.principals.grants import PrincipalGrants
+from service.principals.grants import PrincipalGrants, organization_id_of, role_in
 
 KINDS: Mapping[str, PrincipalType] = {"session": "user", "api_key": "api_key", "workload": "workload_identity"}
 
@@ -56,7 +55,7 @@ def decide_for_machine_principal(
     ready: CompiledGrants, rule: RoutePolicy, action: str, facts: Facts
 ) -> Decision | None:
     """What a machine's standing says to an operation on its own tenant or organization; None: nothing against it."""
-    target = target_of(action, ready.standing)
+    target = target_of(action, ready.principal)
     if rule.scope is not None:
         return ready.decide(action, target, facts)
     # Every credential of the tenant has it, so no policy need give it; one can still take it away.
@@ -84,7 +83,7 @@ def require_somewhere(ready: CompiledGrants, context: AuthorizationContext) -> N
     if ready.unreadable:
         raise errors.insufficient_permissions(action, "policies", "unreadable_policy")
     if ready.policies is not None:
-        given = operation_bounds(masks, ready.policies.rules, ready.standing.tenant_id).possible
+        given = operation_bounds(masks, ready.policies.rules, ready.principal.tenant_id).possible
         if not given & masks.of(read_operation(action)):
             raise errors.insufficient_permissions(action, "policies", "no_match")
 
@@ -97,24 +96,18 @@ def _require(compiled: CompiledGrants, context: AuthorizationContext, target: st
 
 
 def load_grants(platform: Platform, connection: Connection, principal: Principal, tenant_id: str) -> CompiledGrants:
-    """What decides about a principal in a tenant: role, scopes and policies as they are on this connection."""
+    """Return the grants of a principal in a tenant: role, scopes and policies as they are on this connection."""
     kind = KINDS[principal.kind]
-    principal_id = str(principal.key_id or principal.workload_id or principal.user_id)
-    standing = PrincipalGrants(
-        kind=kind,
-        id=principal_id,
-        tenant_id=tenant_id,
-        organization_id=stored.organization_id_of(connection, tenant_id),
-        role=None if kind == "workload_identity" else stored.role_in(connection, tenant_id, principal.user_id),
-        scopes=_scopes(principal),
-        policies=() if kind == "user" else stored.policies_for_principal(connection, tenant_id, kind, principal_id),
+    grants = PrincipalGrants.load(
+        connection,
+        kind,
+        str(principal.key_id or principal.workload_id or principal.user_id),
+        tenant_id,
+        organization_id_of(connection, tenant_id),
+        None if kind == "workload_identity" else role_in(connection, tenant_id, principal.user_id),
+        principal.scopes,
     )
-    return platform.decisions.compiled(connection, standing)
-
-
-def _scopes(principal: Principal) -> tuple[str, ...] | None:
-    """Scopes are asked of a key always, of a workload when it has any, of people never."""
-    return principal.scopes if principal.kind == "api_key" else principal.scopes or None
+    return platform.decisions.compiled(connection, grants)
 
 
 def target_of(action: str, standing: PrincipalGrants) -> str:

@@ -21,6 +21,7 @@ from service.authn.sessions import SEEN_STEP
 from service.db.engine import Database, Record, ignore_if_read_only
 from service.db.tables import api_keys, users
 from service.principal import Principal
+from service.principals.conditions import LIVE_KEY
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 MARK = "fmk_"
@@ -82,7 +83,7 @@ def authenticate(
     # Whatever is wrong with a key, the answer is no row: none takes longer to refuse than another (hostile C02).
     asked = {"prefix": prefix(secret), "hash": stored, "now": at}
     with database.read_newest() as connection:
-        row = connection.execute(_GOOD_KEY, asked).one_or_none()
+        row = connection.execute(_KEY, asked).one_or_none()
         if row is None or not hmac.compare_digest(stored, row.key_hash):
             raise errors.authentication_required()
         wait = _counted(database, connection, row, at)
@@ -106,7 +107,7 @@ def confirm(connection: Connection, caller: Principal, at: datetime) -> Principa
 
     The row stays as it is until the change is committed.
     """
-    scopes = connection.scalar(_LIVE_KEY, {"id": caller.key_id, "now": at})
+    scopes = connection.scalar(_SCOPES, {"id": caller.key_id, "now": at})
     return None if scopes is None else replace(caller, scopes=tuple(scopes))
 
 
@@ -124,7 +125,7 @@ def _counted(database: Database, found_on: Connection, row: Record, now: datetim
 
 
 # Made once: making a statement costs as much as running it.
-_GOOD_KEY = (
+_KEY = (
     select(
         api_keys.c.id,
         api_keys.c.user_id,
@@ -140,19 +141,15 @@ _GOOD_KEY = (
     .where(
         api_keys.c.key_prefix == bindparam("prefix"),
         api_keys.c.key_hash == bindparam("hash"),
-        api_keys.c.revoked_at.is_(None),
-        api_keys.c.expires_at > bindparam("now"),
-        users.c.deleted_at.is_(None),
+        LIVE_KEY,
     )
 )
-_LIVE_KEY = (
+_SCOPES = (
     select(api_keys.c.scopes)
     .join(users, users.c.id == api_keys.c.user_id)
     .where(
         api_keys.c.id == bindparam("id"),
-        api_keys.c.revoked_at.is_(None),
-        api_keys.c.expires_at > bindparam("now"),
-        users.c.deleted_at.is_(None),
+        LIVE_KEY,
     )
     .with_for_update(read=True, of=api_keys)
 )

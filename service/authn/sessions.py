@@ -17,6 +17,7 @@ from service.audit import entries
 from service.db.engine import Record, upsert_insert
 from service.db.tables import authorization_codes, device_codes, sessions, users
 from service.principal import Principal
+from service.principals.conditions import LIVE_SESSION, OPEN_SESSION
 
 LIFETIME = timedelta(days=30)
 # `last_seen_at` is for people to read; a write for each request would cost more than it tells.
@@ -114,15 +115,10 @@ def confirm(connection: Connection, caller: Principal, at: datetime) -> Principa
     live = (
         select(sessions.c.id)
         .join(users, users.c.id == sessions.c.user_id)
-        .where(
-            sessions.c.id == caller.session_id,
-            sessions.c.ended_at.is_(None),
-            sessions.c.expires_at > at,
-            users.c.deleted_at.is_(None),
-        )
+        .where(sessions.c.id == caller.session_id, LIVE_SESSION)
         .with_for_update(read=True, of=sessions)
     )
-    return None if connection.scalar(live) is None else caller
+    return None if connection.scalar(live, {"now": at}) is None else caller
 
 
 def seen(connection: Connection, session: Session, *, at: datetime) -> None:
@@ -164,9 +160,8 @@ def end_all(connection: Connection, user_id: str, *, reason: str, at: datetime) 
         .values(expires_at=at)
     )
     ended = connection.execute(
-        update(sessions)
-        .where(sessions.c.user_id == user_id, sessions.c.ended_at.is_(None), sessions.c.expires_at > at)
-        .values(ended_at=at, end_reason=reason)
+        update(sessions).where(sessions.c.user_id == user_id, OPEN_SESSION).values(ended_at=at, end_reason=reason),
+        {"now": at},
     )
     return ended.rowcount
 
@@ -175,8 +170,9 @@ def active(connection: Connection, user_id: str, at: datetime) -> Sequence[Recor
     """The sessions of a person that count at an instant, last seen first."""
     return connection.execute(
         select(sessions)
-        .where(sessions.c.user_id == user_id, sessions.c.ended_at.is_(None), sessions.c.expires_at > at)
-        .order_by(sessions.c.last_seen_at.desc(), sessions.c.id)
+        .where(sessions.c.user_id == user_id, OPEN_SESSION)
+        .order_by(sessions.c.last_seen_at.desc(), sessions.c.id),
+        {"now": at},
     ).all()
 
 

@@ -34,6 +34,7 @@ from service.db.tables import (
     workload_identities,
     workload_tokens,
 )
+from service.principals.conditions import LIVE_KEY, LIVE_SESSION
 
 OPEN = ("pending", "running")
 LISTED = 50
@@ -312,28 +313,14 @@ def live_credentials(connection: Connection, held: Credentials, now: datetime) -
     """Those that are neither ended, revoked nor expired at `now`, and whose person or grant is still there."""
     live_sessions = (
         connection.execute(
-            select(sessions.c.id)
-            .join(users)
-            .where(
-                sessions.c.id.in_(held.sessions),
-                sessions.c.ended_at.is_(None),
-                sessions.c.expires_at > now,
-                users.c.deleted_at.is_(None),
-            )
+            select(sessions.c.id).join(users).where(sessions.c.id.in_(held.sessions), LIVE_SESSION), {"now": now}
         ).scalars()
         if held.sessions
         else ()
     )
     live_keys = (
         connection.execute(
-            select(api_keys.c.id)
-            .join(users)
-            .where(
-                api_keys.c.id.in_(held.keys),
-                api_keys.c.revoked_at.is_(None),
-                api_keys.c.expires_at > now,
-                users.c.deleted_at.is_(None),
-            )
+            select(api_keys.c.id).join(users).where(api_keys.c.id.in_(held.keys), LIVE_KEY), {"now": now}
         ).scalars()
         if held.keys
         else ()

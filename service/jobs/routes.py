@@ -65,7 +65,7 @@ def may_know_results(platform: Platform, connection: Connection, context: Tenant
         return True
     ready = load_grants(platform, connection, context.principal, context.tenant_id)
     return any(
-        ready.decide(action, target_of(action, ready.standing), context.facts).allowed for action in OF_DEFAULT_TAGS
+        ready.decide(action, target_of(action, ready.principal), context.facts).allowed for action in OF_DEFAULT_TAGS
     )
 
 

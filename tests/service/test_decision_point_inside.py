@@ -99,7 +99,7 @@ def test_a_failure_is_a_message_alone_and_a_database_that_is_away_is_no_failure(
         raise error
 
     monkeypatch.setattr(EvaluationContext, "decide", fails)
-    monkeypatch.setattr(middleware, "passes", lambda error: isinstance(error, OperationalError))
+    monkeypatch.setattr(middleware, "is_transient", lambda error: isinstance(error, OperationalError))
     part = {"type": "user", "id": "x"}
     body = {"subject": part, "action": {"name": "read"}, "resource": part}
     answer = demo.ask("POST", "/access/v1/evaluation", {"X-API-Key": demo.secret, "X-Request-ID": "mine"}, body)
