@@ -63,7 +63,7 @@ def may_know_results(platform: Platform, connection: Connection, context: Tenant
     """
     if context.principal.kind == "session":
         return True
-    ready = load_grants(platform, connection, context.principal, context.tenant_id)
+    ready = load_grants(platform, connection, context)
     return any(
         ready.decide(action, target_of(action, ready.principal), context.facts).allowed for action in OF_DEFAULT_TAGS
     )

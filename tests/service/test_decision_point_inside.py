@@ -132,7 +132,7 @@ def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.
         "action": {"name": "start"},
         "resource": {"type": "instance"},
     }
-    monkeypatch.setattr(search, "MOST_EXAMINED", 3)
+    monkeypatch.setattr(search, "MAX_CANDIDATES", 3)
     page = demo.asked("/access/v1/search/resource", body)
     assert page["results"] == []
     assert page["page"]["next_token"]
@@ -157,7 +157,7 @@ def test_a_search_that_took_its_time_leads_on_to_the_same_results(demo: Demo, mo
         "resource": {"type": "instance", "id": demo.instance},
     }
     whole = demo.asked("/access/v1/search/subject", body)["results"]
-    monkeypatch.setattr(search, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(search, "MAX_SECONDS", -1.0)
     found, token, pages = [], "", 0
     while token or not pages:
         page = demo.asked("/access/v1/search/subject", body | {"page": {"token": token}})
