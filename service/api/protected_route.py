@@ -111,7 +111,7 @@ def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: R
         with platform.database.read() as connection:
             context = authorize(rule, principal, connection, request.path_params)
             context = replace(context, facts=request_context(platform, request, context))
-            enforce(platform, connection, rule, context)
+            context = enforce(platform, connection, rule, context)
     else:
         context = authorize(rule, principal, None, request.path_params)
     check_tenant_header(request, context)

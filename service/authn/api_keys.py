@@ -22,6 +22,7 @@ from service.db.engine import Database, Record
 from service.db.errors import ignore_if_read_only
 from service.db.tables import api_keys, users
 from service.principal import Principal
+from service.principals.conditions import LIVE_KEY
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 TYPE_PREFIX = "fmk_"
@@ -84,7 +85,7 @@ def authenticate(
     # No row for every invalid key, so that the response time does not tell the reason.
     parameters = {"prefix": prefix(secret), "hash": key_hash, "now": at}
     with database.read_committed() as connection:
-        row = connection.execute(_VALID_KEY, parameters).one_or_none()
+        row = connection.execute(_KEY, parameters).one_or_none()
         if row is None or not hmac.compare_digest(key_hash, row.key_hash):
             raise errors.authentication_required()
         wait = _count_request(database, connection, row, at)
@@ -109,7 +110,7 @@ def confirm(connection: Connection, principal: Principal, at: datetime) -> Princ
     Returns:
         The principal with the current scopes of the key; None if the key is no longer valid.
     """
-    scopes = connection.scalar(_VALID_KEY_SCOPES, {"id": principal.key_id, "now": at})
+    scopes = connection.scalar(_SCOPES, {"id": principal.key_id, "now": at})
     return None if scopes is None else replace(principal, scopes=tuple(scopes))
 
 
@@ -127,7 +128,7 @@ def _count_request(database: Database, lookup: Connection, row: Record, now: dat
 
 
 # Module-level, because building a statement costs as much as running it.
-_VALID_KEY = (
+_KEY = (
     select(
         api_keys.c.id,
         api_keys.c.user_id,
@@ -143,19 +144,15 @@ _VALID_KEY = (
     .where(
         api_keys.c.key_prefix == bindparam("prefix"),
         api_keys.c.key_hash == bindparam("hash"),
-        api_keys.c.revoked_at.is_(None),
-        api_keys.c.expires_at > bindparam("now"),
-        users.c.deleted_at.is_(None),
+        LIVE_KEY,
     )
 )
-_VALID_KEY_SCOPES = (
+_SCOPES = (
     select(api_keys.c.scopes)
     .join(users, users.c.id == api_keys.c.user_id)
     .where(
         api_keys.c.id == bindparam("id"),
-        api_keys.c.revoked_at.is_(None),
-        api_keys.c.expires_at > bindparam("now"),
-        users.c.deleted_at.is_(None),
+        LIVE_KEY,
     )
     .with_for_update(read=True, of=api_keys)
 )

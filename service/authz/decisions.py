@@ -75,7 +75,7 @@ class CatalogueSnapshot:
 class CompiledGrants:
     """A standing made ready to decide. Immutable: a change of anything it rests on makes another."""
 
-    standing: PrincipalGrants
+    principal: PrincipalGrants
     known: CatalogueSnapshot
     # None: this part is not asked.
     role: Engine | None
@@ -85,8 +85,8 @@ class CompiledGrants:
     def decide(self, operation: str, target: str, facts: RequestContext) -> Decision:
         """May this be done? `target` is a full name whose `*` parts are unknown."""
         last = Decision(False, "policies")
-        if self.standing.scopes is not None:
-            last = Decision(covers(self.standing.scopes, self.known.scope_of(operation)), "scopes")
+        if self.principal.scopes is not None:
+            last = Decision(covers(self.principal.scopes, self.known.scope_of(operation)), "scopes")
             if not last.allowed:
                 return last
         if self.role is not None:
@@ -108,10 +108,18 @@ def _answer(part: Part, engine: Engine, operation: str, target: str, facts: Requ
 
 
 def covers(scopes: Iterable[str], needed: str | None) -> bool:
-    """Whether scopes give what a service asks for: exact, or the wildcard of that service. contract: Scope rules"""
+    """Return whether scopes cover a needed one: that scope itself or the wildcard of its service.
+
+    `write` does not cover `read`. A scope that no service enforces is never covered.
+    """
     if needed is None or needed not in shipped.enforced_scopes():
         return False
     return any(scope in (needed, f"{needed.partition(':')[0]}:*") for scope in scopes)
+
+
+def has_enforced_scope(scopes: Iterable[str]) -> bool:
+    """Return whether any of the scopes is one that a service enforces; the others give nothing."""
+    return not shipped.enforced_scopes().keys().isdisjoint(scopes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +154,16 @@ class PolicyEngineCache:
         self._known = (last, known)
         return known
 
-    def compiled(self, connection: Connection, standing: PrincipalGrants) -> CompiledGrants:
-        """A standing that was read on this connection, ready to decide."""
+    def compiled(self, connection: Connection, grants: PrincipalGrants) -> CompiledGrants:
+        """Compile grants that were read on this connection."""
         known = self.known(connection)
-        role = None if standing.kind == "workload_identity" else role_engine(standing.role)
-        if standing.policies:
-            policies = self._policies(connection, standing.tenant_id, standing.policies, known)
-            return CompiledGrants(standing, known, role, policies.engine, policies.unreadable)
+        role = None if grants.kind == "workload_identity" else role_engine(grants.role)
+        if grants.policies:
+            policies = self._policies(connection, grants.tenant_id, grants.policies, known)
+            return CompiledGrants(grants, known, role, policies.engine, policies.unreadable)
         # Without scopes and without policies an identity has no grant at all.
-        ungranted = standing.kind == "workload_identity" and standing.scopes is None
-        return CompiledGrants(standing, known, role, DENY_ALL if ungranted else None)
+        ungranted = grants.kind == "workload_identity" and grants.scopes is None
+        return CompiledGrants(grants, known, role, DENY_ALL if ungranted else None)
 
     def _policies(
         self, connection: Connection, tenant_id: str, held: tuple[AppliedPolicy, ...], known: CatalogueSnapshot

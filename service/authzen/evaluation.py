@@ -10,7 +10,7 @@ from client.policy.matching import STAR
 from client.policy.model import RequestContext
 from service.api.enforcement import decide_for_machine_principal
 from service.authn import rate_limit
-from service.authz.decisions import CompiledGrants, covers
+from service.authz.decisions import CompiledGrants, covers, has_enforced_scope
 from service.authzen import questions, subjects
 from service.authzen.questions import CREATE, PLACES, Question
 from service.authzen.schemas import (
@@ -20,7 +20,6 @@ from service.authzen.schemas import (
     Semantic,
     Subject,
 )
-from service.catalogue.operations import enforced_scopes
 from service.catalogue.resource_types import kinds
 from service.context import Platform
 from service.db.engine import Record
@@ -99,14 +98,14 @@ class EvaluationContext:
 
 def is_allowed(ready: CompiledGrants, question: Question) -> bool:
     """Whether a principal may do something, by the same parts as when it asks for it itself."""
-    facts = replace(question.facts, principal_type=ready.standing.kind)
+    facts = replace(question.facts, principal_type=ready.principal.kind)
     if question.rule is None:
         return ready.decide(question.operation, question.target, facts).allowed
-    if not passes_route_policy(ready.standing, question):
+    if not passes_route_policy(ready.principal, question):
         return False
     said = (
         None
-        if ready.standing.kind == "user"
+        if ready.principal.kind == "user"
         else decide_for_machine_principal(ready, question.rule, question.operation, facts)
     )
     return said is None or said.allowed
@@ -124,7 +123,7 @@ def passes_route_policy(standing: PrincipalGrants, question: Question) -> bool:
         return False
     if standing.scopes is None:
         return True
-    return covers(standing.scopes, scope) if scope else not enforced_scopes().keys().isdisjoint(standing.scopes)
+    return covers(standing.scopes, scope) if scope else has_enforced_scope(standing.scopes)
 
 
 def evaluate(decisions: Iterable[bool | str], semantic: Semantic) -> list[dict[str, Any]]:

@@ -63,20 +63,21 @@ class Author:
 
 
 def author_of(connection: Connection, platform: Platform, context: TenantContext) -> Author:
-    """Return the caller as an author, with role and policies as they are on this connection.
+    """Return the principal of a request as an author, with the role and grants of its context.
+
+    Inside `change` they are those of the transaction of the change.
 
     Raises:
-        Refusal: 403 if the membership ended, or lost its role, since the request was admitted.
+        ApiError: 403 if the role may not write policies.
     """
-    tenant_id, user_id = context.tenant_id, str(context.principal.user_id)
-    role = stored.role_in(connection, tenant_id, user_id)
+    tenant_id, user_id, role = context.tenant_id, str(context.principal.user_id), context.role
     if role is None:
         raise errors.tenant_access_denied()
     if role not in AUTHORS:
         raise errors.permission_denied("tenant")
     if context.principal.kind == "session":
         return Author(user_id, tenant_id, role, platform.decisions.known(connection))
-    key = load_grants(platform, connection, context.principal, tenant_id)
+    key = load_grants(platform, connection, context)
     policies = DENY_ALL if key.unreadable else key.policies
     return Author(user_id, tenant_id, role, key.known, context.principal.scopes, policies)
 

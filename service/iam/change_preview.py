@@ -71,9 +71,9 @@ def effects_of(
             for policy, groups in queries.paths(connection, tenant_id, kind, identifier).items()
         }
         after = _after(connection, tenant_id, before, change)
-        parts = effective_access.load_parts(decisions.compiled(connection, principal.standing))
+        parts = effective_access.load_parts(decisions.compiled(connection, principal.grants))
         then = library.parts(principal, parts, after)
-        ungranted = kind == "workload_identity" and not principal.standing.scopes and not after
+        ungranted = kind == "workload_identity" and not principal.grants.scopes and not after
         shown.append(
             principal.wire()
             | effective_access.difference(known, tenant_id, parts, then)
@@ -162,7 +162,7 @@ class _PolicyRules:
     def parts(self, principal: TenantPrincipal, now: GrantParts, policies: Mapping[str, Reached]) -> GrantParts:
         """A principal with other policies than it has now."""
         if not policies:
-            ungranted = principal.kind == "workload_identity" and principal.standing.scopes is None
+            ungranted = principal.kind == "workload_identity" and principal.grants.scopes is None
             return GrantParts(now.scopes, now.role, () if ungranted else None)
         rules: list[GrantedRule] = []
         unreadable = False

@@ -61,9 +61,9 @@ class GrantParts:
 
 def load_parts(compiled: CompiledGrants) -> GrantParts:
     """The parts of a standing."""
-    standing = compiled.standing
+    grants = compiled.principal
     return GrantParts(
-        scopes=standing.scopes,
+        scopes=grants.scopes,
         role=None if compiled.role is None else tuple(compiled.role.rules),
         policies=None if compiled.policies is None else tuple(compiled.policies.rules),
         unreadable=bool(compiled.unreadable),
@@ -82,7 +82,7 @@ def scope_mask(scopes: Iterable[str], known: CatalogueSnapshot) -> int:
 
 def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
     """Every operation some rule gives, with the rules that give it and those that take it away."""
-    tenant, known = compiled.standing.tenant_id, compiled.known
+    tenant, known = compiled.principal.tenant_id, compiled.known
     masks = known.catalogue.masks
     parts = load_parts(compiled)
     found = parts.reach(known, tenant)
@@ -189,10 +189,10 @@ def _path(group: Record | None) -> dict[str, Any]:
 def limits(compiled: CompiledGrants) -> list[dict[str, str]]:
     """What bounds a principal beside its policies."""
     found = []
-    if compiled.standing.scopes is not None:
-        found.append({"kind": "scopes", "detail": ", ".join(compiled.standing.scopes)})
+    if compiled.principal.scopes is not None:
+        found.append({"kind": "scopes", "detail": ", ".join(compiled.principal.scopes)})
     if compiled.role is not None:
-        role = compiled.standing.role
+        role = compiled.principal.role
         found.append({"kind": "role", "detail": role if role and role in roles() else "none"})
     return found
 
@@ -205,7 +205,7 @@ def explain_access(
     Of each part the rule that decides; where none does, the first that may, and the first denies that may stand
     against them.
     """
-    scopes = compiled.standing.scopes
+    scopes = compiled.principal.scopes
     given = [] if scopes is None else _scopes_for(scopes, operation, compiled.known)[:1]
     if compiled.unreadable or (scopes is not None and not given):
         return None

@@ -35,6 +35,7 @@ from service.db.tables import (
     workload_identities,
     workload_tokens,
 )
+from service.principals.conditions import LIVE_KEY, LIVE_SESSION
 
 OPEN = ("pending", "running")
 MAX_LISTED = 50
@@ -302,28 +303,14 @@ def live_credentials(connection: Connection, credentials: Credentials, now: date
     """Return those that are not ended, revoked or expired and whose person or grant still exists."""
     live_sessions = (
         connection.execute(
-            select(sessions.c.id)
-            .join(users)
-            .where(
-                sessions.c.id.in_(credentials.sessions),
-                sessions.c.ended_at.is_(None),
-                sessions.c.expires_at > now,
-                users.c.deleted_at.is_(None),
-            )
+            select(sessions.c.id).join(users).where(sessions.c.id.in_(credentials.sessions), LIVE_SESSION), {"now": now}
         ).scalars()
         if credentials.sessions
         else ()
     )
     live_keys = (
         connection.execute(
-            select(api_keys.c.id)
-            .join(users)
-            .where(
-                api_keys.c.id.in_(credentials.keys),
-                api_keys.c.revoked_at.is_(None),
-                api_keys.c.expires_at > now,
-                users.c.deleted_at.is_(None),
-            )
+            select(api_keys.c.id).join(users).where(api_keys.c.id.in_(credentials.keys), LIVE_KEY), {"now": now}
         ).scalars()
         if credentials.keys
         else ()

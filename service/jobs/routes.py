@@ -63,9 +63,9 @@ def can_read_results(platform: Platform, connection: Connection, context: Tenant
     """
     if context.principal.kind == "session":
         return True
-    ready = load_grants(platform, connection, context.principal, context.tenant_id)
+    ready = load_grants(platform, connection, context)
     return any(
-        ready.decide(action, target_of(action, ready.standing), context.facts).allowed for action in RESULT_PERMISSIONS
+        ready.decide(action, target_of(action, ready.principal), context.facts).allowed for action in RESULT_PERMISSIONS
     )
 
 

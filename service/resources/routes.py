@@ -93,7 +93,7 @@ def list_resources(
     tenant_id = context.tenant_id
     page = page_of(platform, paging, "resources", tenant_id, kind.name)
     with platform.database.read() as connection:
-        ready = load_grants(platform, connection, context.principal, tenant_id)
+        ready = load_grants(platform, connection, context)
         require_somewhere(ready, context)
         search = Search(ready, context)
         shown: list[Record] = []
@@ -282,7 +282,7 @@ def the_resource(
     tenant_id = context.tenant_id
     row = queries.one(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
     if row is None:
-        require_somewhere(load_grants(platform, connection, context.principal, tenant_id), context)
+        require_somewhere(load_grants(platform, connection, context), context)
         raise errors.not_found()
     require(platform, connection, context, target_in(context, row), facts_of(context, row))
     return row
