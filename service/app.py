@@ -1,4 +1,4 @@
-"""The application: every area's routes, behind one edge and one table of rules."""
+"""The FastAPI application: the routes of all areas behind the middleware, each with a route policy."""
 
 from collections.abc import Sequence
 
@@ -7,70 +7,66 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from service.account import api_keys as keys
-from service.account import deletion, sessions
+from service.account import api_keys, deletion, sessions
 from service.account import routes as account
-from service.activity import routes as audit_log
+from service.activity import routes as activity
 from service.api import openapi
 from service.api.middleware import HANDLERS, HeadMiddleware, IdleTracker, RequestMiddleware
 from service.api.protected_route import ProtectedRoute
 from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES
-from service.authzen import routes as decision_point
+from service.authzen import routes as authzen
 from service.bootstrap import open_platform, open_worker
-from service.default_tags import apply_routes as default_tag_runs
+from service.default_tags import apply_routes
 from service.default_tags import routes as default_tags
 from service.http_server.admission import Admission
-from service.iam import access_review as who
-from service.iam import attachments, groups, policies
-from service.iam import catalogue as iam
-from service.iam import simulate as trials
-from service.jobs import routes as operations
-from service.oidc_issuer import routes as issuer
+from service.iam import access_review, attachments, catalogue, groups, policies, simulate
+from service.jobs import routes as jobs
+from service.oidc_issuer import routes as oidc_issuer
 from service.operator import audit, health, metrics
 from service.operator import routes as operator_routes
 from service.quotas import requests as quota_requests
-from service.quotas import review as quota_reviews
+from service.quotas import review as quota_review
 from service.quotas import routes as quotas
 from service.resources import interactive
 from service.resources import routes as resources
 from service.settings import VERSION, Settings
 from service.tenants import routes as tenants
-from service.workloads import cluster_issuers as clusters
-from service.workloads import identities as bindings
+from service.workloads import cluster_issuers, identities
 
+# In the order of the API description.
 AREAS = (
     health,
     metrics,
     openapi,
     account,
     deletion,
-    keys,
+    api_keys,
     tenants,
     default_tags,
-    default_tag_runs,
-    operations,
-    iam,
+    apply_routes,
+    jobs,
+    catalogue,
     groups,
     policies,
     attachments,
-    trials,
-    who,
-    bindings,
-    clusters,
+    simulate,
+    access_review,
+    identities,
+    cluster_issuers,
     resources,
     interactive,
-    decision_point,
+    authzen,
     quotas,
     quota_requests,
-    quota_reviews,
-    issuer,
+    quota_review,
+    oidc_issuer,
     sessions,
-    audit_log,
+    activity,
     operator_routes,
     audit,
 )
-# The framework's own hooks: who watches this platform is its operator's choice, not an environment variable's.
-SILENT: TelemetryConfig = {
+# Environment variables must not turn on the telemetry of the framework.
+NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
     "metrics": False,
     "logs": False,
@@ -81,13 +77,13 @@ READS = frozenset({"GET"})
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The application on an opened platform (`app.state.platform`); nothing runs until a server starts it.
+    """Create the application and open its platform (`app.state.platform`). Nothing runs before a server starts it.
 
     Raises:
-        ValueError: the data folder or the database cannot be used.
-        RuntimeError: a route has no rule.
+        ValueError: the data folder or the database is unusable.
+        RuntimeError: a route has no policy.
     """
-    activity = IdleTracker()
+    idle_tracker = IdleTracker()
     admission = Admission(settings.limits, settings.proxies)
     app = FastAPI(
         title="frost",
@@ -96,16 +92,19 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        telemetry=SILENT,
+        telemetry=NO_TELEMETRY,
         exception_handlers=HANDLERS,
-        middleware=[Middleware(RequestMiddleware, activity=activity, admission=admission), Middleware(HeadMiddleware)],
+        middleware=[
+            Middleware(RequestMiddleware, idle_tracker=idle_tracker, admission=admission),
+            Middleware(HeadMiddleware),
+        ],
     )
     for area in AREAS:
-        # Their paths are whole already: including a router would analyse every route a second time.
+        # `include_router` would analyse every route a second time; the paths are complete already.
         app.router.routes.extend(area.router.routes)
     app.router.routes.extend(home_routes(app.routes))
-    check_rules(app.routes)
-    app.state.activity = activity
+    check_policies(app.routes)
+    app.state.idle_tracker = idle_tracker
     app.state.admission = admission
     platform = app.state.platform = open_platform(settings)
     app.state.worker = open_worker(platform.database, platform.clock, settings)
@@ -114,7 +113,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def home_routes(routes: Sequence[BaseRoute]) -> list[ProtectedRoute]:
-    """The routes of `HOME_PATHS`: the endpoints of their tenanted paths, under a path without a tenant."""
+    """Return the routes of `HOME_PATHS`, with the endpoints of the paths that name a tenant."""
     by_path: dict[str, list[ProtectedRoute]] = {}
     for route in routes:
         if isinstance(route, ProtectedRoute):
@@ -137,18 +136,19 @@ def home_routes(routes: Sequence[BaseRoute]) -> list[ProtectedRoute]:
     ]
 
 
-def check_rules(routes: Sequence[BaseRoute]) -> None:
-    """Refuse to start when a route would be reachable without a decision.
+def check_policies(routes: Sequence[BaseRoute]) -> None:
+    """Check that every route is authorized before it is served.
 
     Raises:
-        RuntimeError: a route is not guarded, has no rule, or changes something under no name for the audit log.
+        RuntimeError: a route is not a `ProtectedRoute`, has no policy, or changes something without an audit event.
     """
     for route in routes:
         if not isinstance(route, ProtectedRoute):
-            raise RuntimeError(f"{getattr(route, 'path', route)} is not a guarded route")  # noqa: TRY004
+            raise RuntimeError(f"{getattr(route, 'path', route)} is not a protected route")  # noqa: TRY004
         for method in route.methods or ():
-            rule = ROUTE_POLICIES.get((method, route.path_format))
-            if rule is None:
-                raise RuntimeError(f"{method} {route.path_format} has no rule in service/authz/route_policies.py")
-            if method not in READS and rule.who != "anyone" and rule.audit_event is None and not rule.dry_run:
-                raise RuntimeError(f"{method} {route.path_format} changes something without a name for the audit log")
+            policy = ROUTE_POLICIES.get((method, route.path_format))
+            if policy is None:
+                raise RuntimeError(f"{method} {route.path_format} has no policy in service/authz/route_policies.py")
+            changes = method not in READS and policy.who != "anyone" and not policy.dry_run
+            if changes and policy.audit_event is None:
+                raise RuntimeError(f"{method} {route.path_format} changes something without an audit event")

@@ -79,10 +79,8 @@ def open_worker(database: Database, clock: Clock, settings: Settings) -> Worker:
         clock,
         settings,
         {
-            provisioning.KIND: provisioning.ProvisioningJob(
-                database, clock, settings.provisioning_pace, max_attempts
-            ).run,
-            apply_job.KIND: apply_job.ApplyJob(database, clock, settings.apply_pace, max_tries=max_attempts).run,
+            provisioning.KIND: provisioning.ProvisioningJob(database, clock, settings.provisioning_pace, max_attempts),
+            apply_job.KIND: apply_job.ApplyJob(database, clock, settings.apply_pace, max_tries=max_attempts),
         },
         provisioning.plan_again,
     )

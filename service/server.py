@@ -1,4 +1,4 @@
-"""The HTTP server around the application: uvicorn on sockets that are listening already."""
+"""Serves the application with uvicorn on sockets that are listening already."""
 
 import asyncio
 import logging
@@ -28,40 +28,46 @@ from service.settings import Settings
 logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
-GRACE_SECONDS = 5
-SWITCH_SECONDS = 0.001
-IDLE_CHECK_TICKS = 50  # of 0.1 s
+SHUTDOWN_SECONDS = 5
+THREAD_SWITCH_SECONDS = 0.001
+IDLE_CHECK_TICKS = 50
+"""Ticks of 0.1 s between two checks whether the platform is idle."""
 
 
 class Server(uvicorn.Server):
-    """A server that starts and stops the platform's durable work with itself, and stops when nobody needs it."""
+    """A server that starts and stops the worker with itself, and stops when it has been idle for long."""
 
     def __init__(
-        self, config: uvicorn.Config, platform: Platform, worker: Worker, activity: IdleTracker, admission: Admission
+        self,
+        config: uvicorn.Config,
+        platform: Platform,
+        worker: Worker,
+        idle_tracker: IdleTracker,
+        admission: Admission,
     ) -> None:
         super().__init__(config)
         self.platform = platform
         self.worker = worker
         self.admission = admission
-        self.activity = activity
+        self.idle_tracker = idle_tracker
         self.drained_at = float("inf")
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn would raise the signal again afterwards; ours ends with status 0.
+        # uvicorn raises the signal again after the shutdown; this process exits with status 0.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self.handle_exit)
         yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # Who asks twice does not want to wait.
+        # A second signal skips draining.
         if self.platform.draining.is_set():
             super().handle_exit(sig, frame)
         else:
-            self.end()
+            self.drain()
 
-    def end(self) -> None:
-        """Stop, after the time that balancers have to notice; until then everything is answered."""
+    def drain(self) -> None:
+        """Stop after `drain_seconds`, in which load balancers notice; until then requests are served."""
         self.platform.draining.set()
         self.drained_at = time.monotonic() + self.platform.settings.drain_seconds
         if not self.platform.settings.drain_seconds:
@@ -72,7 +78,7 @@ class Server(uvicorn.Server):
         health.start_checks(self.platform)
         await super().startup([])
         for listening in sockets or ():
-            # The interface of `asyncio.Server` that uvicorn uses at the end.
+            # `Listener` has the part of `asyncio.Server` that uvicorn uses at shutdown.
             self.servers.append(Listener(listening, self.create_protocol, self.admission))  # type: ignore[arg-type]
         self.worker.start()
 
@@ -82,62 +88,61 @@ class Server(uvicorn.Server):
         return protocol
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % IDLE_CHECK_TICKS == 0 and await self.idle():
-            logger.info("stopping: nobody has needed the platform for a while")
+        if counter % IDLE_CHECK_TICKS == 0 and await self.is_idle():
+            logger.info("stopping: the platform has been idle for %s minutes", self.platform.settings.idle_minutes)
             self.should_exit = True
         if time.monotonic() >= self.drained_at:
             self.should_exit = True
         return await super().on_tick(counter)
 
-    async def idle(self) -> bool:
-        """Whether the quiet has lasted long enough and no operation is open."""
-        patience = self.platform.settings.idle_minutes * 60
-        if not patience or self.activity.quiet_for() < patience:
+    async def is_idle(self) -> bool:
+        """Return whether no request arrived for `idle_minutes` and no job is open."""
+        limit = self.platform.settings.idle_minutes * 60
+        if not limit or self.idle_tracker.idle_seconds() < limit:
             return False
         return await asyncio.to_thread(self.worker.open_count) == 0
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Event streams end first: connections are waited for.
+        # Ends the event streams, because uvicorn waits for open connections.
         self.platform.stopping.set()
-        parked = asyncio.create_task(asyncio.to_thread(self.worker.stop))
+        worker_stop = asyncio.create_task(asyncio.to_thread(self.worker.stop))
         await super().shutdown(sockets)
-        await parked
+        await worker_stop
         self.platform.database.close()
 
 
-def reason(error: Exception) -> str:
-    """Why the platform cannot start, in one line; of what a database says, without the statement that it said it to."""
-    if isinstance(error, DBAPIError):
-        return f"the database cannot be used: {' '.join(str(error.orig).split())}"
+def start_error(error: Exception) -> str:
+    """Return in one line why the platform cannot start; for database errors without the statement."""
     if isinstance(error, SQLAlchemyError):
-        return f"the database cannot be used: {' '.join(str(error).split())}"
+        message = str(error.orig if isinstance(error, DBAPIError) else error)
+        return f"the database cannot be used: {' '.join(message.split())}"
     return str(error)
 
 
 def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
-    """Run the platform on listening sockets until it is told to stop; the exit status of the process."""
+    """Serve the platform on listening sockets until it stops; return the exit status of the process."""
     log_file = LogFile(settings.data_dir / NAME, int(settings.log_megabytes * 1024 * 1024))
     log_file.rotate_if_full()
     logs.configure(settings.log_level, log_file)
     try:
         app = create_app(settings)
     except (ValueError, OSError, SQLAlchemyError) as error:
-        sys.stderr.write(f"frost platform: {reason(error)}\n")
+        sys.stderr.write(f"frost platform: {start_error(error)}\n")
         return 1
     platform: Platform = app.state.platform
     if settings.metrics:
         from service.operator import metrics
 
         try:
-            told = metrics.listen(platform, app.state.worker.kinds, *settings.metrics)
+            address = metrics.listen(platform, app.state.worker.kinds, *settings.metrics)
         except OSError as error:
             sys.stderr.write(f"frost platform: cannot answer Prometheus on {settings.metrics}: {error.strerror}\n")
             return 1
-        logger.info("answering Prometheus on %s:%s", *told)
+        logger.info("answering Prometheus on %s:%s", *address)
     admission: Admission = app.state.admission
     admission.fit_descriptors()
-    # The event loop waits for the interpreter lock as often as it turns, behind each thread that computes.
-    sys.setswitchinterval(SWITCH_SECONDS)
+    # The event loop waits this long for the interpreter lock, behind each thread that computes.
+    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
         loop="uvloop",
@@ -147,14 +152,13 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
         log_config=None,
         access_log=False,
         server_header=False,
-        # Addresses come from the connection, never from a header anybody can write (hostile D04).
+        # uvicorn would trust the header of any client; `client_address.address_of` trusts the configured proxies only.
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    server = Server(config, platform, app.state.worker, app.state.activity, admission)
-
-    platform.request_stop = server.end
+    server = Server(config, platform, app.state.worker, app.state.idle_tracker, admission)
+    platform.request_stop = server.drain
     logger.info("listening on %s", ", ".join(str(listener.getsockname()) for listener in sockets))
     server.run(list(sockets))
     return 0

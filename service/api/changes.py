@@ -85,5 +85,4 @@ def _confirm(platform: Platform, connection: Connection, context: C) -> C:
         raise RuntimeError("a change needs the context that the route policy gives")  # noqa: TRY004
     facts = replace(context.facts, current_time=now.timestamp())
     fresh = replace(fresh, rule=rule, path=context.path, facts=facts)
-    enforce(platform, connection, rule, fresh)
-    return fresh
+    return enforce(platform, connection, rule, fresh)

@@ -6,13 +6,14 @@ resource; nothing from a query reaches it, and of a body only what a resource is
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from sqlalchemy import Connection
 from starlette.requests import Request
 
 from client.policy.coverage import operation_bounds
-from client.policy.matching import read_operation
-from client.policy.model import Facts, PrincipalType, read_address
+from client.policy.matching import parse_operation
+from client.policy.model import PrincipalType, RequestContext, parse_address
 from service import errors
 from service.authz.context import AuthorizationContext, TenantContext
 from service.authz.decisions import CompiledGrants, Decision
@@ -21,42 +22,42 @@ from service.authz.scopes import possible
 from service.context import Platform
 from service.db.engine import Record
 from service.http_server.client_address import address_of
-from service.principal import Principal
-from service.principals import grants as stored
-from service.principals.grants import PrincipalGrants
+from service.principals.grants import PrincipalGrants, membership_in, organization_id_of
 
+C = TypeVar("C", bound=AuthorizationContext)
 KINDS: Mapping[str, PrincipalType] = {"session": "user", "api_key": "api_key", "workload": "workload_identity"}
 
 
-def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, context: AuthorizationContext) -> None:
+def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, context: C) -> C:
     """Refuse a principal whose role or policies do not allow the operation of a route.
 
-    Where people are asked too, the target is not known yet: refused is here who could do it to nothing in the tenant,
-    and the route asks again with `require`.
+    Where the role of people counts too, the target is not known yet: this refuses a principal whose role allows the
+    operation on nothing in the tenant, and the route decides about the target with `require`.
+
+    Returns:
+        The context with the grants that the decision used.
 
     Raises:
-        Refusal: 403 INSUFFICIENT_PERMISSIONS naming the operation.
+        ApiError: 403 INSUFFICIENT_PERMISSIONS naming the operation.
     """
-    if context.action is None:
-        return
-    if rule.enforced_for_users:
-        if context.principal.kind != "workload":
-            known = platform.decisions.known(connection)
-            if context.action not in possible(context.role, str(context.tenant_id), known):
-                raise errors.insufficient_permissions(context.action, "role", "no_match")
-    elif context.principal.kind != "session":
-        tenant_id = str(context.principal.tenant_id)
-        ready = load_grants(platform, connection, context.principal, tenant_id)
-        said = decide_for_machine_principal(ready, rule, context.action, context.facts)
-        if said is not None and not said.allowed:
-            raise errors.insufficient_permissions(context.action, said.part, said.reason)
+    kind = context.principal.kind
+    if context.action is None or (kind == "session" and not rule.enforced_for_users):
+        return context
+    grants = load_grants(platform, connection, context)
+    if not rule.enforced_for_users:
+        decision = decide_for_machine_principal(grants, rule, context.action, context.facts)
+        if decision is not None and not decision.allowed:
+            raise errors.insufficient_permissions(context.action, decision.part, decision.reason)
+    elif kind != "workload" and context.action not in possible(context.role, grants.principal.tenant_id, grants.known):
+        raise errors.insufficient_permissions(context.action, "role", "no_match")
+    return replace(context, grants=grants)
 
 
 def decide_for_machine_principal(
-    ready: CompiledGrants, rule: RoutePolicy, action: str, facts: Facts
+    ready: CompiledGrants, rule: RoutePolicy, action: str, facts: RequestContext
 ) -> Decision | None:
     """What a machine's standing says to an operation on its own tenant or organization; None: nothing against it."""
-    target = target_of(action, ready.standing)
+    target = target_of(action, ready.principal)
     if rule.scope is not None:
         return ready.decide(action, target, facts)
     # Every credential of the tenant has it, so no policy need give it; one can still take it away.
@@ -64,13 +65,15 @@ def decide_for_machine_principal(
     return None if said is None or said.reason in ("allowed", "no_match") else said
 
 
-def require(platform: Platform, connection: Connection, context: TenantContext, target: str, facts: Facts) -> None:
+def require(
+    platform: Platform, connection: Connection, context: TenantContext, target: str, facts: RequestContext
+) -> None:
     """Refuse the operation of a route on one target.
 
     Raises:
         Refusal: 403 INSUFFICIENT_PERMISSIONS naming the operation.
     """
-    grants = load_grants(platform, connection, context.principal, context.tenant_id)
+    grants = load_grants(platform, connection, context)
     _require(grants, replace(context, facts=facts), target)
 
 
@@ -84,8 +87,8 @@ def require_somewhere(ready: CompiledGrants, context: AuthorizationContext) -> N
     if ready.unreadable:
         raise errors.insufficient_permissions(action, "policies", "unreadable_policy")
     if ready.policies is not None:
-        given = operation_bounds(masks, ready.policies.rules, ready.standing.tenant_id).possible
-        if not given & masks.of(read_operation(action)):
+        given = operation_bounds(masks, ready.policies.rules, ready.principal.tenant_id).possible
+        if not given & masks.for_pattern(parse_operation(action)):
             raise errors.insufficient_permissions(action, "policies", "no_match")
 
 
@@ -96,25 +99,26 @@ def _require(compiled: CompiledGrants, context: AuthorizationContext, target: st
         raise errors.insufficient_permissions(action, decision.part, decision.reason)
 
 
-def load_grants(platform: Platform, connection: Connection, principal: Principal, tenant_id: str) -> CompiledGrants:
-    """What decides about a principal in a tenant: role, scopes and policies as they are on this connection."""
+def load_grants(platform: Platform, connection: Connection, context: AuthorizationContext) -> CompiledGrants:
+    """Return the grants of the principal in the tenant of the route, else in the tenant of its key or workload.
+
+    The context has them if its authorization needed them; so do those of `change`, read in the transaction of the
+    change.
+    """
+    if context.grants is not None:
+        return context.grants
+    principal = context.principal
     kind = KINDS[principal.kind]
+    if isinstance(context, TenantContext):
+        tenant_id, organization_id, role = context.tenant_id, context.organization_id, context.role
+    else:
+        tenant_id = str(principal.tenant_id)
+        membership = membership_in(connection, tenant_id, principal.user_id)
+        role = membership.role if membership else None
+        organization_id = membership.organization_id if membership else organization_id_of(connection, tenant_id)
     principal_id = str(principal.key_id or principal.workload_id or principal.user_id)
-    standing = PrincipalGrants(
-        kind=kind,
-        id=principal_id,
-        tenant_id=tenant_id,
-        organization_id=stored.organization_id_of(connection, tenant_id),
-        role=None if kind == "workload_identity" else stored.role_in(connection, tenant_id, principal.user_id),
-        scopes=_scopes(principal),
-        policies=() if kind == "user" else stored.policies_for_principal(connection, tenant_id, kind, principal_id),
-    )
-    return platform.decisions.compiled(connection, standing)
-
-
-def _scopes(principal: Principal) -> tuple[str, ...] | None:
-    """Scopes are asked of a key always, of a workload when it has any, of people never."""
-    return principal.scopes if principal.kind == "api_key" else principal.scopes or None
+    grants = PrincipalGrants.load(connection, kind, principal_id, tenant_id, organization_id, role, principal.scopes)
+    return platform.decisions.compiled(connection, grants)
 
 
 def target_of(action: str, standing: PrincipalGrants) -> str:
@@ -132,12 +136,12 @@ def target_in(context: TenantContext, row: Record | None, region: str = "*") -> 
     return f"frn:{service}:{place}:{context.tenant_id}:{kind}/{'*' if row is None else row.id}"
 
 
-def request_context(platform: Platform, request: Request, context: AuthorizationContext) -> Facts:
+def request_context(platform: Platform, request: Request, context: AuthorizationContext) -> RequestContext:
     """What is known of a request. Tenants have no region and carry no tags; over the socket there is no address."""
     principal = context.principal
     address = address_of(request.scope, platform.settings.proxies)
-    return Facts(
-        source_ip=read_address(address) if address else None,
+    return RequestContext(
+        source_ip=parse_address(address) if address else None,
         current_time=platform.clock.now().timestamp(),
         principal_type=KINDS[principal.kind],
         tenant=context.tenant_id or principal.tenant_id,

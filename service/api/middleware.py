@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service import errors
 from service.authn import api_keys
 from service.authz.route_policies import ROUTE_POLICIES
-from service.db.engine import is_read_only_or_full, is_transient
+from service.db.errors import is_read_only_or_full, is_transient
 from service.errors import ApiError
 from service.http_server.admission import Admission, IncomingBody, thread_budget_of
 from service.http_server.client_address import peer_uid
@@ -53,7 +53,7 @@ class IdleTracker:
         self.open = 0
         self.last = time.monotonic()
 
-    def quiet_for(self) -> float:
+    def idle_seconds(self) -> float:
         """Seconds since anybody wanted anything."""
         return 0.0 if self.open else time.monotonic() - self.last
 
@@ -65,9 +65,9 @@ def nothing() -> None:
 class RequestMiddleware:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, activity: IdleTracker, admission: Admission) -> None:
+    def __init__(self, app: ASGIApp, idle_tracker: IdleTracker, admission: Admission) -> None:
         self.app = app
-        self.activity = activity
+        self.idle_tracker = idle_tracker
         self.admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,7 +95,7 @@ class RequestMiddleware:
                     self.admission.record_accepted_credential(scope)
             await send(message)
 
-        self.activity.open += 1
+        self.idle_tracker.open += 1
         try:
             if not clean(scope["raw_path"]):
                 raise errors.not_routed(scope["path"])
@@ -131,8 +131,8 @@ class RequestMiddleware:
             await answer(scope, receive, labelled)
         finally:
             leave()
-            self.activity.open -= 1
-            self.activity.last = time.monotonic()
+            self.idle_tracker.open -= 1
+            self.idle_tracker.last = time.monotonic()
             seconds = time.monotonic() - began
             scope["app"].state.platform.request_metrics.record(scope["method"], route_of(scope), status, seconds)
             log_request(scope, status, seconds)

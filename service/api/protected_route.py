@@ -27,13 +27,14 @@ from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authn import api_keys, workload_tokens
 from service.authn.credentials import HEADERS, extract_credential
-from service.authz.authorize import authorize, belongs_to, canonical_id
+from service.authz.authorize import authorize, belongs_to
 from service.authz.context import AuthorizationContext
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.context import Platform
 from service.errors import ApiError, validation_error
 from service.http_server.client_address import address_of, peer_uid
 from service.principal import Principal
+from service.validation import canonical_id
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: R
         with platform.database.read() as connection:
             context = authorize(rule, principal, connection, request.path_params)
             context = replace(context, facts=request_context(platform, request, context))
-            enforce(platform, connection, rule, context)
+            context = enforce(platform, connection, rule, context)
     else:
         context = authorize(rule, principal, None, request.path_params)
     check_tenant_header(request, context)

@@ -1,15 +1,13 @@
-"""The audit log as a chain: an entry that is altered, removed, inserted or moved is found. hostile I04
+"""The hash chain of the audit log, which detects entries that are altered, removed, inserted or moved.
 
-Each entry has a keyed digest of itself and of the digest before it; `audit_head` says how many there are and what the
-last one is, under a keyed digest of its own, so that a missing end is found too. The key comes from the platform's
-secret: whoever can only write to the database cannot make a whole chain. What the database alone cannot tell is that
-all of it was put back to an earlier state, or to one from before there were chains, so that the next start begins a new
-one (`began_at`); for that, keep what `frost platform audit verify` prints elsewhere.
+Each entry has a keyed digest of itself and of the previous digest. `audit_head` holds the number of entries and the
+last digest, authenticated with the same key, so that a missing end is detected too. The key is derived from the secret
+of the platform: write access to the database is not enough to forge a chain. The database alone cannot reveal that all
+of it was restored to an earlier state, or to one without a chain, from which the next start begins a new one
+(`began_at`); to detect that, store the output of `frost platform audit verify` elsewhere.
 
-There is one chain, so changes wait for each other there. That is why entries are added last, when everything else of
-their transaction is done: nobody who holds the head waits for another row, and so nobody waits in a circle.
-
-Whether the audit log's chain is whole, and where it is not. hostile I04
+There is one chain, so transactions wait for each other at `audit_head`. Entries are therefore written last: a
+transaction that holds the head waits for no other lock, which excludes deadlocks.
 """
 
 import hmac
@@ -23,22 +21,23 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, event, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from service.db.engine import Database, Record, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Database, Record
 from service.db.tables import EPOCH, MICROSECOND, audit_head, audit_log
 
 logger = logging.getLogger(__name__)
 
 PENDING = "frost audit entries"
-"""Where a transaction keeps its entries until it is committed, in the `info` of its connection."""
+"""The key in `Connection.info` under which a transaction collects its entries."""
 GENESIS_HASH = "0" * 64
-"""The hash before the first entry."""
-HEAD = 1
+"""The previous hash of the first entry."""
+HEAD_ID = 1
 ROLLING_UPGRADE = timedelta(days=1)
-PORTION = 2_000
-LOWEST = -(2**63)
-# Longer than a page of the database: it needs room that is not there yet.
-ROOM = "." * 10_000
-# What an entry says; its number is the database's, and the chain says where it belongs.
+BATCH_SIZE = 2_000
+MIN_ID = -(2**63)
+# Longer than a page of the database, so that writing it allocates one.
+FILLER = "." * 10_000
+# The fields in the digest of an entry. The id is not among them: the database assigns it.
 ENTRY_FIELDS = (
     "at",
     "request_id",
@@ -55,22 +54,22 @@ ENTRY_FIELDS = (
 
 
 class ChainBroken(Exception):
-    """The end of the chain is missing or is not the platform's. Nothing is written behind it: that would hide it."""
+    """The head of the chain is missing or forged. No entry is appended, which would hide the damage."""
 
 
 def key_of(secret: bytes) -> bytes:
-    """The chain's key, of the platform's secret; no digest of anything else is made with it."""
+    """Derive the key of the chain, which has no other use, from the secret of the platform."""
     return hmac.digest(secret, b"frost audit chain 1", "sha256")
 
 
 def digest(key: bytes, previous: str, entry: Any) -> str:
-    """The hash of an entry (a mapping with the members `SAID`) that follows the hash `previous`."""
-    said = {name: _canonical(entry[name]) for name in ENTRY_FIELDS}
-    return _keyed(key, {"previous": previous, **said})
+    """Return the hash of an entry, a mapping with at least `ENTRY_FIELDS`, after an entry with the hash `previous`."""
+    values = {name: _canonical(entry[name]) for name in ENTRY_FIELDS}
+    return _keyed(key, {"previous": previous, **values})
 
 
 def head_mac(key: bytes, head: Any) -> str:
-    """The digest that tells a head of the platform's (a mapping of the row) from anybody's."""
+    """Return the message authentication code of a head, a mapping of its row."""
     names = ("entries", "hash", "began_at", "unchained_until")
     return _keyed(key, {"head": {name: _canonical(head[name]) for name in names}})
 
@@ -81,10 +80,9 @@ def _keyed(key: bytes, value: dict[str, Any]) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    """A value as it is digested, the same whatever database it comes from.
+    """Normalize a value, so that its digest is the same on both databases.
 
-    Instants are whole microseconds. PostgreSQL gives a number without a fraction back as a whole one, SQLite as it was
-    given.
+    Instants become microseconds. Floats without a fraction become integers, as PostgreSQL returns them.
     """
     if isinstance(value, datetime):
         return (value - EPOCH) // MICROSECOND
@@ -97,11 +95,11 @@ def _canonical(value: Any) -> Any:
     return value
 
 
-def install_audit_hooks(database: Database, secret: bytes, failed: Callable[[], None] = lambda: None) -> None:
-    """Have the entries that `audit.record` is given written at the end of their transactions.
+def install_audit_hooks(database: Database, secret: bytes, on_failure: Callable[[], None] = lambda: None) -> None:
+    """Write the entries of `entries.record` when their transaction commits.
 
     Args:
-        failed: told of each change that does not happen because its entry could not be written.
+        on_failure: called for each change that is rolled back because its entry cannot be written.
     """
     key = key_of(secret)
 
@@ -114,7 +112,7 @@ def install_audit_hooks(database: Database, secret: bytes, failed: Callable[[], 
             try:
                 append(connection, key, entries)
             except Exception:
-                failed()
+                on_failure()
                 raise
 
     event.listen(database.engine, "begin", begin)
@@ -122,34 +120,34 @@ def install_audit_hooks(database: Database, secret: bytes, failed: Callable[[], 
 
 
 def append(connection: Connection, key: bytes, entries: Sequence[dict[str, Any]]) -> None:
-    """Write entries behind the last one; until this transaction ends, nobody else can.
+    """Append entries to the chain, and lock its head until the end of the transaction.
 
     Raises:
-        BrokenHead: there is no end to write them behind.
+        ChainBroken: the head is missing or forged.
     """
     head = require_head(connection.execute(select(audit_head).with_for_update()).one_or_none(), key)
-    last, chained = str(head["hash"]), []
+    previous, rows = str(head["hash"]), []
     for entry in entries:
-        following = digest(key, last, entry)
-        chained.append({**entry, "previous_hash": last, "hash": following})
-        last = following
-    connection.execute(insert(audit_log), chained)
-    _update_head(connection, key, head, entries=head["entries"] + len(chained), hash=last)
+        own = digest(key, previous, entry)
+        rows.append({**entry, "previous_hash": previous, "hash": own})
+        previous = own
+    connection.execute(insert(audit_log), rows)
+    _update_head(connection, key, head, entries=head["entries"] + len(rows), hash=previous)
 
 
 def can_append(database: Database, secret: bytes) -> bool:
-    """Return whether an entry could be added now: one is, in a transaction that is rolled back.
+    """Return whether the database accepts an entry: append one and roll back.
 
     Raises:
-        Busy: other changes hold the end of the log.
-        BrokenHead: there is no end to add it behind.
+        Busy: other transactions hold the head.
+        ChainBroken: the head is missing or forged.
     """
     entry: dict[str, Any] = dict.fromkeys(ENTRY_FIELDS, "readiness") | {"at": EPOCH, "tenant_id": None, "details": {}}
     if database.kind == "sqlite":
-        # Pages that are taken back are never written there; PostgreSQL would have to clean up after each.
-        entry["details"] = {"room": ROOM}
+        # SQLite never writes pages that are rolled back; PostgreSQL would have to vacuum them.
+        entry["details"] = {"filler": FILLER}
     try:
-        with database.write_at_once() as connection:
+        with database.write_without_waiting() as connection:
             append(connection, key_of(secret), [entry])
             connection.rollback()
     except DBAPIError as error:
@@ -159,10 +157,10 @@ def can_append(database: Database, secret: bytes) -> bool:
 
 
 def require_head(row: Record | None, key: bytes) -> dict[str, Any]:
-    """The head as a mapping.
+    """Return the head as a mapping.
 
     Raises:
-        BrokenHead: it is missing, or somebody else wrote it.
+        ChainBroken: the head is missing or forged.
     """
     if row is None:
         raise ChainBroken("the end of the audit log's chain is missing")
@@ -173,56 +171,60 @@ def require_head(row: Record | None, key: bytes) -> dict[str, Any]:
 
 
 def _update_head(connection: Connection, key: bytes, head: dict[str, Any], **changed: Any) -> None:
-    moved = {**head, **changed}
-    connection.execute(update(audit_head).values(**changed, seal=head_mac(key, moved)))
+    seal = head_mac(key, {**head, **changed})
+    connection.execute(update(audit_head).values(**changed, seal=seal))
 
 
 def initialize_chain(database: Database, secret: bytes, at: datetime, *, rolling: bool) -> None:
-    """Chain what is in a log that has no chain yet. Of several replicas that start at once, one does.
+    """Begin the chain of a log that has none, with its present entries. Of several replicas, one does.
 
     Args:
-        rolling: replicas of a version that knows no chain may still be writing beside this one. Their entries of the
-            next day stay outside the chain, and are counted; later ones are found like inserted ones.
+        rolling: replicas of a version without the chain may still be running. Their entries of the next day stay
+            outside the chain and are counted; later ones count as inserted.
     """
     with database.read() as connection:
         if connection.scalar(select(audit_head.c.id)):
             return
     key = key_of(secret)
     first = {
-        "id": HEAD,
+        "id": HEAD_ID,
         "entries": 0,
         "hash": GENESIS_HASH,
         "began_at": at,
         "unchained_until": at + ROLLING_UPGRADE if rolling else None,
     }
-    with database.write_much() as connection:
+    with database.bulk_write() as connection:
         if connection.scalar(select(audit_log.c.id).where(audit_log.c.hash.is_not(None)).limit(1)):
-            return  # There was a chain, and its end was taken away: a new one would make the log look whole.
+            return  # The head of an existing chain was removed: a new chain would hide that.
         claim = upsert_insert(connection, audit_head).values(**first, seal=head_mac(key, first))
         if connection.scalar(claim.on_conflict_do_nothing().returning(audit_head.c.id)) is None:
             return
-        count, last = 0, GENESIS_HASH
-        for portion in entries_of(connection):
-            rows = []
-            for row in portion:
-                following = digest(key, last, row._mapping)
-                rows.append({"row": row.id, "previous": last, "own": following})
-                last = following
-            place = update(audit_log).where(audit_log.c.id == bindparam("row"))
-            connection.execute(place.values(previous_hash=bindparam("previous"), hash=bindparam("own")), rows)
-            count += len(rows)
-        _update_head(connection, key, first, entries=count, hash=last)
+        count, previous = 0, GENESIS_HASH
+        chain_entry = (
+            update(audit_log)
+            .where(audit_log.c.id == bindparam("row"))
+            .values(previous_hash=bindparam("previous"), hash=bindparam("own"))
+        )
+        for batch in entry_batches(connection):
+            parameters = []
+            for entry in batch:
+                own = digest(key, previous, entry._mapping)
+                parameters.append({"row": entry.id, "previous": previous, "own": own})
+                previous = own
+            connection.execute(chain_entry, parameters)
+            count += len(parameters)
+        _update_head(connection, key, first, entries=count, hash=previous)
     if count:
         logger.info("the audit log is a chain from now on, of %s entries", count)
 
 
-def entries_of(connection: Connection) -> Iterator[Sequence[Record]]:
-    """The log in its order, in portions."""
-    last = LOWEST
-    page = select(audit_log).where(audit_log.c.id > bindparam("last")).order_by(audit_log.c.id).limit(PORTION)
-    while portion := connection.execute(page, {"last": last}).all():
-        yield portion
-        last = portion[-1].id
+def entry_batches(connection: Connection) -> Iterator[Sequence[Record]]:
+    """Yield all entries in the order of their ids."""
+    last_id = MIN_ID
+    query = select(audit_log).where(audit_log.c.id > bindparam("last_id")).order_by(audit_log.c.id).limit(BATCH_SIZE)
+    while batch := connection.execute(query, {"last_id": last_id}).all():
+        yield batch
+        last_id = batch[-1].id
 
 
 ALTERED = "it was altered after it was written"
@@ -232,66 +234,62 @@ UNCHAINED = "it is in no chain: the platform did not write it"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first bad entry; without an id when it is the end of the chain that is."""
+    """The first bad entry; without an id if the head is bad."""
 
     id: int | None
     at: datetime | None
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found: `entries` in the chain, and `unchained` ones of replicas that knew none during an upgrade.
-
-    `head` is the digest of the last entry and `began_at` when the chain began: kept elsewhere, they tell whether the
-    whole log was ever put back to an earlier state.
-    """
+    """The result of `verify`. Stored elsewhere, `head` and `began_at` reveal a log restored to an earlier state."""
 
     entries: int
+    """Valid entries of the chain."""
     unchained: int
+    """Entries that replicas of an older version wrote during an upgrade."""
     head: str
+    """The hash of the last valid entry."""
     began_at: datetime | None
     fault: Fault | None
 
 
 def verify(connection: Connection, key: bytes) -> Verification:
-    """Read the whole log, a portion at a time, in one consistent view (`Database.read`)."""
+    """Verify the whole log up to the first bad entry. Call it in one consistent view (`Database.read`)."""
     row = connection.execute(select(audit_head)).one_or_none()
     try:
-        head, broken = require_head(row, key), None
+        head, head_fault = require_head(row, key), None
     except ChainBroken as error:
-        head, broken = {"entries": 0, "hash": GENESIS_HASH, "began_at": None, "unchained_until": None}, str(error)
-    entries, unchained, last, newest = 0, 0, GENESIS_HASH, None
-    fault: Fault | None = None
-    for portion in entries_of(connection):
-        for entry in portion:
-            if entry.hash is None and _of_an_upgrade(entry, newest, head["unchained_until"]):
+        head = {"entries": 0, "hash": GENESIS_HASH, "began_at": None, "unchained_until": None}
+        head_fault = Fault(None, None, str(error))
+    entries, unchained, last_hash, last = 0, 0, GENESIS_HASH, None
+    for batch in entry_batches(connection):
+        for entry in batch:
+            if entry.hash is None and _is_from_upgrade(entry, last, head["unchained_until"]):
                 unchained += 1
                 continue
-            why = _fault_of(entry, last, key)
-            if why:
-                fault = Fault(entry.id, entry.at, why)
-                return Verification(entries, unchained, last, head["began_at"], fault)
-            entries, last, newest = entries + 1, entry.hash, entry
-    if broken:
-        fault = Fault(None, None, broken)
-    elif (entries, last) != (head["entries"], head["hash"]):
+            reason = _entry_fault(entry, last_hash, key)
+            if reason:
+                fault = Fault(entry.id, entry.at, reason)
+                return Verification(entries, unchained, last_hash, head["began_at"], fault)
+            entries, last_hash, last = entries + 1, entry.hash, entry
+    if head_fault is None and (entries, last_hash) != (head["entries"], head["hash"]):
         missing = head["entries"] - entries
-        why = f"{missing} after it are missing" if missing > 0 else "the end of the chain is another one"
-        fault = Fault(newest.id if newest else None, newest.at if newest else None, why)
-    return Verification(entries, unchained, last, head["began_at"], fault)
+        reason = f"{missing} after it are missing" if missing > 0 else "the end of the chain is another one"
+        head_fault = Fault(last.id if last else None, last.at if last else None, reason)
+    return Verification(entries, unchained, last_hash, head["began_at"], head_fault)
 
 
-def _of_an_upgrade(entry: Record, before: Record | None, until: datetime | None) -> bool:
-    """Whether an entry without a hash may be of a replica that knew no chain: by when it says it was written, and by
-    where it stands."""
-    return until is not None and entry.at <= until and (before is None or before.at <= until)
+def _is_from_upgrade(entry: Record, previous: Record | None, until: datetime | None) -> bool:
+    """Return whether a replica without the chain may have written an entry, by its time and its position."""
+    return until is not None and entry.at <= until and (previous is None or previous.at <= until)
 
 
-def _fault_of(entry: Record, last: str, key: bytes) -> str | None:
+def _entry_fault(entry: Record, previous_hash: str, key: bytes) -> str | None:
     if entry.hash is None or entry.previous_hash is None:
         return UNCHAINED
     own = digest(key, entry.previous_hash, entry._mapping)
     if not hmac.compare_digest(own, entry.hash):
         return ALTERED
-    return None if entry.previous_hash == last else MOVED
+    return None if entry.previous_hash == previous_hash else MOVED

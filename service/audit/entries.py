@@ -1,7 +1,6 @@
-"""The audit log: who changed what, or tried to. contract: Tenant; checklist N12
+"""The audit log: who changed what, and which changes were refused or failed.
 
-An entry is written in the transaction of the change itself, so that there is never one without the other: when the
-log cannot be written, the change does not happen.
+An entry is written in the transaction of its change: if the entry cannot be written, the change is rolled back.
 """
 
 import json
@@ -18,7 +17,7 @@ from service.principal import Principal
 
 def record(
     connection: Connection,
-    caller: Principal,
+    principal: Principal,
     *,
     event: AuditEvent,
     target: str,
@@ -28,33 +27,33 @@ def record(
     details: Mapping[str, Any] | None = None,
     at: datetime,
 ) -> None:
-    """Add one entry. It takes its place in the chain, and is written, when the transaction is committed.
+    """Add an entry, which is written when the transaction commits.
 
     Args:
         connection: the transaction of the change.
-        target: what it was done to, `<thing>:<id>`; at most 300 characters are kept.
+        target: the changed object, `<type>:<id>`; cut after 300 characters.
         outcome: `done`, `refused` or `failed`.
-        details: facts about the change, as JSON has them. Never a secret.
+        details: JSON values, never a secret.
 
     Raises:
-        LookupError: the database has no audit log that is kept (`audit_chain.keep`).
+        LookupError: the audit hooks are not installed on the database (`install_audit_hooks`).
     """
     entries = connection.info.get(PENDING)
     if entries is None:
-        raise LookupError("nobody keeps the audit log of this database")
+        raise LookupError("audit hooks are not installed on this database")
     entries.append(
         {
             "at": at,
-            "request_id": caller.request_id,
-            "actor_kind": caller.kind,
-            "actor_id": caller.actor_id,
-            "credential_id": caller.credential_id,
+            "request_id": principal.request_id,
+            "actor_kind": principal.kind,
+            "actor_id": principal.actor_id,
+            "credential_id": principal.credential_id,
             "organization_id": organization_id,
             "tenant_id": tenant_id,
             "operation": event.value,
             "target": target[:300],
             "outcome": outcome,
-            # As it will be read back.
+            # As the database returns them, because the digest contains them.
             "details": json.loads(json.dumps(dict(details or {}), allow_nan=False)),
         }
     )

@@ -22,7 +22,7 @@ from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.authn.sessions import Session
-from service.db.engine import upsert_insert
+from service.db.dialect import upsert_insert
 from service.db.tables import identities, users
 from service.errors import reauthentication_required
 from service.principal import Principal

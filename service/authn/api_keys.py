@@ -18,9 +18,11 @@ from sqlalchemy import Connection, bindparam, select, update
 from service import errors
 from service.authn import rate_limit
 from service.authn.sessions import LAST_SEEN_INTERVAL
-from service.db.engine import Database, Record, ignore_if_read_only
+from service.db.engine import Database, Record
+from service.db.errors import ignore_if_read_only
 from service.db.tables import api_keys, users
 from service.principal import Principal
+from service.principals.conditions import LIVE_KEY
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 TYPE_PREFIX = "fmk_"
@@ -80,8 +82,8 @@ def authenticate(
     key_hash = digest(secret_key, secret)
     # No row for every invalid key, so that the response time does not tell the reason.
     parameters = {"prefix": prefix(secret), "hash": key_hash, "now": at}
-    with database.read_newest() as connection:
-        row = connection.execute(_VALID_KEY, parameters).one_or_none()
+    with database.read_committed() as connection:
+        row = connection.execute(_KEY, parameters).one_or_none()
         if row is None or not hmac.compare_digest(key_hash, row.key_hash):
             raise errors.authentication_required()
         wait = _count_request(database, connection, row, at)
@@ -102,7 +104,7 @@ def authenticate(
 
 def confirm(connection: Connection, principal: Principal, at: datetime) -> Principal | None:
     """Lock a key in the transaction of a change; return the principal with its current scopes, None if invalid."""
-    scopes = connection.scalar(_VALID_KEY_SCOPES, {"id": principal.key_id, "now": at})
+    scopes = connection.scalar(_SCOPES, {"id": principal.key_id, "now": at})
     return None if scopes is None else replace(principal, scopes=tuple(scopes))
 
 
@@ -111,7 +113,7 @@ def _count_request(database: Database, lookup: Connection, row: Record, now: dat
     wait: int | None = None
     with (
         ignore_if_read_only("a request of an API key could not be counted"),
-        database.write_after(lookup) as connection,
+        database.write_on(lookup) as connection,
     ):
         wait = rate_limit.consume(connection, row.id, row.rate_limit)
         if wait is None and (row.last_used_at is None or now - row.last_used_at >= LAST_SEEN_INTERVAL):
@@ -120,7 +122,7 @@ def _count_request(database: Database, lookup: Connection, row: Record, now: dat
 
 
 # Module-level, because building a statement costs as much as running it.
-_VALID_KEY = (
+_KEY = (
     select(
         api_keys.c.id,
         api_keys.c.user_id,
@@ -136,19 +138,15 @@ _VALID_KEY = (
     .where(
         api_keys.c.key_prefix == bindparam("prefix"),
         api_keys.c.key_hash == bindparam("hash"),
-        api_keys.c.revoked_at.is_(None),
-        api_keys.c.expires_at > bindparam("now"),
-        users.c.deleted_at.is_(None),
+        LIVE_KEY,
     )
 )
-_VALID_KEY_SCOPES = (
+_SCOPES = (
     select(api_keys.c.scopes)
     .join(users, users.c.id == api_keys.c.user_id)
     .where(
         api_keys.c.id == bindparam("id"),
-        api_keys.c.revoked_at.is_(None),
-        api_keys.c.expires_at > bindparam("now"),
-        users.c.deleted_at.is_(None),
+        LIVE_KEY,
     )
     .with_for_update(read=True, of=api_keys)
 )

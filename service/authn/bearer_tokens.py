@@ -100,7 +100,7 @@ class BearerTokens:
         subject = verified and self._session_subject(verified, now)
         if verified is None or subject is None:
             raise authentication_required()
-        with self._database.read_newest() as connection:
+        with self._database.read_committed() as connection:
             session, is_new = self._find_session(connection, verified.claims, subject)
             if session is not None and session.is_active_at(now):
                 is_due = now - session.last_seen_at >= sessions.LAST_SEEN_INTERVAL

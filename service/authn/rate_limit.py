@@ -13,6 +13,7 @@ from hashlib import sha256
 
 from sqlalchemy import Connection, text
 
+from service.db import dialect
 from service.errors import ApiError
 from service.lru_cache import LruCache
 
@@ -27,8 +28,7 @@ WHERE {step_from} - {now} <= :minute - :step
 RETURNING full_at
 """
 _STEP_FROM = "CASE WHEN rate_limits.full_at BETWEEN {now} AND {now} + :minute THEN rate_limits.full_at ELSE {now} END"
-_POSTGRESQL_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-_NOW_OR_PARAMETER = f"coalesce(CAST(:now AS bigint), {_POSTGRESQL_NOW})"
+_NOW_OR_PARAMETER = f"coalesce(CAST(:now AS bigint), {dialect.POSTGRESQL_NOW})"
 
 
 def _statement(now: str) -> str:
@@ -47,7 +47,7 @@ _CONSUME = {
 _FAILURE_PREFIX = "guess:"
 _DELETE_EXPIRED = text(
     "DELETE FROM rate_limits WHERE key_id IN (SELECT key_id FROM rate_limits"  # noqa: S608 - a constant
-    f" WHERE full_at < {_POSTGRESQL_NOW} FOR UPDATE SKIP LOCKED)"
+    f" WHERE full_at < {dialect.POSTGRESQL_NOW} FOR UPDATE SKIP LOCKED)"
 )
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from sqlalchemy import Connection
 
 from service.authn.rate_limit import TokenBucket, consume, delete_expired, rate_limited, whole_seconds
-from service.db.engine import Database, ignore_if_read_only
+from service.db.engine import Database
+from service.db.errors import ignore_if_read_only
 from service.settings import DEFAULT_REQUESTS_PER_MINUTE
 
 SWEEP_INTERVAL_REQUESTS = 10_000
@@ -46,7 +47,7 @@ class RequestLimit:
         if wait is None and (record_use or not self._bucket):
             with (
                 ignore_if_read_only("a request could not be counted"),
-                self._database.write_after(connection) as writing,
+                self._database.write_on(connection) as writing,
             ):
                 if not self._bucket:
                     wait = consume(writing, key, self._per_minute)

@@ -15,9 +15,11 @@ from sqlalchemy import Connection, insert, select, update
 
 from service.audit import entries
 from service.audit.events import AuditEvent
-from service.db.engine import Record, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Record
 from service.db.tables import authorization_codes, device_codes, sessions, users
 from service.principal import Principal
+from service.principals.conditions import LIVE_SESSION, OPEN_SESSION
 
 LIFETIME = timedelta(days=30)
 # `last_seen_at` is only displayed, so it is not written on every request.
@@ -108,15 +110,10 @@ def confirm(connection: Connection, principal: Principal, at: datetime) -> Princ
     active = (
         select(sessions.c.id)
         .join(users, users.c.id == sessions.c.user_id)
-        .where(
-            sessions.c.id == principal.session_id,
-            sessions.c.ended_at.is_(None),
-            sessions.c.expires_at > at,
-            users.c.deleted_at.is_(None),
-        )
+        .where(sessions.c.id == principal.session_id, LIVE_SESSION)
         .with_for_update(read=True, of=sessions)
     )
-    return None if connection.scalar(active) is None else principal
+    return None if connection.scalar(active, {"now": at}) is None else principal
 
 
 def record_last_seen(connection: Connection, session: Session, *, at: datetime) -> None:
@@ -157,9 +154,8 @@ def end_all(connection: Connection, user_id: str, *, reason: str, at: datetime) 
         .values(expires_at=at)
     )
     ended = connection.execute(
-        update(sessions)
-        .where(sessions.c.user_id == user_id, sessions.c.ended_at.is_(None), sessions.c.expires_at > at)
-        .values(ended_at=at, end_reason=reason)
+        update(sessions).where(sessions.c.user_id == user_id, OPEN_SESSION).values(ended_at=at, end_reason=reason),
+        {"now": at},
     )
     return ended.rowcount
 
@@ -168,8 +164,9 @@ def list_active(connection: Connection, user_id: str, at: datetime) -> Sequence[
     """Return the active sessions of a user, last seen first."""
     return connection.execute(
         select(sessions)
-        .where(sessions.c.user_id == user_id, sessions.c.ended_at.is_(None), sessions.c.expires_at > at)
-        .order_by(sessions.c.last_seen_at.desc(), sessions.c.id)
+        .where(sessions.c.user_id == user_id, OPEN_SESSION)
+        .order_by(sessions.c.last_seen_at.desc(), sessions.c.id),
+        {"now": at},
     ).all()
 
 

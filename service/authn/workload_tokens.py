@@ -58,7 +58,7 @@ def authenticate(
             with too many requests.
     """
     token_hash = api_keys.digest(secret_key, token)
-    with database.read_newest() as connection:
+    with database.read_committed() as connection:
         row = connection.execute(
             _TOKEN.where(workload_tokens.c.token_hash == token_hash, workload_tokens.c.expires_at > at)
         ).one_or_none()

@@ -4,23 +4,25 @@ What a decision looks at is the route's line in the table of rules, the credenti
 database. Nothing from a body or a query reaches it (hostile A20).
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from service import errors
 from service.authz.context import AuthorizationContext, OrganizationContext, TenantContext
+from service.authz.decisions import covers, has_enforced_scope
 from service.authz.entitlement import may_enter
 from service.authz.route_policies import RoutePolicy
-from service.catalogue.operations import enforced_scopes, levels, scope_of
+from service.catalogue.operations import levels, scope_of
 from service.catalogue.resource_types import kinds
 from service.db.tables import memberships, tenants, users
 from service.errors import ApiError
 from service.principal import Principal
-from service.principals.grants import membership_covers_tenant
+from service.principals.conditions import membership_covers_tenant
+from service.principals.grants import membership_in
+from service.validation import canonical_id
 
 
 def authorize(
@@ -150,21 +152,13 @@ def _in_tenant(rule: RoutePolicy, principal: Principal, connection: Connection, 
         if organization_id is None:
             raise errors.tenant_access_denied()
         return TenantContext(principal, organization_id, tenant_id)
-    seat = connection.execute(_MEMBERSHIP, {"tenant": tenant_id, "user": principal.user_id}).one_or_none()
+    membership = membership_in(connection, tenant_id, principal.user_id)
     # A key enters its one tenant, whatever others its creator may.
-    if seat is None or (principal.tenant_id and principal.tenant_id != tenant_id):
+    if membership is None or (principal.tenant_id and principal.tenant_id != tenant_id):
         raise errors.tenant_access_denied()
-    if rule.roles is not None and seat.role not in rule.roles:
+    if rule.roles is not None and membership.role not in rule.roles:
         raise _role_refused(rule)
-    return TenantContext(principal, seat.organization_id, tenant_id, seat.role)
-
-
-# Asked at nearly every request, so made once: making a statement costs as much as running it.
-_MEMBERSHIP = (
-    select(tenants.c.organization_id, memberships.c.role)
-    .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
-    .where(tenants.c.id == bindparam("tenant"), memberships.c.user_id == bindparam("user"), membership_covers_tenant())
-)
+    return TenantContext(principal, membership.organization_id, tenant_id, membership.role)
 
 
 def _in_organization(
@@ -189,30 +183,12 @@ def _in_organization(
 
 
 def require_scope(principal: Principal, needed: str | None) -> None:
-    """Refuse a key that lacks the scope; `svc:*` covers every verb of `svc`, `write` does not cover `read`.
-
-    Scopes that no service asks for give nothing: a key with only such is denied everywhere (checklist K12).
-    """
-    enforced = enforced_scopes().keys() & set(principal.scopes)
-    if not enforced:
-        raise errors.insufficient_scope(None)
-    if needed is not None and needed not in enforced and f"{needed.partition(':')[0]}:*" not in enforced:
-        raise errors.insufficient_scope(needed)
-
-
-_UUID = re.compile(
-    r"(?:urn:uuid:)?(\{)?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})(?(1)\})",
-    re.IGNORECASE | re.ASCII,
-)
-
-
-def canonical_id(text: str, what: str) -> str:
-    """Lower-case and hyphenated; upper case, braces, `urn:uuid:` and missing hyphens are read (contract: ids).
+    """Refuse a principal without the scope; without a needed one, a principal that has no enforced scope.
 
     Raises:
-        Refusal: 400 INVALID_INPUT, "invalid tenant ID".
+        ApiError: 403 INSUFFICIENT_SCOPE.
     """
-    match = _UUID.fullmatch(text)
-    if match is None:
-        raise errors.invalid_input(f"invalid {what} ID")
-    return "-".join(match.groups()[1:]).lower()
+    if not has_enforced_scope(principal.scopes):
+        raise errors.insufficient_scope(None)
+    if needed is not None and not covers(principal.scopes, needed):
+        raise errors.insufficient_scope(needed)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from client.policy.model import NO_FACTS, Facts
+from client.policy.model import EMPTY_CONTEXT, RequestContext
+from service.authz.decisions import CompiledGrants
 from service.authz.route_policies import RoutePolicy
 from service.principal import Principal
 
@@ -14,8 +15,9 @@ class AuthorizationContext:
     """A request whose route policy allows its principal; by itself, one of a route without a tenant or organization.
 
     Ids are in canonical form. `role` is the principal's role in the organization, None for a workload. `action` is the
-    operation of the catalogue that the route needs. `facts` describes the request without its target. `rule` and
-    `path` are kept so that a change can be authorized again in its transaction.
+    operation of the catalogue that the route needs. `facts` describes the request without its target. `grants` are
+    those of the principal if the decision needed them. `rule` and `path` are kept so that a change can be authorized
+    again in its transaction.
     """
 
     principal: Principal
@@ -23,7 +25,8 @@ class AuthorizationContext:
     tenant_id: str | None = None
     role: str | None = None
     action: str | None = None
-    facts: Facts = NO_FACTS
+    facts: RequestContext = EMPTY_CONTEXT
+    grants: CompiledGrants | None = None
     rule: RoutePolicy | None = None
     path: Mapping[str, Any] = field(default_factory=dict)
 

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, select
 
 from service.db.tables import memberships, tenants
 from service.principal import Principal
-from service.principals.grants import membership_covers_tenant
+from service.principals.conditions import membership_covers_tenant
 
 
 def may_enter(principal: Principal) -> ColumnElement[bool]:

@@ -76,9 +76,9 @@ def get_access(
     )
     with platform.database.read() as connection:
         principal = lookup.get_principal(connection, tenant_id, kind, principal_id, platform.clock.now())
-        compiled = platform.decisions.compiled(connection, principal.standing)
+        compiled = platform.decisions.compiled(connection, principal.grants)
         paths = queries.paths(connection, tenant_id, kind, principal_id)
-        held = policy_queries.held(connection, tenant_id, [one.policy_id for one in principal.standing.policies])
+        held = policy_queries.held(connection, tenant_id, [one.policy_id for one in principal.grants.policies])
     return JSONResponse(
         {
             "principal": principal.wire() | {"works": principal.works},
@@ -118,8 +118,8 @@ def who_may(context: TenantContextDep, platform: PlatformDep, body: WhoCanReques
         decided: dict[object, dict[str, Any] | None] = {}
         for principal in lookup.list_principals(connection, tenant_id, now):
             examined += 1
-            standing = principal.standing
-            rests_on = (standing.kind, standing.role, standing.scopes, standing.policies)
+            grants = principal.grants
+            rests_on = (grants.kind, grants.role, grants.scopes, grants.policies)
             if rests_on not in decided:
                 facts = facts_of(
                     body.facts,
@@ -128,7 +128,7 @@ def who_may(context: TenantContextDep, platform: PlatformDep, body: WhoCanReques
                     tenant=tenant_id,
                     region=known_region(target_for(operation, body.target)),
                 )
-                compiled = platform.decisions.compiled(connection, standing)
+                compiled = platform.decisions.compiled(connection, grants)
                 decided[rests_on] = effective_access.explain_access(compiled, operation, asked, facts)
             if because := decided[rests_on]:
                 access_now = because["access"]

@@ -7,13 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from client.policy.coverage import Coverage, cover
-from client.policy.document import Reading
-from client.policy.effect_diff import changes, conditions_of, differing
-from client.policy.engine import Engine, compile_document, labelled_rules
-from client.policy.explain import RuleTrace, explain, flag_for, unmatched
+from client.policy.coverage import Coverage, compute_coverage
+from client.policy.document import ParsedDocument
+from client.policy.effect_diff import classify_changes, conditions_by_target, differing_operations
+from client.policy.engine import Engine, compile_document, granted_rules
+from client.policy.explain import RuleTrace, explain, explain_unmatched, flag_for
 from client.policy.matching import STAR, OperationPattern, Target
-from client.policy.model import Facts, Question
+from client.policy.model import AccessRequest, RequestContext
 from service import errors, validation
 from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
@@ -94,21 +94,21 @@ def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateReq
     facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id, region=known_region(target))
     cap = role_engine(context.role) if body.as_author else None
     engine = compile_document(reading.document, cap=cap)
-    explained = explain(engine, Question(operation, str(target), facts))
+    explained = explain(engine, AccessRequest(operation, str(target), facts))
     because = other_service(operation, target)
     if because is not None:
-        explained = unmatched(explained)
-    nearest = explained.nearest
+        explained = explain_unmatched(explained)
+    nearest = explained.nearest_rule
     return JSONResponse(
         {
             "decision": "allowed" if explained.allowed else "denied",
             "reason": explained.reason.value,
             "because": because,
-            "decidingRule": explained.deciding and _named(explained.deciding),
-            "nearestRule": nearest and {**_named(nearest), "failed": explained.failed},
+            "decidingRule": explained.deciding_rule and _named(explained.deciding_rule),
+            "nearestRule": nearest and {**_named(nearest), "failed": explained.failed_part},
             "rules": [_trace(engine, trace) for trace in explained.rules],
-            "someTarget": explained.some_target,
-            "missing": [{"key": key, "flag": flag_for(key)} for key in explained.missing],
+            "someTarget": explained.some_target_allowed,
+            "missing": [{"key": key, "flag": flag_for(key)} for key in explained.missing_keys],
             "asAuthor": body.as_author,
             "warnings": [problem(one) for one in reading.warnings],
         }
@@ -123,7 +123,7 @@ def map_coverage(context: TenantContextDep, platform: PlatformDep, body: Coverag
     facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id)
     masks = known.catalogue.masks
     covered = _covered(known, reading, targets, facts)
-    other: Reading | None = None
+    other: ParsedDocument | None = None
     if body.compare is not None:
         other = _read(context, platform, _compared(context, platform, body.compare))[1]
     moved = _changes(known, other, reading, covered, facts) if other is not None else []
@@ -163,33 +163,39 @@ def _read(
     text: str,
     facts: FactsBody = NO_FACTS,
     target: Target | None = None,
-) -> tuple[CatalogueSnapshot, Reading]:
+) -> tuple[CatalogueSnapshot, ParsedDocument]:
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
         require_region(connection, context.tenant_id, facts, target)
     return known, read_document(platform, known, text)
 
 
-def _covered(known: CatalogueSnapshot, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
+def _covered(
+    known: CatalogueSnapshot, reading: ParsedDocument, targets: Sequence[Target], facts: RequestContext
+) -> list[Coverage]:
     """The map of a document; on the targets of one service only operations of that service are done."""
     masks = known.catalogue.masks
     return [
-        one.within(masks.of(OperationPattern(one.target.service, STAR, STAR)))
-        for one in cover(masks, labelled_rules(reading.document), targets, facts)
+        one.within(masks.for_pattern(OperationPattern(one.target.service, STAR, STAR)))
+        for one in compute_coverage(masks, granted_rules(reading.document), targets, facts)
     ]
 
 
 def _changes(
-    known: CatalogueSnapshot, before: Reading, after: Reading, covered: Sequence[Coverage], facts: Facts
+    known: CatalogueSnapshot,
+    before: ParsedDocument,
+    after: ParsedDocument,
+    covered: Sequence[Coverage],
+    facts: RequestContext,
 ) -> list[dict[str, int]]:
     """What changes on each target from one document to another whose map is known, by how."""
     old = _covered(known, before, [one.target for one in covered], facts)
     both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
     open_then, open_now = (
-        conditions_of(known.catalogue.masks, labelled_rules(one.document), both, facts) for one in (before, after)
+        conditions_by_target(known.catalogue.masks, granted_rules(one.document), both, facts) for one in (before, after)
     )
     return [
-        changes(then, now, differing(was, becomes))
+        classify_changes(then, now, differing_operations(was, becomes))
         for then, now, was, becomes in zip(old, covered, open_then, open_now, strict=True)
     ]
 
@@ -219,7 +225,7 @@ def _trace(engine: Engine, trace: RuleTrace) -> dict[str, Any]:
     rule = engine.rules[trace.source.index].rule
     return {
         **_named(trace),
-        "access": trace.access,
+        "access": trace.effect,
         "operation": trace.operation.value,
         "target": trace.target.value,
         "constraints": [
@@ -228,7 +234,7 @@ def _trace(engine: Engine, trace: RuleTrace) -> dict[str, Any]:
         ],
         "withinAuthor": trace.within_author,
         "result": trace.truth.value,
-        "fires": trace.fires,
+        "fires": trace.applies,
     }
 
 
@@ -244,7 +250,7 @@ def _counts(coverage: Coverage, within: int) -> dict[str, int]:
 def _services(known: CatalogueSnapshot, coverage: Coverage) -> list[dict[str, Any]]:
     masks = known.catalogue.masks
     services = dict.fromkeys(name.partition(":")[0] for name in masks.operations)
-    within = {service: masks.of(OperationPattern(service, STAR, STAR)) for service in services}
+    within = {service: masks.for_pattern(OperationPattern(service, STAR, STAR)) for service in services}
     return [
         {"service": service, "total": mask.bit_count(), **_counts(coverage, mask)} for service, mask in within.items()
     ]

@@ -3,12 +3,14 @@
 It is loaded when the first token is signed or verified, because importing cryptography takes about 40 ms.
 """
 
+import contextlib
 import json
-import os
 import threading
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from service import files
 
 if TYPE_CHECKING:
     from joserfc.jwk import ECKey
@@ -65,16 +67,5 @@ def _create(path: Path) -> None:
     from joserfc.jwk import ECKey
 
     document = json.dumps(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=True))
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(document)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            path.hardlink_to(scratch)
-        except FileExistsError:
-            return
-    finally:
-        scratch.unlink()
+    with contextlib.suppress(FileExistsError):
+        files.write_atomically(path, document.encode(), exclusive=True)

@@ -22,7 +22,7 @@ def verify_audit_log(platform: PlatformDep) -> JSONResponse:
             "entries": found.entries,
             "unchained": found.unchained,
             "ok": fault is None,
-            "firstBad": fault and {"id": fault.id, "at": fault.at and wire_time(fault.at), "why": fault.why},
+            "firstBad": fault and {"id": fault.id, "at": fault.at and wire_time(fault.at), "why": fault.reason},
             "head": found.head,
             "chainedSince": found.began_at and wire_time(found.began_at),
         }

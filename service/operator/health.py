@@ -15,7 +15,7 @@ from service.audit import chain
 from service.clock import SystemClock
 from service.context import Platform
 from service.db import migrate
-from service.db.engine import Busy
+from service.db.errors import Busy
 from service.jobs import queries
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def database_check(platform: Platform) -> str:
     except SQLAlchemyError:
         logger.exception("the database cannot be reached")
         return "unreachable"
-    if not platform.database.writable():
+    if not platform.database.is_writable():
         return "read_only"
     return "ok" if platform.request_metrics.is_writable() else "full"
 
@@ -118,7 +118,7 @@ def clock_check(platform: Platform) -> str:
     started again, so that nothing lives longer. hostile J09
     """
     clock = platform.clock
-    return "went_back" if isinstance(clock, SystemClock) and clock.went_back() > WENT_BACK else "ok"
+    return "went_back" if isinstance(clock, SystemClock) and clock.lag() > WENT_BACK else "ok"
 
 
 def disk_check(platform: Platform) -> str:

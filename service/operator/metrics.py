@@ -78,7 +78,9 @@ class Collector:
         yield from self._requests()
         failures = self.platform.request_metrics.audit_failures
         yield CounterMetricFamily("frost_audit_write_failures", "Changes refused for want of their entry", failures)
-        yield CounterMetricFamily("frost_database_write_waits", "Changes that waited for another one", database.waits)
+        yield CounterMetricFamily(
+            "frost_database_write_waits", "Changes that waited for another one", database.lock_waits
+        )
         pool = database.engine.pool
         if isinstance(pool, QueuePool):
             connections = GaugeMetricFamily("frost_database_connections", "Connections", labels=["state"])

@@ -1,4 +1,4 @@
-"""The staff's desk: other limits for organizations, decided over the unix socket only. design: The local platform"""
+"""Routes on which operators review quota requests of organizations, over the unix socket only."""
 
 from typing import Annotated, Any, Literal
 
@@ -22,7 +22,7 @@ from service.quotas.request_queries import OF_ORGANIZATION, PENDING, request
 from service.validation import is_id
 
 router = protected_router("platform")
-OUTCOME = {"approve": "approved", "reject": "rejected"}
+STATUS_BY_DECISION = {"approve": "approved", "reject": "rejected"}
 
 Status = Annotated[Literal["pending", "approved", "rejected"] | None, Query(description="all when left out")]
 
@@ -40,22 +40,22 @@ class Review(BaseModel):
 def list_quota_requests_for_review(
     context: ContextDep, platform: PlatformDep, paging: PageParamsDep, status: Status = None
 ) -> JSONResponse:
-    """The requests of all organizations, newest first."""
+    """List the requests of all organizations, newest first."""
     page = page_of(platform, paging, "quota-requests for review", status or "")
     with platform.database.read() as connection:
         rows = request_queries.for_review(connection, status, page.after, page.limit)
     rows, cursor = page.cut(rows, "created_at", "id")
-    return JSONResponse({"requests": [for_staff(row) for row in rows], "nextCursor": cursor})
+    return JSONResponse({"requests": [to_json(row) for row in rows], "nextCursor": cursor})
 
 
 @router.post(PLATFORM_QUOTA_REQUESTS + "/{request_id}/review", operation_id="reviewQuotaRequest")
 def review_quota_request(context: ContextDep, platform: PlatformDep, request_id: str, body: Review) -> JSONResponse:
-    """Decide a request once; an approved one is the organization's limit from then on. checklist U23"""
-    now, status = platform.clock.now(), OUTCOME[body.decision]
+    """Approve or reject a request, once. An approved limit is in force at once."""
+    now, status = platform.clock.now(), STATUS_BY_DECISION[body.decision]
     note = None if body.note is None else request_validation.reason(body.note, "note")
     with platform.database.write() as connection:
-        lock_organization(connection, the_request(connection, request_id).organization_id)
-        row = the_request(connection, request_id)
+        lock_organization(connection, get_request_or_404(connection, request_id).organization_id)
+        row = get_request_or_404(connection, request_id)
         if row.status != PENDING:
             raise ApiError(
                 409,
@@ -63,8 +63,8 @@ def review_quota_request(context: ContextDep, platform: PlatformDep, request_id:
                 "this request is decided already",
                 details={"status": row.status, "decision": row.decision},
             )
-        decided = {"status": status, "decision": note or status, "decided_at": now, "decided_by": "staff"}
-        request_queries.decide(connection, request_id, decided)
+        decision = {"status": status, "decision": note or status, "decided_at": now, "decided_by": "staff"}
+        request_queries.decide(connection, request_id, decision)
         if status == "approved":
             queries.set_organization_limit(connection, row.organization_id, row.resource_type, row.limit)
         entries.record(
@@ -76,19 +76,19 @@ def review_quota_request(context: ContextDep, platform: PlatformDep, request_id:
             details={"resourceType": row.resource_type, "from": row.limit_before, "to": row.limit, "status": status},
             at=now,
         )
-        return JSONResponse({"request": for_staff(the_request(connection, request_id))})
+        return JSONResponse({"request": to_json(get_request_or_404(connection, request_id))})
 
 
-def the_request(connection: Connection, request_id: str) -> Record:
-    """The request of the path.
+def get_request_or_404(connection: Connection, request_id: str) -> Record:
+    """Return a request of an organization.
 
     Raises:
-        Refusal: flat 404, also for what a tenant requested: that was never the staff's to decide.
+        ApiError: 404, also for a request of a tenant, which needs no review.
     """
     row = or_404(request_queries.one(connection, request_id) if is_id(request_id) else None)
     return or_404(row if row.scope == OF_ORGANIZATION else None)
 
 
-def for_staff(row: Record) -> dict[str, Any]:
-    """A request with the name of its organization."""
+def to_json(row: Record) -> dict[str, Any]:
+    """Return a request as JSON, with the name of its organization."""
     return request(row._asdict()) | {"organizationName": row.organization_name}

@@ -78,7 +78,7 @@ def opened(context: TenantContext, platform: Platform, resource_id: str) -> JSON
     with change(platform, context) as (connection, context):
         row = queries.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
         if row is None:
-            require_somewhere(load_grants(platform, connection, context.principal, tenant_id), context)
+            require_somewhere(load_grants(platform, connection, context), context)
             raise errors.not_found()
         facts = replace(context.facts, region=row.region, resource_tags=row.tags)
         require(platform, connection, context, target_in(context, row), facts)

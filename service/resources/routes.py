@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
 
-from client.policy.model import Facts
+from client.policy.model import RequestContext
 from service import errors
 from service import validation as service_validation
 from service.api.changes import change
@@ -93,7 +93,7 @@ def list_resources(
     tenant_id = context.tenant_id
     page = page_of(platform, paging, "resources", tenant_id, kind.name)
     with platform.database.read() as connection:
-        ready = load_grants(platform, connection, context.principal, tenant_id)
+        ready = load_grants(platform, connection, context)
         require_somewhere(ready, context)
         search = Search(ready, context)
         shown: list[Record] = []
@@ -282,12 +282,12 @@ def the_resource(
     tenant_id = context.tenant_id
     row = queries.one(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
     if row is None:
-        require_somewhere(load_grants(platform, connection, context.principal, tenant_id), context)
+        require_somewhere(load_grants(platform, connection, context), context)
         raise errors.not_found()
     require(platform, connection, context, target_in(context, row), facts_of(context, row))
     return row
 
 
-def facts_of(context: TenantContext, row: Record) -> Facts:
+def facts_of(context: TenantContext, row: Record) -> RequestContext:
     """What is known of a request for a resource that is there."""
     return replace(context.facts, region=row.region, resource_tags=row.tags)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from client.policy.engine import Engine
-from client.policy.matching import STAR, Target, fields_may_cover, read_operation, read_target
+from client.policy.matching import STAR, Target, fields_may_cover, parse_operation, parse_target
 from client.policy.model import Rule
 from service.api.enforcement import target_in
 from service.authz.context import TenantContext
@@ -47,7 +47,7 @@ class Search:
     def __init__(self, ready: CompiledGrants, context: TenantContext) -> None:
         self._ready = ready
         self._context = context
-        asked = read_target(target_in(context, None))
+        asked = parse_target(target_in(context, None))
         engines = [engine for engine in (ready.role, ready.policies) if engine is not None]
         self.within = Within()
         for engine in engines:
@@ -78,7 +78,7 @@ class Search:
 
 
 def _rules(engine: Engine, action: str) -> Iterable[tuple[Rule, Engine | None]]:
-    for number in engine.candidates(read_operation(action)):
+    for number in engine.candidates(parse_operation(action)):
         yield engine.rules[number - 1].rule, engine.rules[number - 1].cap
 
 

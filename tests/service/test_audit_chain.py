@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, func, insert, select, text, update
 
 from service.audit import chain, entries
-from service.audit.chain import ALTERED, MOVED, PORTION, UNCHAINED, ChainBroken, Verification, key_of, verify
+from service.audit.chain import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, ChainBroken, Verification, key_of, verify
 from service.audit.events import AuditEvent
 from service.bootstrap import open_platform
 from service.db import migrate
@@ -42,7 +42,7 @@ def found(database: Database) -> tuple[int | None, str]:
     """The number of the first bad entry, and what is said of it."""
     fault = verdict(database).fault
     assert fault
-    return fault.id, fault.why
+    return fault.id, fault.reason
 
 
 @pytest.fixture
@@ -303,15 +303,15 @@ def test_the_entries_of_an_older_version_are_chained_once(
 ) -> None:
     database = Database(new_database_url(kind, True))
     with database.write() as connection:
-        connection.execute(insert(audit_log), [unchained(f"t:{n}") for n in range(PORTION + 5)])
+        connection.execute(insert(audit_log), [unchained(f"t:{n}") for n in range(BATCH_SIZE + 5)])
     replicas = [Database(database.engine.url.render_as_string(hide_password=False)) for _ in range(3)]
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(lambda replica: chain.initialize_chain(replica, SECRET, NOW, rolling=False), replicas))
     told = verdict(database)
-    assert (told.entries, told.fault, told.began_at) == (PORTION + 5, None, NOW)
+    assert (told.entries, told.fault, told.began_at) == (BATCH_SIZE + 5, None, NOW)
     with database.write() as connection:
-        connection.execute(update(audit_log).where(audit_log.c.id == PORTION + 2).values(target="other"))
-    assert found(database) == (PORTION + 2, ALTERED)
+        connection.execute(update(audit_log).where(audit_log.c.id == BATCH_SIZE + 2).values(target="other"))
+    assert found(database) == (BATCH_SIZE + 2, ALTERED)
     for one in (database, *replicas):
         one.close()
 
@@ -331,7 +331,9 @@ def test_entries_of_replicas_of_the_version_before_are_counted_for_a_day_after_a
         connection.execute(insert(audit_log).values(unchained("old replica", NOW + late)))
     write(database)
     told = verdict(database)
-    assert (told.entries, told.unchained, told.fault and told.fault.why) == ((1, 0, UNCHAINED) if bad else (2, 1, None))
+    assert (told.entries, told.unchained, told.fault and told.fault.reason) == (
+        (1, 0, UNCHAINED) if bad else (2, 1, None)
+    )
     database.close()
 
 

@@ -160,7 +160,7 @@ class World:
         caller, request = by
         context = authorize.authorize(rule, caller, connection, path)
         context = replace(context, facts=request_context(self.platform, request, context))
-        enforce(self.platform, connection, rule, context)
+        context = enforce(self.platform, connection, rule, context)
         assert isinstance(context, TenantContext)
         return context
 

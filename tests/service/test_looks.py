@@ -46,7 +46,7 @@ def test_a_server_starts_the_checks_before_anyone_asks(inside: Inside) -> None:
     state = inside.app.state
 
     async def scene() -> None:
-        server = Server(config, inside.platform, state.worker, state.activity, state.admission)
+        server = Server(config, inside.platform, state.worker, state.idle_tracker, state.admission)
         config.load()
         server.lifespan = config.lifespan_class(config)
         await server.startup([])

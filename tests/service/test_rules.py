@@ -64,8 +64,8 @@ def test_the_context_of_a_route_has_the_type_that_its_policy_gives(app: FastAPI)
 @pytest.mark.parametrize(
     ("router", "said"),
     [
-        (APIRouter(), "is not a guarded route"),
-        (protected_router("strange"), "has no rule"),
+        (APIRouter(), "is not a protected route"),
+        (protected_router("strange"), "has no policy"),
     ],
 )
 def test_a_route_without_a_decision_keeps_the_platform_from_starting(router: APIRouter, said: str) -> None:
@@ -73,7 +73,7 @@ def test_a_route_without_a_decision_keeps_the_platform_from_starting(router: API
     def strange() -> None: ...
 
     with pytest.raises(RuntimeError, match=said):
-        application.check_rules(router.routes)
+        application.check_policies(router.routes)
 
 
 def test_the_platform_does_not_start_with_a_route_that_has_no_rule(
@@ -85,7 +85,7 @@ def test_the_platform_does_not_start_with_a_route_that_has_no_rule(
     def strange() -> None: ...
 
     monkeypatch.setattr(application, "AREAS", (*application.AREAS, SimpleNamespace(router=router)))
-    with pytest.raises(RuntimeError, match="GET /api/v1/strange has no rule"):
+    with pytest.raises(RuntimeError, match="GET /api/v1/strange has no policy"):
         application.create_app(from_arguments(["--data-dir", str(tmp_path), "--world", "empty"], {}))
 
 
@@ -98,8 +98,8 @@ def test_a_change_without_a_name_for_the_audit_log_keeps_the_platform_from_start
     def strange() -> None: ...
 
     monkeypatch.setitem(ROUTE_POLICIES, ("POST", "/api/v1/strange"), RoutePolicy("principal"))
-    with pytest.raises(RuntimeError, match="without a name for the audit log"):
-        application.check_rules(router.routes)
+    with pytest.raises(RuntimeError, match="without an audit event"):
+        application.check_policies(router.routes)
 
 
 def test_every_scope_a_rule_asks_for_is_one_the_platform_lists_as_enforced() -> None:
