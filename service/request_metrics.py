@@ -7,7 +7,7 @@ from collections import Counter
 from starlette.types import Scope
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds in seconds. A further count holds the longer requests."""
+"""Upper bounds in seconds; one more count is for longer requests."""
 READ_ONLY_SECONDS = 30
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 UNROUTED = "unrouted"
@@ -32,15 +32,14 @@ class RequestMetrics:
         self.seconds[route] = (total + seconds, counts)
 
     def record_audit_failure(self) -> None:
-        """Count a change that failed because its audit entry could not be written."""
         self.audit_failures += 1
 
     def record_read_only(self) -> None:
-        """Record that a change was refused because the database is full or read-only."""
+        """Record a change that failed because the database is full or read-only."""
         self._read_only_at = time.monotonic()
 
     def is_writable(self) -> bool:
-        """Return whether no change was refused for that reason in the last 30 seconds."""
+        """Return whether no change failed for that reason recently."""
         return time.monotonic() - self._read_only_at > READ_ONLY_SECONDS
 
 

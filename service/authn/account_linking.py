@@ -47,7 +47,6 @@ def sign_in_key(claims: Mapping[str, Any]) -> str | None:
 
 
 def get_linked_account(connection: Connection, *, issuer: str, subject: str) -> str | None:
-    """Return the id of the account that a subject is linked to."""
     query = select(identities.c.user_id).where(identities.c.issuer == issuer, identities.c.subject == subject)
     user_id: str | None = connection.scalar(query)
     return user_id

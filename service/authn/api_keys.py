@@ -2,7 +2,7 @@
 
 A secret is `fmk_`, 30 random base62 characters and the base62 CRC32 of these in 6 characters. The checksum rejects
 typing errors and guesses without a database lookup. Only the first 12 characters (unique, for the lookup) and an
-HMAC-SHA256 with the secret key of the platform are stored, so a copy of the database contains no usable key.
+HMAC-SHA256 with the secret key of the platform are stored.
 """
 
 import hmac
@@ -35,13 +35,12 @@ _BODY = re.compile(rf"[0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}}")
 
 
 def mint(type_prefix: str = TYPE_PREFIX) -> str:
-    """Generate a secret with 178 random bits."""
+    """Generate a secret (178 random bits)."""
     body = "".join(secrets.choice(ALPHABET) for _ in range(RANDOM_LENGTH))
     return type_prefix + body + checksum(body)
 
 
 def checksum(body: str) -> str:
-    """Return the CRC32 of the random part as six base62 digits, most significant first."""
     value = crc32(body.encode("ascii"))
     digits = []
     for _ in range(CHECKSUM_LENGTH):
@@ -51,7 +50,6 @@ def checksum(body: str) -> str:
 
 
 def is_well_formed(secret: str, type_prefix: str = TYPE_PREFIX) -> bool:
-    """Return whether a text has the format and the checksum of a key."""
     if not secret.startswith(type_prefix) or not _BODY.fullmatch(secret[len(type_prefix) :]):
         return False
     return checksum(secret[len(type_prefix) : -CHECKSUM_LENGTH]) == secret[-CHECKSUM_LENGTH:]
@@ -105,11 +103,7 @@ def authenticate(
 
 
 def confirm(connection: Connection, principal: Principal, at: datetime) -> Principal | None:
-    """Check in the transaction of a change that the key is still valid, and lock its row.
-
-    Returns:
-        The principal with the current scopes of the key; None if the key is no longer valid.
-    """
+    """Lock a key in the transaction of a change; return the principal with its current scopes, None if invalid."""
     scopes = connection.scalar(_SCOPES, {"id": principal.key_id, "now": at})
     return None if scopes is None else replace(principal, scopes=tuple(scopes))
 

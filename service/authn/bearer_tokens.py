@@ -69,8 +69,6 @@ class TrustedIssuer(Protocol):
 
 
 class BearerTokens:
-    """Authenticates bearer tokens of the configured issuer."""
-
     def __init__(
         self,
         database: Database,
@@ -125,7 +123,6 @@ class BearerTokens:
         )
 
     def _verify(self, token: str, now: datetime) -> "VerifiedToken | None":
-        """Verify a token, signature and times; None if it is invalid."""
         if not 0 < len(token) <= MAX_TOKEN_LENGTH or not token.isascii():
             return None
         digest = sha256(token.encode("ascii")).digest()
@@ -168,7 +165,6 @@ class BearerTokens:
     def _start_session(
         self, claims: Mapping[str, Any], sign_in_key: str, anonymous: Principal, location: str, now: datetime
     ) -> Session | None:
-        """Start the session of a new sign-in at an external issuer."""
         if "email_verified" in self._issuer.assumed_claims:
             claims = {"email_verified": True, **claims}
         with self._database.write() as connection:
@@ -208,7 +204,6 @@ class ClockSkew:
         self._previous = self._current = 0.0
 
     def record(self, lead: float, now: datetime) -> None:
-        """Record the seconds by which a token was issued after now."""
         with self._lock:
             self._advance(now)
             self._current = max(self._current, lead)

@@ -14,8 +14,6 @@ _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A well-formed credential that is not verified yet."""
-
     kind: Literal["api_key", "bearer", "workload"]
     secret: str
 

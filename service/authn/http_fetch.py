@@ -2,7 +2,7 @@
 
 A name is resolved once, every address is checked, and the connection goes to a checked address, so that DNS rebinding
 has no effect. The host that the operator configured may be in a private network; every other host must have global
-addresses. Redirects are not followed. The size of the response and the time of the whole fetch are limited.
+addresses. Redirects are not followed. Size and time are limited.
 """
 
 import json
@@ -62,33 +62,22 @@ def fetch(url: str, *, trusted_host: str) -> dict[str, Any]:
 
 
 class Deadline:
-    """The instant at which a fetch is aborted."""
-
     def __init__(self, seconds: float) -> None:
         self._at = time.monotonic() + seconds
 
     def remaining(self) -> float:
-        """Return the remaining seconds.
-
-        Raises:
-            TimeoutError: no time is left.
-        """
+        """Return the remaining seconds. Raises TimeoutError if none are left."""
         remaining = self._at - time.monotonic()
         if remaining <= 0:
             raise TimeoutError("the fetch did not end in time")
         return remaining
 
     def step_timeout(self) -> float:
-        """Return the seconds that one step may take. Raises TimeoutError if no time is left."""
         return min(STEP_TIMEOUT_SECONDS, self.remaining())
 
 
 def resolve(host: str, port: int, deadline: Deadline) -> list[str]:
-    """Return the addresses of a name. `getaddrinfo` has no timeout, so it runs in a thread.
-
-    Raises:
-        OSError: the name has no address, or was not resolved in time.
-    """
+    """Return the addresses of a name. `getaddrinfo` has no timeout, so it runs in a thread."""
     addresses: list[str] = []
     failures: list[OSError] = []
 
@@ -157,7 +146,6 @@ class _PinnedConnection(HTTPConnection):
         return socket.create_connection((self._addresses[-1], self.port), self._deadline.step_timeout())
 
     def abort(self) -> None:
-        """Shut the socket down, so that a waiting step fails."""
         if self.sock is not None:
             with suppress(OSError):
                 self.sock.shutdown(socket.SHUT_RDWR)
@@ -170,11 +158,7 @@ def _tls_context() -> "SSLContext":
 
 
 def require_safe_url(url: str) -> None:
-    """Check that a URL has only scheme, host and path, and that it is https, or http to a loopback address.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """Raise ValueError unless a URL has only scheme, host and path, and is https or http to a loopback address."""
     parts = urlsplit(url)
     if not parts.hostname or parts.username is not None or parts.query or parts.fragment:
         raise ValueError(f"{url!r} must be a URL of scheme, host and path")

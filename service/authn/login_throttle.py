@@ -6,7 +6,6 @@ Connections over the unix socket have no address and are not throttled.
 
 Each process counts in memory. With PostgreSQL, failures after a database lookup are counted there too, so that all
 replicas share one limit. Failures without a lookup, such as a wrong checksum, are not worth a database write.
-Accepted credentials are remembered by each process for itself.
 """
 
 import itertools
@@ -101,7 +100,6 @@ class LoginThrottle:
         return max_wait
 
     def record_success(self, address: str | None, secret: str) -> None:
-        """Remember an accepted credential."""
         if address is not None:
             self._accepted[_digest(secret)] = True
 

@@ -3,9 +3,8 @@
 A key has the requests of a minute at once, and each becomes available again after its share of a minute, so there is
 no edge of a window at which twice as many pass. One instant is stored per key: when its allowance is whole again.
 
-The algorithm exists twice because the counts of API keys and of replicas are shared in the database, where one SQL
-statement must read, compare and write: it is exact for concurrent requests and uses the clock of the database.
-`TokenBucket` counts without a database write, for failed logins and for SQLite.
+It exists twice: shared counts need one SQL statement, which is exact for concurrent requests and uses the clock of the
+database; `TokenBucket` counts failed logins, and sessions on SQLite, without a database write.
 """
 
 import time
@@ -72,11 +71,7 @@ def consume(
 
 
 def throttle_key(name: str) -> str:
-    """Return the key of a failure counter: `guess:` and a hash, 36 characters, never the id of an API key.
-
-    Args:
-        name: a network address or the prefix of an API key.
-    """
+    """Return the key of a failure counter: `guess:` and a hash, 36 characters, never the id of an API key."""
     return f"{_FAILURE_PREFIX}{sha256(name.encode()).hexdigest()[: 36 - len(_FAILURE_PREFIX)]}"
 
 
@@ -131,5 +126,4 @@ class RateLimited(ApiError):
 
 
 def rate_limited(wait: int) -> ApiError:
-    """Return the error for a request that came `wait` seconds too early."""
     return RateLimited(wait)

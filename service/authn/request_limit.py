@@ -20,8 +20,6 @@ SWEEP_INTERVAL_REQUESTS = 10_000
 
 
 class RequestLimit:
-    """Counts the requests of sessions and workload identities by their ids."""
-
     def __init__(
         self,
         database: Database,

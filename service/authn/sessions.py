@@ -28,8 +28,6 @@ LAST_SEEN_INTERVAL = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session and its user."""
-
     id: str
     user_id: str
     email: str
@@ -96,13 +94,11 @@ _SESSION = select(
 
 
 def find(connection: Connection, *, issuer: str, subject: str) -> Session | None:
-    """Return the session of an issuer's token, also an ended one."""
     row = connection.execute(_SESSION.where(sessions.c.issuer == issuer, sessions.c.subject == subject)).one_or_none()
     return Session(*row) if row else None
 
 
 def get(connection: Connection, session_id: str) -> Session | None:
-    """Return the session of an id, also an ended one."""
     row = connection.execute(_SESSION.where(sessions.c.id == session_id)).one_or_none()
     return Session(*row) if row else None
 
@@ -121,7 +117,6 @@ def confirm(connection: Connection, principal: Principal, at: datetime) -> Princ
 
 
 def record_last_seen(connection: Connection, session: Session, *, at: datetime) -> None:
-    """Update `last_seen_at`, unless another request has just done so."""
     connection.execute(
         update(sessions)
         .where(sessions.c.id == session.id, sessions.c.last_seen_at <= at - LAST_SEEN_INTERVAL)
@@ -176,6 +171,5 @@ def list_active(connection: Connection, user_id: str, at: datetime) -> Sequence[
 
 
 def sign_out(connection: Connection, principal: Principal, session_id: str, *, at: datetime) -> None:
-    """End a session at the request of its user, with an audit entry."""
     if end(connection, session_id, reason="signed_out", at=at):
         entries.record(connection, principal, event=AuditEvent.SESSION_END, target=f"session:{session_id}", at=at)

@@ -23,7 +23,6 @@ LIFETIME = timedelta(minutes=15)
 
 
 def is_well_formed(token: str) -> bool:
-    """Return whether a bearer token has the format and the checksum of a workload token."""
     return api_keys.is_well_formed(token, TYPE_PREFIX)
 
 
@@ -79,11 +78,7 @@ def authenticate(
 
 
 def confirm(connection: Connection, principal: Principal, at: datetime) -> Principal | None:
-    """Check in the transaction of a change that the token is still valid, and lock its rows.
-
-    Returns:
-        The principal with the current scopes of the identity; None if the token is no longer valid.
-    """
+    """Lock a token in the transaction of a change; return the principal with its current scopes, None if invalid."""
     valid = _TOKEN.where(workload_tokens.c.token_hash == principal.token_hash, workload_tokens.c.expires_at > at)
     row = connection.execute(valid.with_for_update(read=True)).one_or_none()
     if row is None or not has_grant(connection, row.tenant_id, row.id, row.scopes):
@@ -92,7 +87,6 @@ def confirm(connection: Connection, principal: Principal, at: datetime) -> Princ
 
 
 def has_grant(connection: Connection, tenant_id: str, identity_id: str, scopes: list[str]) -> bool:
-    """Return whether an identity has scopes, or a policy of its own or of a group."""
     return bool(scopes) or bool(policies_for_principal(connection, tenant_id, KIND, identity_id))
 
 

@@ -1,7 +1,4 @@
-"""Admission control of one process: connections, requests, memory for request bodies, and fair use of threads.
-
-Event loop only; nothing is shared with other threads.
-"""
+"""Admission control of one process: connections, requests, memory for request bodies, and threads. Event loop only."""
 
 import asyncio
 import logging
@@ -22,24 +19,22 @@ from service.settings import MEBIBYTE, Limits
 
 logger = logging.getLogger(__name__)
 
-# One in eight is reserved for the unix socket, so that the operator always gets a response.
+# One in eight is reserved for the unix socket.
 RESERVED_SHARE = 8
 # Connections beyond the limits that may send health checks.
 MAX_HEALTH_CONNECTIONS = 64
-# File descriptors for the database, for files, and for connections that wait for their rejection.
+# For the database, files, and connections that wait for their rejection.
 RESERVED_DESCRIPTORS = 1_000
-# A new connection is not closed as idle before its first request can arrive.
+# Before a new connection may be closed as idle.
 GRACE_SECONDS = 1.0
 # The limit of an address once half of all requests are in use.
 MAX_REQUESTS_UNDER_LOAD = 32
-# Fewer than the database connections: no request waits for a connection while it occupies a thread.
+# Fewer than the database connections, so that no thread waits for one.
 MAX_THREADS = 16
-# Threads for the reads of one client, and as many for its changes: more would not be faster under the interpreter
-# lock, but delay other clients. All changes together leave as many threads for reads.
+# For the reads of one client, and as many for its changes. All changes together leave as many threads for reads.
 MAX_THREADS_PER_CLIENT = 4
-# Larger bodies from addresses without an accepted credential share a quarter of the memory.
+# Larger bodies count for the limits of large bodies.
 MAX_SMALL_BODY_BYTES = 16 * 1024
-# How long an address is known after a credential was accepted from it.
 KNOWN_ADDRESS_SECONDS = 3600.0
 MAX_KNOWN_ADDRESSES = 10_000
 LOG_INTERVAL_SECONDS = 1.0
@@ -60,7 +55,7 @@ WORK: ContextVar[Work] = ContextVar("frost_work", default=Work())  # noqa: B039
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The origin of a connection: the unix socket, an address, or a trusted proxy (neither)."""
+    """The unix socket, an address, or a trusted proxy (neither)."""
 
     address: str | None = None
     local: bool = False
@@ -104,11 +99,9 @@ class Connections:
         return not full or self._close_oldest(own) or self._close_oldest(self._idle)
 
     def has_room_for_health(self) -> bool:
-        """Return whether one more connection beyond the limits may send health checks."""
         return len(self._only_health) < MAX_HEALTH_CONNECTIONS
 
     def add(self, connection: Connection, source: Source, *, only_health: bool = False) -> None:
-        """Register a connection. The caller has checked that there is room."""
         if only_health:
             self._only_health.add(connection)
             return
@@ -118,7 +111,6 @@ class Connections:
         self.set_idle(connection, GRACE_SECONDS)
 
     def remove(self, connection: Connection) -> None:
-        """Remove a closed connection."""
         self.set_busy(connection)
         self._only_health.discard(connection)
         if (source := self._served.pop(connection, None)) is not None:
@@ -128,7 +120,7 @@ class Connections:
                 del self._counts[source]
 
     def set_idle(self, connection: Connection, grace: float = 0.0) -> None:
-        """Mark a connection as idle; it may be closed after `grace` seconds."""
+        """Allow closing a connection after `grace` seconds."""
         if (source := self._served.get(connection)) is not None:
             at = self._clock() + grace
             self._idle_by_source.setdefault(source, OrderedDict())[connection] = at
@@ -136,7 +128,6 @@ class Connections:
                 self._idle[connection] = at
 
     def set_busy(self, connection: Connection) -> None:
-        """Mark a connection as busy: a request has begun to arrive."""
         self._idle.pop(connection, None)
         source = self._served.get(connection)
         if source is not None and (idle := self._idle_by_source.get(source)) is not None:
@@ -157,8 +148,8 @@ class Connections:
 class BodyMemory:
     """Bytes of request bodies in memory.
 
-    An eighth is reserved for the unix socket. Addresses without an accepted credential share half of the memory, and a
-    quarter for their larger bodies: they can delay neither known addresses nor the sign-in from another new address.
+    Addresses without an accepted credential share half of the memory, and a quarter for their larger bodies, so that
+    they do not delay known addresses or the sign-in from another new address.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -170,7 +161,7 @@ class BodyMemory:
         self._by_address: Counter[str] = Counter()
 
     def take(self, body: "IncomingBody", size: int) -> bool:
-        """Reserve memory for more bytes of a body; return False if a limit does not allow it."""
+        """Reserve memory for more bytes of a body; return False beyond a limit."""
         reserved = body.reserved + size
         if self.total + size > self._max - (self._max // RESERVED_SHARE if body.address else 0):
             return False
@@ -184,11 +175,9 @@ class BodyMemory:
         return True
 
     def release(self, body: "IncomingBody") -> None:
-        """Release the memory of a body."""
         self._resize(body, 0)
 
     def _resize(self, body: "IncomingBody", reserved: int) -> None:
-        """Set the number of bytes that are reserved for a body."""
         size, large = reserved - body.reserved, large_body_bytes(reserved) - large_body_bytes(body.reserved)
         body.reserved = reserved
         self.total += size
@@ -202,13 +191,12 @@ class BodyMemory:
 
 
 def large_body_bytes(size: int) -> int:
-    """Return the bytes that count for the limit of large bodies: all of a large body, none of a small one."""
     return size if size > MAX_SMALL_BODY_BYTES else 0
 
 
 @dataclass(slots=True, eq=False)
 class IncomingBody:
-    """The body of one request while it arrives, shared by the protocol and the middleware."""
+    """A request body while it arrives, shared by the protocol and the middleware."""
 
     memory: BodyMemory
     address: str | None
@@ -228,11 +216,9 @@ class IncomingBody:
         return self.rejection is None
 
     def reject_late(self, limits: Limits) -> None:
-        """Reject a body that did not arrive in time."""
         self.rejection = errors.body_too_late(limits.body_seconds, limits.body_bytes_per_second)
 
     def release(self) -> None:
-        """Release the memory, once the response is complete or the connection is lost."""
         self.memory.release(self)
 
 
@@ -244,7 +230,6 @@ class KnownAddresses:
         self._until: LruCache[str, float] = LruCache(MAX_KNOWN_ADDRESSES)
 
     def add(self, address: str) -> None:
-        """Add an address, or renew it."""
         self._until[address] = self._clock() + KNOWN_ADDRESS_SECONDS
 
     def __contains__(self, address: str) -> bool:
@@ -298,9 +283,8 @@ class Requests:
 class FairThreads:
     """Limits worker threads fairly: waiting clients take turns, so that one with many requests delays only itself.
 
-    Reads and changes of a client have separate budgets, and all changes together leave threads for reads, so that no
-    read waits for a change that waits for the writer of the database or for the lock of a tenant.
-    It replaces anyio's default thread limiter, which serves tasks in order of arrival.
+    Reads and changes have separate budgets, so that no read waits for a change that waits for a database lock.
+    Replaces anyio's default thread limiter, which serves tasks in order of arrival.
     """
 
     def __init__(self, threads: int = MAX_THREADS, per_client: int = MAX_THREADS_PER_CLIENT) -> None:
@@ -385,12 +369,11 @@ class Admission:
         self._logged_at = float("-inf")
 
     def source_of(self, client: tuple[Any, ...]) -> Source:
-        """Return the source of a TCP connection by the address of its peer."""
         address = canonical_address(client[0]) or client[0]
         return Source() if address in self.proxies else Source(network_of(address))
 
     def address_of(self, scope: Mapping[str, Any]) -> str | None:
-        """Return the address that a request counts for; None over the unix socket."""
+        """Return the address or network that a request counts for; None over the unix socket."""
         address = address_of(scope, self.proxies)
         return address and network_of(address)
 
@@ -403,7 +386,6 @@ class Admission:
         return body
 
     def record_accepted_credential(self, scope: Mapping[str, Any]) -> None:
-        """Remember the address of a request whose credential was accepted."""
         if (address := self.address_of(scope)) is not None:
             self.known.add(address)
 

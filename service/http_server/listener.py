@@ -77,8 +77,7 @@ class Listener:
     def _serve_health_or_reject(self, connection: socket.socket, source: Source) -> None:
         """Serve a connection beyond the limits if it sends a health check, else reject it.
 
-        Connections that have not sent anything get some time. Rejections are delayed, so that a flood that reconnects
-        immediately costs less.
+        Rejections are delayed, so that a flood that reconnects immediately costs less.
         """
         self._stop_waiting(connection)
         try:

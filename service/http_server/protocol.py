@@ -1,8 +1,7 @@
 """The server's HTTP/1.1 protocol: limits what a connection may send, and identifies the peer of the unix socket.
 
-`scope["client"]` is `("uid:<user id>", process id)` on the unix socket, and the address over TCP. The limits are here
-because only the protocol sees every byte: size and time of the header section, time and memory of the body, trailers,
-pipelined requests, and the number of connections.
+`scope["client"]` is `("uid:<user id>", process id)` on the unix socket, and the address over TCP. Only the protocol
+sees every byte of header sections, bodies and trailers, so it enforces their limits.
 """
 
 import asyncio
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
     from service.http_server.admission import Admission, IncomingBody, Source
 
 MAX_HEADER_BYTES = 64 * 1024
-# From the connection, or from the first byte of a later request on it. Bounds clients that send slowly or not at all.
+# From the connection, or from the first byte of a later request.
 HEADER_TIMEOUT_SECONDS = 10.0
-# Between two bytes of a body: chunk sizes with their extensions, and trailers, which are dropped.
+# Chunk sizes with extensions, and trailers, between two bytes of a body.
 MAX_TRAILER_BYTES = 8 * 1024
 MAX_PIPELINED = 32
-# The parser buffers an unfinished line, so the limits are checked after each of these pieces.
+# The parser buffers unfinished lines, so the limits are checked after each piece of this size.
 MAX_READ_BYTES = 16 * 1024
 READINESS_PATH = "/readyz"
 HEALTH_PATHS = ("/healthz", READINESS_PATH)
@@ -58,7 +57,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._only_health = False
         self._parse_error: tuple[int, str, str] | None = None
         self._queued_rejection: tuple[int, str, str] | None = None
-        """A rejection that is sent after the responses to earlier requests. Nothing more is read then."""
+        """Sent after the responses to earlier requests. Nothing more is read then."""
         self._closed_early = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -73,7 +72,6 @@ class HttpProtocol(HttpToolsProtocol):
             self._start_header_timer()
 
     def register(self, source: "Source", *, only_health: bool) -> None:
-        """Register this connection before it is used; `only_health`: it is beyond the limits."""
         assert self.admission is not None
         self._only_health = only_health
         self.admission.connections.add(self, source, only_health=only_health)
@@ -143,7 +141,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._cancel_body_timer()
         super().on_message_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
-            # The response was complete before the body: only now does the connection wait for the next request.
+            # The response was complete before the body; keep-alive starts now.
             self._unset_keepalive_if_required()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
@@ -217,7 +215,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._wake_application()
 
     def _wake_application(self) -> None:
-        """Wake the application, which rejects the body; the connection is closed after this response."""
+        """Let the application reject the body; the connection is closed after its response."""
         self.cycle.keep_alive = False
         self.cycle.message_event.set()
 
@@ -263,13 +261,12 @@ class HttpProtocol(HttpToolsProtocol):
     # Rejections without the application
 
     def close_idle(self) -> None:
-        """Close this idle connection in favour of another one."""
         self._closed_early = True
         if (transport := cast("asyncio.Transport | None", self.transport)) is not None:
             transport.close()
 
     def send_error(self, status: int, code: str, message: str) -> None:
-        """Reject a request that does not reach the application, after the responses before it, and close."""
+        """Reject a request without the application, after the responses before it, and close."""
         if self._in_body and not (self.pipeline and self.pipeline[0][0] is self.cycle):
             if self.cycle.response_started:
                 # The response has already started.
@@ -295,7 +292,7 @@ class HttpProtocol(HttpToolsProtocol):
 
 
 def error_response_bytes(status: int, code: str, message: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
-    """Return a response that does not come from the application, with the headers of every response."""
+    """Return a response with the headers that the application would send."""
     body = json.dumps({"error": {"code": code, "message": message}}).encode()
     lines = [
         *headers,
@@ -313,10 +310,7 @@ def error_response_bytes(status: int, code: str, message: str, headers: Iterable
 
 
 def peer_credentials(connection: socket.socket) -> tuple[int, int]:
-    """Return the user id and the process id of the peer of a unix socket, as the kernel reports them.
-
-    The process id is 0 on macOS, whose `LOCAL_PEERCRED` does not contain it.
-    """
+    """Return user id and process id of the peer of a unix socket; process id 0 on macOS, which does not report it."""
     if hasattr(socket, "SO_PEERCRED"):
         pid, uid, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
         return uid, pid

@@ -1,7 +1,4 @@
-"""Data folder, lock file and listening sockets of the platform. Imports nothing of the web framework.
-
-Clients that connect before the platform is ready wait in the backlog.
-"""
+"""Data folder, lock file and listening sockets of the platform. Does not import the web framework."""
 
 import fcntl
 import os
@@ -29,8 +26,6 @@ class StartError(Exception):
 def ensure_private_directory(folder: Path) -> None:
     """Create a folder with mode 0700, or give an existing folder of this user that mode.
 
-    A folder that was writable by others is reported on stderr. Missing parents get the mode of the umask.
-
     Raises:
         StartError: the folder belongs to another user, or is not a folder.
     """
@@ -48,11 +43,7 @@ def ensure_private_directory(folder: Path) -> None:
 
 
 def require_not_symlink(path: Path) -> None:
-    """Refuse a symbolic link in place of a file of the platform: its target would be overwritten.
-
-    Raises:
-        StartError: `path` is a symbolic link.
-    """
+    """Raise StartError for a symbolic link in place of a file of the platform: its target would be overwritten."""
     if path.is_symlink():
         raise StartError(
             f"{path} is a link, which the platform does not follow; remove it: rm {shlex.quote(str(path))}"
@@ -113,11 +104,7 @@ def unix_socket(path: Path) -> socket.socket:
 
 
 def tcp_socket(host: str, port: int) -> socket.socket:
-    """Listen on an address.
-
-    Raises:
-        StartError: the address is not of this machine or is in use.
-    """
+    """Listen on an address. Raises StartError if it is in use or not of this machine."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

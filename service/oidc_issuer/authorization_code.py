@@ -38,8 +38,6 @@ class S256Required(CodeChallenge):
 
 
 class AuthorizationCode:
-    """A row of `authorization_codes` with the interface of Authlib."""
-
     code_challenge_method = "S256"
 
     def __init__(self, row: Row[Any]) -> None:

@@ -67,8 +67,6 @@ class DeviceAuthorization(DeviceAuthorizationEndpoint):
 
 
 class DeviceCode(DeviceCredentialMixin):
-    """A row of `device_codes` with the interface of Authlib."""
-
     def __init__(self, row: Row[Any]) -> None:
         self.row = row
 
@@ -131,7 +129,7 @@ def approve(request: IssuerRequest) -> dict[str, Any]:
     An unknown person denies the code, so that polling ends.
 
     Raises:
-        OAuth2Error: the code is missing, unknown, expired, approved or denied before, or the person is unknown.
+        OAuth2Error: the code cannot be approved, or the person is unknown.
     """
     if not request.form.get("user_code"):
         raise InvalidRequestError("Missing 'user_code' in request.")

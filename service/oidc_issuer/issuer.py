@@ -52,7 +52,6 @@ class LocalIssuer:
         return self._key.public_jwks()
 
     def sign(self, claims: dict[str, Any], token_type: str = ACCESS_TOKEN_TYPE) -> str:
-        """Return a compact JWS (ES256) of the claims."""
         return self._key.sign(claims, token_type)
 
     def key(self, kid: str) -> "Key | None":
@@ -66,7 +65,6 @@ SCOPES = ("openid", "profile", "email", "offline_access")
 
 
 def discovery_metadata(issuer: str) -> dict[str, Any]:
-    """Return the discovery document."""
     return {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}/authorize",

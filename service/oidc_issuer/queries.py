@@ -3,8 +3,8 @@
 A code is consumed by one UPDATE whose condition is its valid state; the row count tells which of several concurrent
 requests was first.
 
-The secrets are 256 random bits. Only an HMAC-SHA256 with the secret key of the platform is stored. It includes the
-kind of the secret, so that digests of different kinds never match.
+Only an HMAC-SHA256 with the secret key of the platform is stored. It includes the kind of the secret, so that digests
+of different kinds never match.
 """
 
 import hmac
@@ -24,20 +24,16 @@ RETENTION_AFTER_EXPIRY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A user who can sign in."""
-
     id: str
     email: str
     name: str
 
 
 def get_person(connection: Connection, user_id: str | None) -> Person | None:
-    """Return the person of an id; None if deleted."""
     return _select_person(connection, users.c.id == user_id) if user_id else None
 
 
 def get_person_by_email(connection: Connection, email: str) -> Person | None:
-    """Return the person of an e-mail address; None if unknown or deleted."""
     return _select_person(connection, users.c.email == email.strip().lower()) if email.isprintable() else None
 
 
@@ -78,7 +74,6 @@ def decide_device_code(connection: Connection, device_code_hash: str, *, user_id
 
 
 def consume_device_code(connection: Connection, device_code_hash: str) -> bool:
-    """Consume an approved device code; return False if it is already consumed."""
     return _updates_one_row(
         connection,
         update(device_codes)
@@ -144,7 +139,6 @@ def get_refresh_token(connection: Connection, token_hash: str) -> Row[Any] | Non
 
 
 def consume_refresh_token(connection: Connection, token_hash: str, *, at: datetime) -> bool:
-    """Consume a refresh token; return False if it is already consumed."""
     return _updates_one_row(
         connection,
         update(refresh_tokens)
@@ -172,12 +166,12 @@ USER_CODE_HALF = 4
 
 
 def mint() -> str:
-    """Generate a secret of 43 URL-safe characters."""
+    """Generate a secret of 43 URL-safe characters (256 random bits)."""
     return secrets.token_urlsafe(32)
 
 
 def mint_user_code() -> str:
-    """Generate a code that is easy to type, such as `BCDF-GHJK`, with 34 random bits. It expires within minutes."""
+    """Generate a code such as `BCDF-GHJK` (34 random bits)."""
     halves = ("".join(secrets.choice(USER_CODE_LETTERS) for _ in range(USER_CODE_HALF)) for _ in range(2))
     return "-".join(halves)
 
@@ -189,7 +183,6 @@ def normalize_user_code(typed: str) -> str:
 
 
 def digest(secret: bytes, kind: CodeKind, code: str) -> str:
-    """Return the stored digest of a code, 64 hex digits."""
     return hmac.new(secret, f"{kind}:{code}".encode(), sha256).hexdigest()
 
 

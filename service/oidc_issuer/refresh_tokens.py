@@ -18,8 +18,6 @@ from service.oidc_issuer.server import CLIENT, IssuerRequest
 
 
 class RefreshToken:
-    """A row of `refresh_tokens` and its session, with the interface of Authlib."""
-
     def __init__(self, row: Row[Any]) -> None:
         self.row = row
 

@@ -59,8 +59,6 @@ class IssuerRequest(OAuth2Request):
 
 
 class CommandLineClient(ClientMixin):
-    """The command line, a public client, which is the only client."""
-
     def get_client_id(self) -> str:
         return CLIENT_ID
 
@@ -90,8 +88,6 @@ CLIENT = CommandLineClient()
 
 
 class Server(AuthorizationServer):
-    """The authorization server: the methods that Authlib leaves to the framework."""
-
     def query_client(self, client_id: str) -> CommandLineClient | None:
         return CLIENT if client_id == CLIENT_ID else None
 

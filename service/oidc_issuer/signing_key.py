@@ -53,7 +53,6 @@ class SigningKey:
         return ECKey.import_key(self.private.as_dict(private=False))
 
     def public_jwks(self) -> dict[str, Any]:
-        """Return the public key set: `{"keys": [{kty, crv, x, y, kid, use, alg}]}`."""
         return {"keys": [dict(self.private.as_dict(private=False, use="sig", alg=ALGORITHM))]}
 
     def sign(self, claims: dict[str, Any], token_type: str) -> str:

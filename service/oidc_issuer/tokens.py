@@ -75,11 +75,7 @@ def sign_in(
 def issue_tokens(
     request: IssuerRequest, person: Person, *, session_id: str, scope: str, refresh_scope: str, ends_at: datetime
 ) -> dict[str, Any]:
-    """Issue an access token for `scope` and a refresh token for `refresh_scope`, both limited by `ends_at`.
-
-    Returns:
-        access_token, token_type, expires_in (seconds), scope and refresh_token.
-    """
+    """Issue an access token for `scope` and a refresh token for `refresh_scope`, both limited by `ends_at`."""
     at = request.at
     issued_at, expires_at = int(at.timestamp()), int(min(at + ACCESS_TOKEN_LIFETIME, ends_at).timestamp())
     claims = {
