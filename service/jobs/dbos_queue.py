@@ -6,17 +6,17 @@ id), re-queues at launch the runs that this executor left, and removes cancelled
 
 What this package adds, and the case that DBOS leaves open:
 
-- `worker`: launches DBOS only for open operations and shuts it down when idle. DBOS costs 0.3 s of import, threads
-  and a poll four times a second, also when there is nothing to run.
-- `recovery.sweep`: a request commits its operations row before it can enqueue, as the two databases share no
-  transaction. A kill in between, a restored backup or a lost workflow file leaves a row without a workflow. DBOS
-  never runs a workflow again that ended with an error.
-- `worker._orphaned`: DBOS keeps a workflow as PENDING if it was broken off and its outcome could not be stored.
-- `recovery.heartbeat` and `recover_dead`: DBOS recovers only its own executor id. It does not notice that another
-  executor died; only its hosted Conductor does.
-- Retries (`job.retry_delay`, `Job.give_up`): the retries of a DBOS step ignore whether the database is away, are not
-  shown on the operation, and end in a workflow error that the operation would not have. `max_recovery_attempts`
-  counts kills of the process, which are not the fault of the run, so there is no limit.
+- `worker`: launches DBOS only for open operations and shuts it down when idle. A process without work saves the
+  import (over half a second), the threads and four polls a second.
+- `recovery.sweep`: queues open rows without a workflow. A kill between the commit of a row and its enqueueing, a
+  restored backup or a lost workflow file leaves one. DBOS can enqueue in the transaction of the row only if both are
+  in one database, which they are not on SQLite. DBOS also never runs again a workflow that has ended with an error.
+- `Worker._orphaned`: DBOS keeps a workflow as PENDING if it was broken off and its outcome could not be stored.
+- `recovery.heartbeat` and `recover_dead`: DBOS recovers only the runs of its own executor id at launch, and has no
+  way to detect that another executor died.
+- Retries (`job.retry_delay`, `Job.give_up`): retries of a DBOS step are not shown on the operation, count an
+  unreachable database as a failure, and end the workflow but not the operation. `max_recovery_attempts` counts kills
+  of the process, which are not the fault of a run, so there is no limit.
 - One open run per tenant and kind: a unique index on operations, because the request has to answer 409.
 """
 

@@ -119,13 +119,13 @@ async def stream_events(
     The stream ends earlier if the credential expires or is revoked, the person may no longer enter the tenant, or the
     platform stops.
     """
-    caller = context.principal
+    principal = context.principal
     seconds = MAX_STREAM_SECONDS
-    if caller.expires_at is not None:
-        seconds = min(seconds, (caller.expires_at - platform.clock.now()).total_seconds())
+    if principal.expires_at is not None:
+        seconds = min(seconds, (principal.expires_at - platform.clock.now()).total_seconds())
     hub = worker.events
     try:
-        stream = hub.open(caller, context.tenant_id)
+        stream = hub.open(principal, context.tenant_id)
     except TooManyOfPrincipal:
         raise ApiError(
             429,

@@ -1,4 +1,4 @@
-"""Runs jobs: what a request hands over is completed, even if processes are killed meanwhile.
+"""Runs jobs: what a request hands over is completed, even if processes are killed.
 
 The operations row is authoritative. A request commits the row and calls `submit`, which wakes one thread of this
 process. The thread queues the run, sweeps for rows left behind (at start, and every few seconds while operations are
@@ -132,7 +132,7 @@ class Worker:
         try:
             self._submitted.update(self._plan_again(self._database, self._clock.now()))
         except Exception:
-            logger.exception("tenants that are not provisioned could not be looked for; restart the platform to retry")
+            logger.exception("runs could not be planned at the start; restart the platform to retry")
 
     def _tick(self) -> float | None:
         """Do what is due; return the seconds until the next tick, None to wait for `submit`."""
@@ -152,7 +152,7 @@ class Worker:
             if busy:
                 self._run_open()
         except Exception:
-            logger.exception("operations could not be looked after; trying again in %.0f s", SWEEP_SECONDS)
+            logger.exception("the worker of operations failed; trying again in %.0f s", SWEEP_SECONDS)
             return SWEEP_SECONDS
         return SWEEP_SECONDS if self._queue.launched or self._shared else None
 

@@ -33,7 +33,7 @@ class Review(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     decision: Literal["approve", "reject"]
-    note: str | None = Field(None, description="what is told to who asked; 1 to 500 characters")
+    note: str | None = Field(None, description="message to the requester; 1 to 500 characters")
 
 
 @router.get(PLATFORM_QUOTA_REQUESTS, operation_id="listQuotaRequestsForReview")
