@@ -59,7 +59,7 @@ class SecretService:
         if self._keyring is not None:
             self._keyring.send_signal(signal.SIGCONT)
             self._keyring.terminate()
-            self._keyring.wait(10)
+            self._keyring.wait(60)
             self._keyring = None
 
     def hang(self) -> None:
@@ -70,7 +70,7 @@ class SecretService:
     def close(self) -> None:
         self.stop()
         self._bus.terminate()
-        self._bus.wait(10)
+        self._bus.wait(60)
         assert self._bus.stdout is not None
         self._bus.stdout.close()
 

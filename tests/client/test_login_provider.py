@@ -372,7 +372,7 @@ def test_signing_in_and_refreshing_on_one_connection_do_not_wait_for_each_other(
     monkeypatch.setattr(credentials, "save_session", slowly)
     signer = threading.Thread(target=lambda: login.sign_in_device(connection), daemon=True)
     signer.start()
-    assert signing_in.wait(10)
+    assert signing_in.wait(60)
     refresher = threading.Thread(target=lambda: connection.refresh(used), daemon=True)
     refresher.start()
     for thread in (signer, refresher):

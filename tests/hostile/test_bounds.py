@@ -95,17 +95,19 @@ def test_d06_a_thousand_open_cursors_leave_nothing_behind(world: World) -> None:
 
     asyncio.run(open_many(50))
     before = rows()
+    cursors: set[str] = set()
+    growth = []
     tracemalloc.start()
     try:
-        cursors = asyncio.run(open_many(500))
-        gc.collect()
-        halfway = tracemalloc.get_traced_memory()[0]
-        cursors |= asyncio.run(open_many(500))
-        gc.collect()
-        grown = tracemalloc.get_traced_memory()[0] - halfway
+        # What is made once, such as the statement that notes a session's use each minute, falls into one round alone.
+        for _ in range(4):
+            start = tracemalloc.get_traced_memory()[0]
+            cursors |= asyncio.run(open_many(250))
+            gc.collect()
+            growth.append(tracemalloc.get_traced_memory()[0] - start)
     finally:
         tracemalloc.stop()
     assert rows() == before
-    assert grown < 32 * 1024, grown  # 500 cursors of a hundred bytes are more
+    assert min(growth) < 16 * 1024, growth  # 250 cursors of a hundred bytes are more
     for cursor in cursors:
         assert world.get(f"{IAM}/groups?limit=1&cursor={cursor}", owner).json()["groups"]

@@ -76,7 +76,7 @@ class Cluster:
         # An immediate end: nothing is written back and nobody is waited for, because the cluster is thrown away.
         self.server.send_signal(signal.SIGQUIT)
         try:
-            self.server.wait(10)
+            self.server.wait(60)
         except subprocess.TimeoutExpired:
             self.server.kill()
             self.server.wait()

@@ -260,7 +260,7 @@ def test_changes_that_hold_rows_of_each_other_do_not_wait_in_a_circle(
             entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="notes", at=NOW)
             thread = threading.Thread(target=holds_first)
             thread.start()
-            held.wait(10)
+            held.wait(60)
             connection.execute(text("SET LOCAL lock_timeout = '5s'"))
             connection.execute(row)
         thread.join()

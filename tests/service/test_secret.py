@@ -168,7 +168,7 @@ def test_processes_with_one_secret_file_take_each_others_keys_sessions_and_curso
             assert second.get(f"{groups}&cursor={cursor}", as_=OWNER).status == 200
             refused = Running(url)
             try:
-                assert refused.launch().wait(20) == 1
+                assert refused.launch().wait(60) == 1
                 told = refused.log.splitlines()[-1]
                 assert told.startswith("frost platform: ")
                 assert "is missing" in told

@@ -33,7 +33,7 @@ def platform() -> Iterator[Home]:
         yield home
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(15)
+        process.wait(60)
         home.remove()
 
 

@@ -70,7 +70,7 @@ def serving(home: Home, *words: str, opens: bool = False, **env: str) -> Iterato
         if process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.terminate()
-                process.wait(10)
+                process.wait(60)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
