@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from client.policy.document import canonical_text
 from service import errors, validation
 from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
@@ -19,7 +18,7 @@ from service.errors import ApiError
 from service.iam import author_check, change_preview, effective_access, group_queries, policy_queries
 from service.iam.attachments import require_principal
 from service.iam.change_preview import Change
-from service.iam.policy_documents import read_document
+from service.iam.policy_documents import Draft, read_document
 from service.iam.simulation_requests import (
     NO_FACTS,
     FactsBody,
@@ -215,6 +214,6 @@ def _change(connection: Connection, platform: Platform, context: TenantContext, 
     draft = None
     if body.document_text is not None:
         known = platform.decisions.known(connection)
-        draft = canonical_text(read_document(platform, known, body.document_text).document)
+        draft = Draft.of(read_document(platform, known, body.document_text).document)
     role = stored.role_in(connection, tenant_id, context.principal.user_id)
     return Change(body.change, body.policy_id, body.group_id, body.principal_type, body.principal_id, draft, role)

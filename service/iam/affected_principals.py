@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 from service.db.engine import Record
 from service.iam import author_check, group_queries, policy_queries, representations
 from service.iam.author_check import Author
+from service.iam.policy_documents import Draft
 
 
 def check_attach(connection: Connection, author: Author, policy: Record, kind: str, attachee_id: str) -> None:
@@ -15,7 +16,7 @@ def check_attach(connection: Connection, author: Author, policy: Record, kind: s
     Raises:
         Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
     """
-    author_check.require_within(author, policy.document, policyId=policy.id, policyName=policy.name)
+    author_check.require_within(author, Draft.stored(policy.document), policyId=policy.id, policyName=policy.name)
     author_check.require_authority_over(connection, author, affected_by_attachment(connection, kind, attachee_id))
 
 
@@ -26,7 +27,7 @@ def check_add_member(connection: Connection, author: Author, group_id: str, kind
         Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
     """
     for row in policy_queries.attached_to(connection, author.tenant_id, "group", group_id):
-        author_check.require_within(author, row.document, policyId=row.id, policyName=row.name)
+        author_check.require_within(author, Draft.stored(row.document), policyId=row.id, policyName=row.name)
     author_check.require_authority_over(connection, author, [(kind, member_id)])
 
 
@@ -42,17 +43,17 @@ def check_remove_members(
         author_check.require_authority_over(connection, author, members)
 
 
-def check_update(connection: Connection, author: Author, before: Record, document: str) -> None:
+def check_update(connection: Connection, author: Author, before: Record, draft: Draft) -> None:
     """Refuse a new version of a policy, with a new document or the same one under another name.
 
     Raises:
         Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
     """
-    if document == before.document:
-        author_check.require_within_unchanged(author, document)
+    if draft.canonical_text == before.document:
+        author_check.require_within_unchanged(author, draft)
     else:
-        author_check.require_within(author, document)
-    if _has_denies(before.document) or _has_denies(document):
+        author_check.require_within(author, draft)
+    if _has_denies(Draft.stored(before.document)) or _has_denies(draft):
         # Whoever takes a deny away opens what it kept shut; whoever writes one shuts out all that it reaches.
         check_affected_principals(connection, author, before.id)
 
@@ -73,9 +74,11 @@ def affected_by_attachment(connection: Connection, kind: str, attachee_id: str) 
     return group_queries.members(connection, attachee_id) if kind == "group" else [(kind, attachee_id)]
 
 
-def _has_denies(text: str) -> bool:
-    """Whether a stored document takes anything away; one that is not understood takes away everything."""
-    rules = representations.document(text).get("rules")
+def _has_denies(draft: Draft) -> bool:
+    """Return whether a document denies anything; a stored one that cannot be read denies everything."""
+    if draft.document is not None:
+        return not draft.document.rules or any(rule.access != "allow" for rule in draft.document.rules)
+    rules = representations.document(draft.canonical_text).get("rules")
     if not isinstance(rules, list) or not rules:
         return True
     return not all(isinstance(rule, dict) and rule.get("access") == "allow" for rule in rules)

@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -32,7 +31,7 @@ from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import representations
-from service.iam.policy_documents import read_stored
+from service.iam.policy_documents import Draft
 from service.principals import grants as stored
 from service.principals import queries
 
@@ -63,10 +62,13 @@ class Author:
     policies: Engine | None = None
 
 
-def author_of(connection: Connection, platform: Platform, context: TenantContext) -> Author:
+def author_of(
+    connection: Connection, platform: Platform, context: TenantContext, known: CatalogueSnapshot | None = None
+) -> Author:
     """Return the principal of a request as an author, with the role and grants of its context.
 
-    Inside `change` they are those of the transaction of the change.
+    Inside `change` they are those of the transaction of the change. `known` is the catalogue if the request has read
+    it already.
 
     Raises:
         ApiError: 403 if the role may not write policies.
@@ -77,26 +79,26 @@ def author_of(connection: Connection, platform: Platform, context: TenantContext
     if role not in AUTHORS:
         raise errors.permission_denied("tenant")
     if context.principal.kind == "session":
-        return Author(user_id, tenant_id, role, platform.decisions.known(connection))
+        return Author(user_id, tenant_id, role, known or platform.decisions.known(connection))
     key = load_grants(platform, connection, context)
     policies = DENY_ALL if key.unreadable else key.policies
     return Author(user_id, tenant_id, role, key.known, context.principal.scopes, policies)
 
 
-def check_document(author: Author, text: str) -> Check:
-    """Check whether a canonical document stays within the author's rights."""
-    check = _examine_role(author, text)
+def check_document(author: Author, draft: Draft) -> Check:
+    """Check whether a document stays within the author's rights."""
+    check = _examine_role(author, draft)
     if check.answer is not Answer.WITHIN or author.scopes is None:
         return check
-    return _within_key(author, author.scopes, understood(text, author.known))
+    return _within_key(author, author.scopes, understood(draft, author.known))
 
 
-def _examine_role(author: Author, text: str) -> Check:
-    """Check a canonical document against the author's role only."""
-    asked = (sha256(text.encode()).digest(), author.role, author.tenant_id, author.known)
+def _examine_role(author: Author, draft: Draft) -> Check:
+    """Check a document against the author's role only."""
+    asked = (draft.digest, author.role, author.tenant_id, author.known)
     if _PASSED.knows(asked):
         return WITHIN
-    check = _examined(text, author.role, author.tenant_id, author.known)
+    check = _examined(draft, author.role, author.tenant_id, author.known)
     if check.answer is Answer.WITHIN:
         _PASSED.add(asked)
     return check
@@ -127,19 +129,19 @@ _PASSED = _PassedCache()
 
 
 @lru_cache(maxsize=REMEMBERED_TEXTS)
-def _examined(text: str, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
+def _examined(draft: Draft, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
     try:
-        document = read_stored(text, known)
+        document = draft.read(known)
     except InvalidDocument:
         # A stored document that is not understood any more gives nothing, so it may be anything.
         return Check(Answer.UNDECIDED)
     return _contained(document, role, tenant_id, known)
 
 
-def understood(text: str, known: CatalogueSnapshot) -> Document:
-    """A stored document; one that is not understood any more is taken for the most it could mean."""
+def understood(draft: Draft, known: CatalogueSnapshot) -> Document:
+    """Return the document of a draft; of a stored one that is not valid any more, the most it could mean."""
     try:
-        return read_stored(text, known)
+        return draft.read(known)
     except InvalidDocument:
         return ALLOW_ALL
 
@@ -186,16 +188,16 @@ def _contained_policies(document: Document, policies: Engine, tenant_id: str, kn
     return _check(document, held, tenant_id, known)
 
 
-def require_within(author: Author, text: str, **named: Any) -> None:
+def require_within(author: Author, draft: Draft, **named: Any) -> None:
     """Refuse a document that allows what its author may not do; `named` says of which policy it is, if not the draft.
 
     Raises:
         Refusal: 403 POLICY_EXCEEDS_AUTHOR with at most five counterexamples.
     """
-    check = check_document(author, text)
+    check = check_document(author, draft)
     if check.answer is Answer.WITHIN:
         return
-    document = understood(text, author.known)
+    document = understood(draft, author.known)
     raise ApiError(
         403,
         "POLICY_EXCEEDS_AUTHOR",
@@ -213,7 +215,7 @@ def require_within(author: Author, text: str, **named: Any) -> None:
     )
 
 
-def require_within_unchanged(author: Author, text: str) -> None:
+def require_within_unchanged(author: Author, draft: Draft) -> None:
     """Refuse to change the name or description of a policy whose document allows what the author may not do.
 
     A stored document that cannot be read may mean anything: an author who holds everything may still name its policy.
@@ -221,8 +223,8 @@ def require_within_unchanged(author: Author, text: str) -> None:
     Raises:
         Refusal: 403 POLICY_EXCEEDS_AUTHOR.
     """
-    if understood(text, author.known) is not ALLOW_ALL:
-        require_within(author, text)
+    if understood(draft, author.known) is not ALLOW_ALL:
+        require_within(author, draft)
     elif _compared(author, ALLOW_ALL, {}) is not None:
         raise ApiError(
             403,
@@ -306,7 +308,7 @@ def _excess(
     held = queries.held_policies(connection, author.tenant_id, [row.id for row in others if not row.scopes])
     texts = stored.policy_documents(connection, author.tenant_id, sorted(set().union(*held.values())))
     of_policies = {
-        policy_id: _compared_text(author, text, {"policyId": policy_id, "policyName": name})
+        policy_id: _compared_text(author, Draft.stored(text), {"policyId": policy_id, "policyName": name})
         for policy_id, (name, text) in texts.items()
     }
     of_sets = {ids: next(filter(None, map(of_policies.get, sorted(ids))), None) for ids in set(held.values())}
@@ -326,12 +328,12 @@ def _compared(author: Author, document: Document, source: dict[str, Any]) -> _Ex
     return None if check.answer is Answer.WITHIN else _Excess(check, document, source)
 
 
-def _compared_text(author: Author, text: str, source: dict[str, Any]) -> _Excess | None:
+def _compared_text(author: Author, draft: Draft, source: dict[str, Any]) -> _Excess | None:
     """The same of a stored document."""
-    check = check_document(author, text)
+    check = check_document(author, draft)
     if check.answer is Answer.WITHIN:
         return None
-    document = understood(text, author.known)
+    document = understood(draft, author.known)
     return _compared(author, ALLOW_ALL, source) if document is ALLOW_ALL else _Excess(check, document, source)
 
 

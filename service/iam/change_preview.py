@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from client.policy.document import InvalidDocument, read
+from client.policy.document import InvalidDocument
 from client.policy.engine import GrantedRule
 from client.policy.engine import labelled_rules as rules_of
 from service.authz.decisions import CatalogueSnapshot, PolicyEngineCache, role_engine
@@ -16,6 +16,7 @@ from service.errors import ApiError
 from service.iam import affected_principals, attachments, author_check, effective_access, group_queries, policy_queries
 from service.iam.author_check import Author
 from service.iam.effective_access import GrantParts
+from service.iam.policy_documents import Draft
 from service.principals import lookup, queries
 from service.principals.lookup import TenantPrincipal
 
@@ -44,7 +45,7 @@ class Change:
     group_id: str | None
     principal_type: str | None
     principal_id: str | None
-    draft: str | None
+    draft: Draft | None
     role: str | None
 
 
@@ -110,8 +111,8 @@ def require_permitted(
         )
     elif change.kind == "updatePolicy":
         assert policy is not None
-        if change.draft not in (None, policy.document):
-            affected_principals.check_update(connection, author, policy, str(change.draft))
+        if change.draft not in (None, Draft.stored(policy.document)):
+            affected_principals.check_update(connection, author, policy, change.draft)
     else:
         author_check.require_authority_over(connection, author, touched)
         if change.kind == "detach":
@@ -177,12 +178,12 @@ class _PolicyRules:
         if policy_id not in self.read:
             row: Record | None = policy_queries.get(self.connection, self.tenant_id, policy_id)
             assert row is not None
-            text, role = row.document, row.author_role
+            draft, role = Draft.stored(row.document), row.author_role
             # The same document again is no change, so its author stays who it is.
-            if policy_id == self.change.policy_id and self.change.draft not in (None, text):
-                text, role = self.change.draft, self.change.role
+            if policy_id == self.change.policy_id and self.change.draft not in (None, draft):
+                draft, role = self.change.draft, self.change.role
             try:
-                document = read(text, self.known.catalogue).document
+                document = draft.read(self.known)
                 self.read[policy_id] = rules_of(document, policy_id, row.name, role_engine(role))
             except InvalidDocument:
                 self.read[policy_id] = None

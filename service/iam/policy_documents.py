@@ -2,9 +2,11 @@
 
 import threading
 from collections import OrderedDict
-from typing import Any
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Self
 
-from client.policy.document import InvalidDocument, Reading, RegionTargets, canonical_text, read
+from client.policy.document import MAX_BYTES, InvalidDocument, Reading, RegionTargets, canonical_text, read
 from client.policy.model import Document
 from client.policy.problems import Problem
 from service import errors
@@ -14,6 +16,36 @@ from service.errors import ApiError
 
 MAX_CACHED_CHARACTERS = 2 * 1024 * 1024
 """Of all documents in the cache; read, a document takes up to ten times its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A policy document in canonical form, told apart by its digest; parsed already if a request brought it."""
+
+    document: Document | None = field(compare=False, repr=False)
+    canonical_text: str = field(compare=False, repr=False)
+    digest: bytes
+
+    @classmethod
+    def of(cls, document: Document) -> Self:
+        """Return the draft of a parsed document."""
+        text = canonical_text(document)
+        encoded = text.encode()
+        # The canonical form may be longer than the text of the request. One that is too long cannot be read later.
+        return cls(document if len(encoded) <= MAX_BYTES else None, text, sha256(encoded).digest())
+
+    @classmethod
+    def stored(cls, text: str) -> Self:
+        """Return the draft of a stored document, which is parsed when it is needed."""
+        return cls(None, text, sha256(text.encode()).digest())
+
+    def read(self, known: CatalogueSnapshot) -> Document:
+        """Return the parsed document.
+
+        Raises:
+            InvalidDocument: a stored document is not valid any more.
+        """
+        return self.document or read_stored(self.canonical_text, known)
 
 
 def read_document(platform: Platform, known: CatalogueSnapshot, text: str) -> Reading:
@@ -37,13 +69,6 @@ def read_document(platform: Platform, known: CatalogueSnapshot, text: str) -> Re
 def read_stored(text: str, known: CatalogueSnapshot) -> Document:
     """Return the document of a stored or canonical text. Raises `DocumentRefused`."""
     return _CACHE.read(text, known, "accept").document
-
-
-def canonical(reading: Reading, known: CatalogueSnapshot) -> str:
-    """Return the canonical text of a document that was just read; `read_stored` then knows it."""
-    text = canonical_text(reading.document)
-    _CACHE.add(text, known, "accept", Reading(reading.document))
-    return text
 
 
 class ReadingCache:

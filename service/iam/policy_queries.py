@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, String, bindparam, delete, func, insert, literal, select, update
 
 from service.db.engine import Record, chunks
 from service.db.statements import KeysetKey, after_key
@@ -86,21 +86,47 @@ def page(
 
 
 def add(connection: Connection, values: dict[str, Any], version: dict[str, Any]) -> None:
-    """A new policy and the first entry of its history."""
+    """Write a new policy and the first entry of its history."""
     connection.execute(insert(policies).values(**values, version=1))
     _remember(connection, values["tenant_id"], values["id"], 1, version)
 
 
-def change(
-    connection: Connection, tenant_id: str, policy_id: str, number: int, values: dict[str, Any], version: dict[str, Any]
-) -> None:
-    """Make a policy its version `number`, and remember it."""
-    connection.execute(
+def change(connection: Connection, before: Record, values: dict[str, Any], version: dict[str, Any]) -> Record:
+    """Write the next version of a policy, with its history, and return the policy like `get`.
+
+    Args:
+        before: the policy as `get` returned it in this transaction.
+    """
+    number, author_id = before.version + 1, values["authored_by"]
+    author: Any = before
+    if author_id != before.authored_by:
+        author = connection.execute(_AUTHOR, {"tenant": before.tenant_id, "user": author_id}).one()
+    columns = ("author_name", "author_email", "author_role")
+    row = connection.execute(
         update(policies)
-        .where(policies.c.tenant_id == tenant_id, policies.c.id == policy_id)
+        .where(policies.c.tenant_id == before.tenant_id, policies.c.id == before.id)
         .values(**values, version=number)
+        .returning(
+            policies,
+            *(literal(getattr(author, name), String).label(name) for name in columns),
+            literal(before.attachment_count).label("attachment_count"),
+        )
+    ).one()
+    _remember(connection, before.tenant_id, before.id, number, version)
+    return row
+
+
+_AUTHOR = (
+    select(
+        users.c.name.label("author_name"),
+        users.c.email.label("author_email"),
+        memberships.c.role.label("author_role"),
     )
-    _remember(connection, tenant_id, policy_id, number, version)
+    .select_from(users)
+    .join(tenants, tenants.c.id == bindparam("tenant"))
+    .outerjoin(memberships, entitled_membership())
+    .where(users.c.id == bindparam("user"))
+)
 
 
 def _remember(connection: Connection, tenant_id: str, policy_id: str, number: int, version: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot, role_engine
 from service.context import Platform
 from service.iam import author_check, policy_queries, representations
-from service.iam.policy_documents import canonical, problem, read_document
+from service.iam.policy_documents import Draft, problem, read_document
 from service.iam.simulation_requests import (
     NO_FACTS,
     FactsBody,
@@ -144,10 +144,10 @@ def map_coverage(context: TenantContextDep, platform: PlatformDep, body: Coverag
 @router.post(IAM + "/check")
 def check_document(context: TenantContextDep, platform: PlatformDep, body: CheckRequest) -> JSONResponse:
     """Whether a document stays within what the caller holds, with counterexamples where it does not."""
-    known, reading = _read(context, platform, body.document_text)
+    _, reading = _read(context, platform, body.document_text)
     with platform.database.read() as connection:
         author = author_check.author_of(connection, platform, context)
-    check = author_check.check_document(author, canonical(reading, known))
+    check = author_check.check_document(author, Draft.of(reading.document))
     return JSONResponse(
         {
             "answer": check.answer.value,
