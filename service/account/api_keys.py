@@ -88,7 +88,7 @@ def list_my_keys(context: ContextDep, platform: PlatformDep) -> JSONResponse:
 def list_grantable_scopes(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """What a key of the caller in this tenant could be given, and what of it the caller's role lacks."""
     with platform.database.read() as connection:
-        known = platform.decisions.known(connection)
+        known = platform.decisions.catalogue(connection)
     return JSONResponse(
         {
             "scopes": [
@@ -123,7 +123,7 @@ def create_key(
         require_first(
             resolve_idempotency_key(connection, context, idempotency_key, CREATE, request, key_id, now), key_id
         )
-        known, expires = platform.decisions.known(connection), api_key_validation.expiry(body.expires_at, now)
+        known, expires = platform.decisions.catalogue(connection), api_key_validation.expiry(body.expires_at, now)
         values: dict[str, Any] = {
             "id": key_id,
             "tenant_id": tenant_id,
@@ -166,7 +166,7 @@ def update_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
         if body.rate_limit is not None:
             wanted["rate_limit"] = api_key_validation.rate_limit(body.rate_limit)
         if body.scopes is not None:
-            known = platform.decisions.known(connection)
+            known = platform.decisions.catalogue(connection)
             wanted["scopes"] = held_scopes(connection, context, body.scopes, known, kept=before.scopes)
         changed = {name: value for name, value in wanted.items() if getattr(before, name) != value}
         if changed:
@@ -206,7 +206,7 @@ def rotate_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
             raise errors.invalid_input(
                 "retireAt is later than the key's expiry", member="retireAt", latest=wire_time(old.expires_at)
             )
-        known = platform.decisions.known(connection)
+        known = platform.decisions.catalogue(connection)
         api_key_validation.require_held(
             role_in(connection, tenant_id, context.principal.user_id), tenant_id, old.scopes, known
         )

@@ -109,9 +109,9 @@ def who_may(context: TenantContextDep, platform: PlatformDep, body: WhoCanReques
     totals = dict.fromkeys(may, 0)
     examined = 0
     with platform.database.read() as connection:
-        known = platform.decisions.known(connection)
+        catalogue = platform.decisions.catalogue(connection)
         require_region(connection, tenant_id, body.facts)
-        operation = operation_of(body.operation, known)
+        operation = operation_of(body.operation, catalogue)
         asked = full_target(target_for(operation, body.target), operation, body.facts.region)
         # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
         decided: dict[object, dict[str, Any] | None] = {}
@@ -213,7 +213,7 @@ def _change(connection: Connection, platform: Platform, context: TenantContext, 
         require_principal(connection, tenant_id, kind, str(body.principal_id))
     draft = None
     if body.document_text is not None:
-        known = platform.decisions.known(connection)
-        draft = Draft.of(read_document(platform, known, body.document_text).document)
+        catalogue = platform.decisions.catalogue(connection)
+        draft = Draft.of(read_document(platform, catalogue, body.document_text).document)
     role = stored.role_in(connection, tenant_id, context.principal.user_id)
     return Change(body.change, body.policy_id, body.group_id, body.principal_type, body.principal_id, draft, role)

@@ -57,13 +57,13 @@ class Author:
     user_id: str
     tenant_id: str
     role: str | None
-    known: CatalogueSnapshot
+    catalogue: CatalogueSnapshot
     scopes: tuple[str, ...] | None = None
     policies: Engine | None = None
 
 
 def author_of(
-    connection: Connection, platform: Platform, context: TenantContext, known: CatalogueSnapshot | None = None
+    connection: Connection, platform: Platform, context: TenantContext, catalogue: CatalogueSnapshot | None = None
 ) -> Author:
     """Return the principal of a request as an author, with the role and grants of its context.
 
@@ -79,10 +79,10 @@ def author_of(
     if role not in AUTHORS:
         raise errors.permission_denied("tenant")
     if context.principal.kind == "session":
-        return Author(user_id, tenant_id, role, known or platform.decisions.known(connection))
+        return Author(user_id, tenant_id, role, catalogue or platform.decisions.catalogue(connection))
     key = load_grants(platform, connection, context)
     policies = DENY_ALL if key.unreadable else key.policies
-    return Author(user_id, tenant_id, role, key.known, context.principal.scopes, policies)
+    return Author(user_id, tenant_id, role, key.catalogue, context.principal.scopes, policies)
 
 
 def check_document(author: Author, draft: Draft) -> Check:
@@ -90,15 +90,15 @@ def check_document(author: Author, draft: Draft) -> Check:
     check = _examine_role(author, draft)
     if check.answer is not Answer.WITHIN or author.scopes is None:
         return check
-    return _within_key(author, author.scopes, understood(draft, author.known))
+    return _within_key(author, author.scopes, understood(draft, author.catalogue))
 
 
 def _examine_role(author: Author, draft: Draft) -> Check:
     """Check a document against the author's role only."""
-    asked = (draft.digest, author.role, author.tenant_id, author.known)
+    asked = (draft.digest, author.role, author.tenant_id, author.catalogue)
     if _PASSED.knows(asked):
         return WITHIN
-    check = _examined(draft, author.role, author.tenant_id, author.known)
+    check = _examined(draft, author.role, author.tenant_id, author.catalogue)
     if check.answer is Answer.WITHIN:
         _PASSED.add(asked)
     return check
@@ -129,35 +129,35 @@ _PASSED = _PassedCache()
 
 
 @lru_cache(maxsize=REMEMBERED_TEXTS)
-def _examined(draft: Draft, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
+def _examined(draft: Draft, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> Check:
     try:
-        document = draft.read(known)
+        document = draft.read(catalogue)
     except InvalidDocument:
         # A stored document that is not understood any more gives nothing, so it may be anything.
         return Check(Answer.UNDECIDED)
-    return _contained(document, role, tenant_id, known)
+    return _contained(document, role, tenant_id, catalogue)
 
 
-def understood(draft: Draft, known: CatalogueSnapshot) -> Document:
+def understood(draft: Draft, catalogue: CatalogueSnapshot) -> Document:
     """Return the document of a draft; of a stored one that is not valid any more, the most it could mean."""
     try:
-        return draft.read(known)
+        return draft.read(catalogue)
     except InvalidDocument:
         return ALLOW_ALL
 
 
-def _contained(document: Document, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
-    return _check(document, role_rules(role), tenant_id, known)
+def _contained(document: Document, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> Check:
+    return _check(document, role_rules(role), tenant_id, catalogue)
 
 
-def _check(document: Document, held: Sequence[GrantedRule], tenant_id: str, known: CatalogueSnapshot) -> Check:
+def _check(document: Document, held: Sequence[GrantedRule], tenant_id: str, catalogue: CatalogueSnapshot) -> Check:
     """Compare a document with rules that its author holds, in the catalogue and the regions of the platform."""
-    return containment.check(document, held, tenant=tenant_id, catalogue=known.catalogue.names, regions=REGIONS)
+    return containment.check(document, held, tenant=tenant_id, catalogue=catalogue.operations.names, regions=REGIONS)
 
 
 def _check_rights(author: Author, document: Document) -> Check:
     """Check whether rights stay within the author's."""
-    check = _contained_rights(document, author.role, author.tenant_id, author.known)
+    check = _contained_rights(document, author.role, author.tenant_id, author.catalogue)
     if check.answer is not Answer.WITHIN or author.scopes is None:
         return check
     return _within_key(author, author.scopes, document)
@@ -165,27 +165,29 @@ def _check_rights(author: Author, document: Document) -> Check:
 
 def _within_key(author: Author, scopes: tuple[str, ...], document: Document) -> Check:
     """Check rights against the scopes and policies of an API key."""
-    check = _contained_scopes(document, scopes, author.tenant_id, author.known)
+    check = _contained_scopes(document, scopes, author.tenant_id, author.catalogue)
     if check.answer is not Answer.WITHIN or author.policies is None:
         return check
-    return _contained_policies(document, author.policies, author.tenant_id, author.known)
+    return _contained_policies(document, author.policies, author.tenant_id, author.catalogue)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _contained_scopes(document: Document, scopes: tuple[str, ...], tenant_id: str, known: CatalogueSnapshot) -> Check:
-    held = labelled_rules(_scope_rights(scopes, known), "scopes", "scopes")
-    return _check(document, held, tenant_id, known)
+def _contained_scopes(
+    document: Document, scopes: tuple[str, ...], tenant_id: str, catalogue: CatalogueSnapshot
+) -> Check:
+    held = labelled_rules(_scope_rights(scopes, catalogue), "scopes", "scopes")
+    return _check(document, held, tenant_id, catalogue)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _contained_policies(document: Document, policies: Engine, tenant_id: str, known: CatalogueSnapshot) -> Check:
+def _contained_policies(document: Document, policies: Engine, tenant_id: str, catalogue: CatalogueSnapshot) -> Check:
     """Check rights against compiled policies. An allow counts only if its author's role covers the document."""
     covering: dict[Engine | None, bool] = {None: True}
     for cap in {granted.cap for granted in policies.rules if granted.cap is not None}:
-        check = _check(document, cap.rules, tenant_id, known)
+        check = _check(document, cap.rules, tenant_id, catalogue)
         covering[cap] = check.answer is Answer.WITHIN
     held = [granted for granted in policies.rules if granted.rule.denies or covering[granted.cap]]
-    return _check(document, held, tenant_id, known)
+    return _check(document, held, tenant_id, catalogue)
 
 
 def require_within(author: Author, draft: Draft, **named: Any) -> None:
@@ -197,7 +199,7 @@ def require_within(author: Author, draft: Draft, **named: Any) -> None:
     check = check_document(author, draft)
     if check.answer is Answer.WITHIN:
         return
-    document = understood(draft, author.known)
+    document = understood(draft, author.catalogue)
     raise ApiError(
         403,
         "POLICY_EXCEEDS_AUTHOR",
@@ -223,7 +225,7 @@ def require_within_unchanged(author: Author, draft: Draft) -> None:
     Raises:
         Refusal: 403 POLICY_EXCEEDS_AUTHOR.
     """
-    if understood(draft, author.known) is not ALLOW_ALL:
+    if understood(draft, author.catalogue) is not ALLOW_ALL:
         require_within(author, draft)
     elif _compared(author, ALLOW_ALL, {}) is not None:
         raise ApiError(
@@ -292,7 +294,7 @@ def _excess(
         # Policies are left out: they narrow it now and may be gone tomorrow.
         rests_on = (tuple(key.scopes), makers.get(key.user_id))
         if rests_on not in of_keys:
-            rights = key_rights(*rests_on, author.known)
+            rights = key_rights(*rests_on, author.catalogue)
             of_keys[rests_on] = _compared(author, rights, {"role": makers.get(key.user_id)})
         if found := of_keys[rests_on]:
             yield {"type": "api_key", "id": key.id, "name": key.name}, found
@@ -302,7 +304,7 @@ def _excess(
         if author.scopes is not None or row.created_by != author.user_id
     ]
     of_scopes = {
-        scopes: _compared(author, _scope_rights(scopes, author.known), {"scopes": list(scopes)})
+        scopes: _compared(author, _scope_rights(scopes, author.catalogue), {"scopes": list(scopes)})
         for scopes in set(map(_scopes, others))
     }
     held = queries.held_policies(connection, author.tenant_id, [row.id for row in others if not row.scopes])
@@ -333,41 +335,41 @@ def _compared_text(author: Author, draft: Draft, source: dict[str, Any]) -> _Exc
     check = check_document(author, draft)
     if check.answer is Answer.WITHIN:
         return None
-    document = understood(draft, author.known)
+    document = understood(draft, author.catalogue)
     return _compared(author, ALLOW_ALL, source) if document is ALLOW_ALL else _Excess(check, document, source)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _contained_rights(document: Document, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
-    return _contained(document, role, tenant_id, known) if document.rules else WITHIN
+def _contained_rights(document: Document, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> Check:
+    return _contained(document, role, tenant_id, catalogue) if document.rules else WITHIN
 
 
 @lru_cache(maxsize=REMEMBERED)
-def key_rights(scopes: tuple[str, ...], role: str | None, known: CatalogueSnapshot) -> Document:
+def key_rights(scopes: tuple[str, ...], role: str | None, catalogue: CatalogueSnapshot) -> Document:
     """What a key has from its scopes and its creator's role together, as a document of today's operations."""
     if role not in roles():
         return Document(())
-    covered = set(_operations(scopes, known))
+    covered = set(_operations(scopes, catalogue))
     rules = []
     for rule in role_document(str(role)).rules:
         if rule.denies:
             rules.append(rule)
             continue
-        names = known.catalogue.masks.names(known.catalogue.masks.of_rule(rule))
+        names = catalogue.operations.masks.names(catalogue.operations.masks.of_rule(rule))
         patterns = tuple(read_operation_pattern(name) for name in names if name in covered)
         if patterns:
             rules.append(replace(rule, operations=patterns, operation_texts=tuple(map(str, patterns))))
     return Document(tuple(rules))
 
 
-def _operations(scopes: tuple[str, ...], known: CatalogueSnapshot) -> list[str]:
-    return [name for name in known.catalogue.names if covers(scopes, known.scope_of(name))]
+def _operations(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> list[str]:
+    return [name for name in catalogue.operations.names if covers(scopes, catalogue.scope_of(name))]
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _scope_rights(scopes: tuple[str, ...], known: CatalogueSnapshot) -> Document:
+def _scope_rights(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> Document:
     """What scopes give on their own."""
-    patterns: tuple[OperationPattern, ...] = tuple(map(read_operation_pattern, _operations(scopes, known)))
+    patterns: tuple[OperationPattern, ...] = tuple(map(read_operation_pattern, _operations(scopes, catalogue)))
     if not patterns:
         return Document(())
     return Document((Rule("", "allow", patterns, tuple(map(str, patterns)), (ANYTHING,), ("*",), ()),))
@@ -379,7 +381,7 @@ def require_scope(author: Author, scope: str) -> None:
     Raises:
         Refusal: 403 SCOPE_EXCEEDS_AUTHOR naming the scope, with counterexamples.
     """
-    document = _scope_rights((scope,), author.known)
+    document = _scope_rights((scope,), author.catalogue)
     check = _check_rights(author, document)
     if check.answer is not Answer.WITHIN:
         holder = "you hold" if author.scopes is None else "the API key holds"

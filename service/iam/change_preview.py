@@ -62,8 +62,8 @@ def effects_of(
         raise ApiError(
             400, "TOO_MANY_PRINCIPALS", f"the change touches {len(touched)} keys and identities", details={"max": 500}
         )
-    known = decisions.known(connection)
-    library = _PolicyRules(connection, tenant_id, known, change)
+    catalogue = decisions.catalogue(connection)
+    library = _PolicyRules(connection, tenant_id, catalogue, change)
     shown = []
     for kind, identifier in touched:
         principal = lookup.get_principal(connection, tenant_id, kind, identifier, at)
@@ -77,7 +77,7 @@ def effects_of(
         ungranted = kind == "workload_identity" and not principal.grants.scopes and not after
         shown.append(
             principal.wire()
-            | effective_access.difference(known, tenant_id, parts, then)
+            | effective_access.difference(catalogue, tenant_id, parts, then)
             | {"inert": ungranted, "policiesBefore": len(before), "policiesAfter": len(after)}
         )
     return {"principals": shown}
@@ -153,10 +153,10 @@ def _after(connection: Connection, tenant_id: str, before: Mapping[str, Reached]
 class _PolicyRules:
     """Stored policies as rules, each read once; the one that is to be changed as it would be."""
 
-    def __init__(self, connection: Connection, tenant_id: str, known: CatalogueSnapshot, change: Change) -> None:
+    def __init__(self, connection: Connection, tenant_id: str, catalogue: CatalogueSnapshot, change: Change) -> None:
         self.connection = connection
         self.tenant_id = tenant_id
-        self.known = known
+        self.catalogue = catalogue
         self.change = change
         self.read: dict[str, list[GrantedRule] | None] = {}
 
@@ -183,7 +183,7 @@ class _PolicyRules:
             if policy_id == self.change.policy_id and self.change.draft not in (None, draft):
                 draft, role = self.change.draft, self.change.role
             try:
-                document = draft.read(self.known)
+                document = draft.read(self.catalogue)
                 self.read[policy_id] = rules_of(document, policy_id, row.name, role_engine(role))
             except InvalidDocument:
                 self.read[policy_id] = None

@@ -33,12 +33,12 @@ class GrantParts:
     policies: tuple[GrantedRule, ...] | None
     unreadable: bool = False
 
-    def reach(self, known: CatalogueSnapshot, tenant: str) -> OperationBounds:
+    def reach(self, catalogue: CatalogueSnapshot, tenant: str) -> OperationBounds:
         """All parts together."""
-        masks = known.catalogue.masks
+        masks = catalogue.operations.masks
         found = everything(masks)
         if self.scopes is not None:
-            found = found.within(only(scope_mask(self.scopes, known)))
+            found = found.within(only(scope_mask(self.scopes, catalogue)))
         if self.role is not None:
             found = found.within(operation_bounds(masks, self.role, tenant))
         if self.unreadable:
@@ -63,25 +63,25 @@ def load_parts(compiled: CompiledGrants) -> GrantParts:
     )
 
 
-def scope_mask(scopes: Iterable[str], known: CatalogueSnapshot) -> int:
+def scope_mask(scopes: Iterable[str], catalogue: CatalogueSnapshot) -> int:
     """The operations scopes cover."""
     given = tuple(scopes)
     mask = 0
-    for place, name in enumerate(known.catalogue.names):
-        if covers(given, known.scope_of(name)):
+    for place, name in enumerate(catalogue.operations.names):
+        if covers(given, catalogue.scope_of(name)):
             mask |= 1 << place
     return mask
 
 
 def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
     """Every operation some rule gives, with the rules that give it and those that take it away."""
-    tenant, known = compiled.principal.tenant_id, compiled.known
-    masks = known.catalogue.masks
+    tenant, catalogue = compiled.principal.tenant_id, compiled.catalogue
+    masks = catalogue.operations.masks
     parts = load_parts(compiled)
-    found = parts.reach(known, tenant)
+    found = parts.reach(catalogue, tenant)
     giving, taking = _Grants(), _Grants()
     for scope in parts.scopes or ():
-        giving.add(found.named & scope_mask((scope,), known), partial(_scope, scope))
+        giving.add(found.named & scope_mask((scope,), catalogue), partial(_scope, scope))
     for rules in (parts.role, parts.policies):
         for granted in rules or ():
             mask, _ = spans(masks, granted.rule, tenant)
@@ -139,8 +139,8 @@ def _scope(scope: str) -> dict[str, Any]:
     return {"kind": "scope", "scope": scope}
 
 
-def _scopes_for(scopes: Iterable[str], operation: str, known: CatalogueSnapshot) -> list[str]:
-    return [scope for scope in scopes if covers((scope,), known.scope_of(operation))]
+def _scopes_for(scopes: Iterable[str], operation: str, catalogue: CatalogueSnapshot) -> list[str]:
+    return [scope for scope in scopes if covers((scope,), catalogue.scope_of(operation))]
 
 
 def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def explain_access(compiled: CompiledGrants, operation: str, target: str, facts:
     against them.
     """
     scopes = compiled.principal.scopes
-    given = [] if scopes is None else _scopes_for(scopes, operation, compiled.known)[:1]
+    given = [] if scopes is None else _scopes_for(scopes, operation, compiled.catalogue)[:1]
     if compiled.unreadable or (scopes is not None and not given):
         return None
     by = [_scope(scope) for scope in given]
@@ -219,15 +219,15 @@ def explain_access(compiled: CompiledGrants, operation: str, target: str, facts:
     return {"access": access, "by": by, "deniedBy": denied} if by else None
 
 
-def difference(known: CatalogueSnapshot, tenant: str, before: GrantParts, after: GrantParts) -> dict[str, Any]:
+def difference(catalogue: CatalogueSnapshot, tenant: str, before: GrantParts, after: GrantParts) -> dict[str, Any]:
     """What a principal has afterwards and had not before.
 
     `gained` and `lost` are for certain: on every request afterwards, or before. What some requests only get that none
     got, or that none get any more, is `conditionalGained` and `conditionalLost`. `narrowed` and `widened` stay possible
     but under more or fewer conditions, `conditionsChanged` under other ones.
     """
-    masks = known.catalogue.masks
-    then, now = before.reach(known, tenant), after.reach(known, tenant)
+    masks = catalogue.operations.masks
+    then, now = before.reach(catalogue, tenant), after.reach(catalogue, tenant)
     perhaps = then.possible & ~then.sure & now.possible & ~now.sure
     lists = {
         "gained": now.sure & ~then.possible,

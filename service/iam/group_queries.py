@@ -150,10 +150,10 @@ def member_page(
 
 def add_member(connection: Connection, values: dict[str, Any]) -> bool:
     """Add a member; False when it is one already. The tenant is locked, so nobody adds it in between."""
-    known = is_member(connection, values["group_id"], values["member_type"], values["member_id"])
-    if not known:
+    is_old = is_member(connection, values["group_id"], values["member_type"], values["member_id"])
+    if not is_old:
         connection.execute(insert(group_members).values(**values))
-    return not known
+    return not is_old
 
 
 def remove_member(connection: Connection, tenant_id: str, group_id: str, kind: str, member_id: str) -> None:

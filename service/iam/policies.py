@@ -63,12 +63,12 @@ def create_policy(
     if body.name is None:
         raise errors.invalid_input('"name" is required', member="name", reason="missing")
     name, description = validation.display_name(body.name, "name"), validation.description(body.description or "")
-    draft, known = read_draft(platform, context, required(body.document))
+    draft, catalogue = read_draft(platform, context, required(body.document))
     with change(platform, context) as (connection, context):
         request = (tenant_id, name, description, draft.canonical_text)
         policy_id = resolve_idempotency_key(connection, context, idempotency_key, CREATE, request, wanted, now)
         if policy_id == wanted:
-            author_check.require_within(author_check.author_of(connection, platform, context, known), draft)
+            author_check.require_within(author_check.author_of(connection, platform, context, catalogue), draft)
             shown = {
                 "name": name,
                 "description": description,
@@ -126,7 +126,7 @@ def update_policy(
     if body.description is not None:
         members["description"] = validation.description(body.description)
     if body.document is not None:
-        draft, known = read_draft(platform, context, body.document)
+        draft, catalogue = read_draft(platform, context, body.document)
     elif not members:
         raise errors.invalid_input("nothing to change: give name, description or document", reason="nothing_to_change")
     else:
@@ -135,10 +135,10 @@ def update_policy(
             author = author_check.author_of(connection, platform, context)
         # The check is cached, so that it takes no time in the write transaction.
         author_check.check_document(author, Draft.stored(document))
-        known = author.known
+        catalogue = author.catalogue
     with change(platform, context) as (connection, context):
         before = lock_policy_or_404(connection, context, policy_id, if_match)
-        author = author_check.author_of(connection, platform, context, known)
+        author = author_check.author_of(connection, platform, context, catalogue)
         row = write(connection, platform, context, author, before, members, draft, "update")
         return with_etag(representations.policy(row), changed=row is not before)
 
@@ -199,7 +199,7 @@ def roll_back_policy(
         before = lock_policy_or_404(connection, context, policy_id, if_match)
         # Versions are never changed, but they are deleted with their policy, which may have happened meanwhile.
         get_version_or_404(connection, context, policy_id, str(body.version))
-        author = author_check.author_of(connection, platform, context, author.known)
+        author = author_check.author_of(connection, platform, context, author.catalogue)
         row = write(connection, platform, context, author, before, {}, draft, "rollback", body.version)
         return with_etag(representations.policy(row), changed=row is not before)
 
@@ -208,9 +208,9 @@ def read_draft(platform: Platform, context: TenantContext, text: str) -> tuple[D
     """Parse a document and check it against its author, outside the write transaction; the check is cached."""
     with platform.database.read() as connection:
         author = author_check.author_of(connection, platform, context)
-    draft = Draft.of(read_document(platform, author.known, text).document)
+    draft = Draft.of(read_document(platform, author.catalogue, text).document)
     author_check.check_document(author, draft)
-    return draft, author.known
+    return draft, author.catalogue
 
 
 def write(

@@ -39,23 +39,23 @@ class Draft:
         """Return the draft of a stored document, which is parsed when it is needed."""
         return cls(None, text, sha256(text.encode()).digest())
 
-    def read(self, known: CatalogueSnapshot) -> Document:
+    def read(self, catalogue: CatalogueSnapshot) -> Document:
         """Return the parsed document.
 
         Raises:
             InvalidDocument: a stored document is not valid any more.
         """
-        return self.document or read_stored(self.canonical_text, known)
+        return self.document or read_stored(self.canonical_text, catalogue)
 
 
-def read_document(platform: Platform, known: CatalogueSnapshot, text: str) -> Reading:
+def read_document(platform: Platform, catalogue: CatalogueSnapshot, text: str) -> Reading:
     """The document of a text.
 
     Raises:
         Refusal: 400 INVALID_POLICY_DOCUMENT with the problems in the order of the text.
     """
     try:
-        return _CACHE.read(text, known, platform.settings.region_targets)
+        return _CACHE.read(text, catalogue, platform.settings.region_targets)
     except InvalidDocument as refused:
         raise ApiError(
             400,
@@ -66,9 +66,9 @@ def read_document(platform: Platform, known: CatalogueSnapshot, text: str) -> Re
         ) from None
 
 
-def read_stored(text: str, known: CatalogueSnapshot) -> Document:
+def read_stored(text: str, catalogue: CatalogueSnapshot) -> Document:
     """Return the document of a stored or canonical text. Raises `DocumentRefused`."""
-    return _CACHE.read(text, known, "accept").document
+    return _CACHE.read(text, catalogue, "accept").document
 
 
 class ReadingCache:
@@ -80,21 +80,21 @@ class ReadingCache:
         self._lock = threading.Lock()
         self._readings: OrderedDict[tuple[str, CatalogueSnapshot, RegionTargets], Reading] = OrderedDict()
 
-    def read(self, text: str, known: CatalogueSnapshot, region_targets: RegionTargets) -> Reading:
+    def read(self, text: str, catalogue: CatalogueSnapshot, region_targets: RegionTargets) -> Reading:
         """Return the reading of a text. Raises `DocumentRefused`; a refused text is read again the next time."""
-        key = (text, known, region_targets)
+        key = (text, catalogue, region_targets)
         with self._lock:
             reading = self._readings.get(key)
             if reading is not None:
                 self._readings.move_to_end(key)
                 return reading
-        reading = read(text, known.catalogue, region_targets=region_targets)
-        self.add(text, known, region_targets, reading)
+        reading = read(text, catalogue.operations, region_targets=region_targets)
+        self.add(text, catalogue, region_targets, reading)
         return reading
 
-    def add(self, text: str, known: CatalogueSnapshot, region_targets: RegionTargets, reading: Reading) -> None:
+    def add(self, text: str, catalogue: CatalogueSnapshot, region_targets: RegionTargets, reading: Reading) -> None:
         """Keep a reading; the ones that were used longest ago make room for it."""
-        key = (text, known, region_targets)
+        key = (text, catalogue, region_targets)
         with self._lock:
             if key not in self._readings:
                 self._readings[key] = reading

@@ -167,19 +167,19 @@ def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
     }
 
 
-def facts(known: Facts) -> dict[str, Any]:
+def facts(facts: Facts) -> dict[str, Any]:
     """Return the facts that are known, as simulate reads them; the others are left out."""
     shown: dict[str, Any] = {}
-    if known.source_ip is not None:
-        family, number = known.source_ip
+    if facts.source_ip is not None:
+        family, number = facts.source_ip
         shown["sourceIp"] = str(IPv4Address(number) if family == 4 else IPv6Address(number))
-    if known.current_time is not None:
+    if facts.current_time is not None:
         # To the microsecond: a cut instant may be on the other side of a limit.
-        instant = datetime.fromtimestamp(known.current_time, UTC)
+        instant = datetime.fromtimestamp(facts.current_time, UTC)
         shown["currentTime"] = instant.isoformat().removesuffix("+00:00") + "Z"
-    texts = {"region": known.region, "principalType": known.principal_type, "tenant": known.tenant}
+    texts = {"region": facts.region, "principalType": facts.principal_type, "tenant": facts.tenant}
     shown |= {name: text for name, text in texts.items() if text is not None}
-    for name, tags in (("requestTags", known.request_tags), ("resourceTags", known.resource_tags)):
+    for name, tags in (("requestTags", facts.request_tags), ("resourceTags", facts.resource_tags)):
         if tags is not None:
             shown[name] = dict(tags)
     return shown

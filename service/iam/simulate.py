@@ -89,8 +89,8 @@ def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateReq
     says so.
     """
     target = target_of(body.target)
-    known, reading = _read(context, platform, body.document_text, body.facts, target)
-    operation = operation_of(body.operation, known)
+    catalogue, reading = _read(context, platform, body.document_text, body.facts, target)
+    operation = operation_of(body.operation, catalogue)
     facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id, region=known_region(target))
     cap = role_engine(context.role) if body.as_author else None
     engine = compile_document(reading.document, cap=cap)
@@ -118,18 +118,18 @@ def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateReq
 @router.post(IAM + "/coverage")
 def map_coverage(context: TenantContextDep, platform: PlatformDep, body: CoverageRequest) -> JSONResponse:
     """Which operations a document gives on some targets, and what that changes against another document."""
-    known, reading = _read(context, platform, body.document_text, body.facts)
+    catalogue, reading = _read(context, platform, body.document_text, body.facts)
     targets = [target_of(text, "targets") for text in body.targets]
     facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id)
-    masks = known.catalogue.masks
-    covered = _covered(known, reading, targets, facts)
+    masks = catalogue.operations.masks
+    covered = _covered(catalogue, reading, targets, facts)
     other: Reading | None = None
     if body.compare is not None:
         other = _read(context, platform, _compared(context, platform, body.compare))[1]
-    moved = _changes(known, other, reading, covered, facts) if other is not None else []
+    moved = _changes(catalogue, other, reading, covered, facts) if other is not None else []
     maps = []
     for place, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
-        shown = {"target": text, **_counts(coverage, masks.all), "services": _services(known, coverage)}
+        shown = {"target": text, **_counts(coverage, masks.all), "services": _services(catalogue, coverage)}
         if moved:
             shown |= {name: masks.names(mask) for name, mask in moved[place].items()}
         if body.operations:
@@ -165,14 +165,14 @@ def _read(
     target: Target | None = None,
 ) -> tuple[CatalogueSnapshot, Reading]:
     with platform.database.read() as connection:
-        known = platform.decisions.known(connection)
+        catalogue = platform.decisions.catalogue(connection)
         require_region(connection, context.tenant_id, facts, target)
-    return known, read_document(platform, known, text)
+    return catalogue, read_document(platform, catalogue, text)
 
 
-def _covered(known: CatalogueSnapshot, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
+def _covered(catalogue: CatalogueSnapshot, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
     """The map of a document; on the targets of one service only operations of that service are done."""
-    masks = known.catalogue.masks
+    masks = catalogue.operations.masks
     return [
         one.within(masks.of(OperationPattern(one.target.service, STAR, STAR)))
         for one in cover(masks, labelled_rules(reading.document), targets, facts)
@@ -180,13 +180,13 @@ def _covered(known: CatalogueSnapshot, reading: Reading, targets: Sequence[Targe
 
 
 def _changes(
-    known: CatalogueSnapshot, before: Reading, after: Reading, covered: Sequence[Coverage], facts: Facts
+    catalogue: CatalogueSnapshot, before: Reading, after: Reading, covered: Sequence[Coverage], facts: Facts
 ) -> list[dict[str, int]]:
     """What changes on each target from one document to another whose map is known, by how."""
-    old = _covered(known, before, [one.target for one in covered], facts)
+    old = _covered(catalogue, before, [one.target for one in covered], facts)
     both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
     open_then, open_now = (
-        conditions_of(known.catalogue.masks, labelled_rules(one.document), both, facts) for one in (before, after)
+        conditions_of(catalogue.operations.masks, labelled_rules(one.document), both, facts) for one in (before, after)
     )
     return [
         changes(then, now, differing(was, becomes))
@@ -241,8 +241,8 @@ def _counts(coverage: Coverage, within: int) -> dict[str, int]:
     }
 
 
-def _services(known: CatalogueSnapshot, coverage: Coverage) -> list[dict[str, Any]]:
-    masks = known.catalogue.masks
+def _services(catalogue: CatalogueSnapshot, coverage: Coverage) -> list[dict[str, Any]]:
+    masks = catalogue.operations.masks
     services = dict.fromkeys(name.partition(":")[0] for name in masks.operations)
     within = {service: masks.of(OperationPattern(service, STAR, STAR)) for service in services}
     return [

@@ -59,8 +59,8 @@ def require_region(connection: Connection, tenant_id: str, body: FactsBody, targ
     )
 
 
-def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
-    """The facts of a body; `known` fills what it leaves out.
+def facts_of(body: FactsBody, clock: Clock, **defaults: Any) -> Facts:
+    """The facts of a body; `defaults` fill what it leaves out.
 
     Raises:
         Refusal: 400 INVALID_INPUT for an address, an instant or a region that is not well-formed.
@@ -87,15 +87,15 @@ def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
     return Facts(
         source_ip=address,
         current_time=instant,
-        region=body.region or known.get("region"),
-        principal_type=body.principal_type or known.get("principal_type"),
-        tenant=body.tenant or known.get("tenant"),
+        region=body.region or defaults.get("region"),
+        principal_type=body.principal_type or defaults.get("principal_type"),
+        tenant=body.tenant or defaults.get("tenant"),
         request_tags=body.request_tags,
         resource_tags=body.resource_tags,
     )
 
 
-def operation_of(text: str, known: CatalogueSnapshot) -> str:
+def operation_of(text: str, catalogue: CatalogueSnapshot) -> str:
     """One operation of the catalogue.
 
     Raises:
@@ -105,8 +105,8 @@ def operation_of(text: str, known: CatalogueSnapshot) -> str:
         operation = read_operation(text)
     except InvalidPattern as refused:
         raise errors.invalid_input(str(refused), member="operation") from None
-    if text not in known.levels:
-        near = known.catalogue.nearest(operation)
+    if text not in catalogue.levels:
+        near = catalogue.operations.nearest(operation)
         raise ApiError(
             400,
             "UNKNOWN_OPERATION",
