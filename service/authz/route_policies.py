@@ -1,4 +1,4 @@
-"""The policy of every route, applied by the guard. A route without one keeps the platform from starting."""
+"""The policy of every route. The platform does not start if a route has none."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -43,7 +43,7 @@ class RoutePolicy:
 
     @property
     def looks_up(self) -> bool:
-        """Whether the decision reads the database, beyond the credential and its scopes."""
+        """Return whether the decision reads the database beyond the credential and its scopes."""
         return self.scope_of is not None or self.action is not None
 
 
@@ -107,7 +107,7 @@ def _default_tags(
 
 
 def _quotas(what: str) -> RoutePolicy:
-    """Reading them needs no scope, but a machine's policies can deny it. contract: Authentication 6"""
+    """Read quotas: without a scope, but policies of a key or workload can deny it."""
     return RoutePolicy("caller", scope_of="tenant", action=f"quotas:{what}:list")
 
 
@@ -116,7 +116,7 @@ def _interactive(name: str, scope: str) -> RoutePolicy:
     return RoutePolicy("caller", scope, scope_of="tenant", operation="interactive.open", action=action, of_people=True)
 
 
-# Services that enforce what is decided here ask with a key of the tenant; what they ask changes nothing.
+# Policy enforcement points evaluate with a key of the tenant; an evaluation changes nothing.
 AUTHZEN = RoutePolicy("key", scope="decisions:evaluate", action="iam:policies:simulate", tries=True)
 SEARCHES = replace(AUTHZEN, heavy=True)
 
@@ -167,7 +167,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("GET", "/api/v1/tenants/{tenant_id}/operations"): RoutePolicy("caller", scope_of="tenant"),
     ("GET", "/api/v1/tenants/{tenant_id}/operations/{operation_id}"): RoutePolicy("caller", scope_of="tenant"),
     ("GET", "/api/v1/tenants/{tenant_id}/events"): RoutePolicy("caller", scope_of="tenant"),
-    # Who answers for a tenant sees what was done there; a machine does not, whatever its scopes are.
+    # Owners and admins read the activity of a tenant; keys and workloads never do.
     ("GET", "/api/v1/tenants/{tenant_id}/activity"): RoutePolicy("person", roles=MANAGERS, scope_of="tenant"),
     ("GET", "/api/v1/organizations/{organization_id}/activity"): RoutePolicy(
         "person", roles=MANAGERS, scope_of="organization"
@@ -178,7 +178,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("GET", "/api/v1/tenants/{tenant_id}/scopes"): TENANT_READ,
     ("GET", KEYS): TENANT_READ,
     ("POST", KEYS): _own_key("api_key.create"),
-    # A key may read itself, which its route sees to; keys are made and ended by people only (hostile A10).
+    # A key may read itself, which its route checks. Only people create and end keys.
     ("GET", f"{KEYS}/{{key_id}}"): RoutePolicy("caller", scope_of="tenant"),
     ("PATCH", f"{KEYS}/{{key_id}}"): _own_key("api_key.update"),
     ("POST", f"{KEYS}/{{key_id}}/revoke"): _own_key("api_key.revoke"),
@@ -236,12 +236,12 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", "/access/v1/search/subject"): SEARCHES,
     ("POST", "/access/v1/search/resource"): SEARCHES,
     ("POST", "/access/v1/search/action"): SEARCHES,
-    # Interactive scopes substitute for nothing else, and nothing for them. contract: Scope rules
+    # Interactive scopes cover nothing else, and no other scope covers them.
     ("POST", f"{INTERACTIVE}/port-forwards"): _interactive("port-forwards", "sessions:forward"),
     ("POST", f"{INTERACTIVE}/database-consoles"): _interactive("database-consoles", "sessions:forward"),
     ("POST", f"{INTERACTIVE}/shells"): _interactive("shells", "sessions:pty"),
     ("POST", f"{INTERACTIVE}/cluster-proxies"): _interactive("cluster-proxies", "sessions:write"),
-    # An organization's are for people. contract: Authentication 3
+    # Only people read and request the quotas of an organization.
     ("GET", "/api/v1/tenants/{tenant_id}/quotas-report"): _quotas("limits"),
     ("GET", "/api/v1/tenants/{tenant_id}/quotas"): _quotas("limits"),
     ("GET", "/api/v1/tenants/{tenant_id}/quotas/usage"): _quotas("limits"),
@@ -284,8 +284,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", "/issuer/revoke"): RoutePolicy("anyone", local=True),
 }
 
-# Paths without a tenant, for clients that were released before the tenant was part of the path: the same routes, on the
-# credential's own tenant.
+# Paths without a tenant, for older clients: the same routes on the credential's own tenant.
 HOME_PATHS: dict[str, str] = {
     path.replace("/tenants/{tenant_id}", ""): path
     for path in (

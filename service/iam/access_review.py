@@ -1,4 +1,4 @@
-"""Who may do what, and what a change would give or take, before it is made. checklist R16, O12"""
+"""Reviews who may do what, and previews what a change would grant or remove."""
 
 from typing import Annotated, Any, Literal
 
@@ -158,7 +158,7 @@ def _with_paths(
     principal: tuple[str, str],
     ways: dict[str, dict[tuple[str, str], list[Record | None]]],
 ) -> dict[str, Any]:
-    """A grant with how its policy reaches a principal; `ways` keeps what was read of each policy."""
+    """Return a grant with the paths of its policy to a principal; `ways` caches the paths by policy."""
     policy_id = grant.get("policyId")
     if policy_id is None:
         return grant
@@ -185,10 +185,10 @@ def preview_change(context: TenantContextDep, platform: PlatformDep, body: Previ
 
 
 def _change(connection: Connection, platform: Platform, context: TenantContext, body: PreviewRequest) -> Change:
-    """The change of a body, with everything it names there.
+    """Return the change of a body, once everything that it names exists.
 
     Raises:
-        Refusal: 400 for a member that is missing, flat 404 for a thing that is not there.
+        ApiError: 400 for a missing member, flat 404 for a missing group, policy or principal.
     """
     tenant_id = context.tenant_id
     needs = change_preview.NEEDS[body.change]

@@ -1,8 +1,8 @@
-"""The author's cap when something is written: nobody gives, or takes from others, more than they hold. hostile A
+"""Checks that nobody grants more than they have, or changes the rights of somebody who has more.
 
-Three questions, each decided by exact containment: does a document stay within its author's rights; do somebody's
-rights cover all that a key or identity may have; may somebody give a scope away. Undecided counts as no.
-The answers depend on nothing but their arguments, so they are remembered.
+Three questions, each decided by exact containment: does a document stay within its author's rights; do the author's
+rights cover those of a key or identity; may the author grant a scope. Undecided counts as no. The answers depend only
+on their arguments, so they are cached.
 """
 
 import threading
@@ -105,7 +105,7 @@ def _examine_role(author: Author, draft: Draft) -> Check:
 
 
 class _PassedCache:
-    """Questions that were answered with yes, the latest; an answer with examples may be long, this one is a word."""
+    """The latest checks with the answer yes. They are small, while a check with examples may be large."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -191,10 +191,10 @@ def _contained_policies(document: Document, policies: Engine, tenant_id: str, ca
 
 
 def require_within(author: Author, draft: Draft, **named: Any) -> None:
-    """Refuse a document that allows what its author may not do; `named` says of which policy it is, if not the draft.
+    """Refuse a document that allows more than its author may do; `named` identifies a policy other than the draft.
 
     Raises:
-        Refusal: 403 POLICY_EXCEEDS_AUTHOR with at most five counterexamples.
+        ApiError: 403 POLICY_EXCEEDS_AUTHOR with at most five counterexamples.
     """
     check = check_document(author, draft)
     if check.answer is Answer.WITHIN:
@@ -218,12 +218,12 @@ def require_within(author: Author, draft: Draft, **named: Any) -> None:
 
 
 def require_within_unchanged(author: Author, draft: Draft) -> None:
-    """Refuse to change the name or description of a policy whose document allows what the author may not do.
+    """Refuse to change the name or description of a policy whose document allows more than the author may do.
 
-    A stored document that cannot be read may mean anything: an author who holds everything may still name its policy.
+    A stored document that cannot be read may allow anything; only an author with all rights may rename its policy.
 
     Raises:
-        Refusal: 403 POLICY_EXCEEDS_AUTHOR.
+        ApiError: 403 POLICY_EXCEEDS_AUTHOR.
     """
     if understood(draft, author.catalogue) is not ALLOW_ALL:
         require_within(author, draft)
@@ -244,7 +244,7 @@ def require_authority_over(connection: Connection, author: Author, principals: S
     cover the rights of its creator's principals, too: it acts within its own scopes only.
 
     Raises:
-        Refusal: 403 PRINCIPAL_EXCEEDS_AUTHOR naming the principals.
+        ApiError: 403 PRINCIPAL_EXCEEDS_AUTHOR naming the principals.
     """
     beyond: list[dict[str, str]] = []
     examples: list[dict[str, Any]] = []
@@ -268,7 +268,7 @@ def require_authority_over(connection: Connection, author: Author, principals: S
 
 
 class _Excess(NamedTuple):
-    """Rights that exceed somebody's, and how that was found out."""
+    """Rights that exceed the author's, with the check that found them."""
 
     check: Check
     document: Document
@@ -279,7 +279,7 @@ class _Excess(NamedTuple):
 def _excess(
     connection: Connection, author: Author, principals: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[dict[str, str], _Excess]]:
-    """Yield the principals that may do what the author may not. A person's own are left out, a key's are not."""
+    """Yield the principals with more rights than the author. A person's own are skipped, a key's are not."""
     if _compared(author, ALLOW_ALL, {}) is None:
         return
     named: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
@@ -331,7 +331,7 @@ def _compared(author: Author, document: Document, source: dict[str, Any]) -> _Ex
 
 
 def _compared_text(author: Author, draft: Draft, source: dict[str, Any]) -> _Excess | None:
-    """The same of a stored document."""
+    """Return how a stored document exceeds the author's rights; None if it does not."""
     check = check_document(author, draft)
     if check.answer is Answer.WITHIN:
         return None
@@ -346,7 +346,7 @@ def _contained_rights(document: Document, role: str | None, tenant_id: str, cata
 
 @lru_cache(maxsize=REMEMBERED)
 def key_rights(scopes: tuple[str, ...], role: str | None, catalogue: CatalogueSnapshot) -> Document:
-    """What a key has from its scopes and its creator's role together, as a document of today's operations."""
+    """Return what the scopes of a key and the role of its creator allow together, for today's operations."""
     if role not in roles():
         return Document(())
     covered = set(_operations(scopes, catalogue))
@@ -368,7 +368,7 @@ def _operations(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> list[s
 
 @lru_cache(maxsize=REMEMBERED)
 def _scope_rights(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> Document:
-    """What scopes give on their own."""
+    """Return what scopes allow by themselves."""
     patterns: tuple[OperationPattern, ...] = tuple(map(read_operation_pattern, _operations(scopes, catalogue)))
     if not patterns:
         return Document(())
@@ -376,10 +376,10 @@ def _scope_rights(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> Docu
 
 
 def require_scope(author: Author, scope: str) -> None:
-    """Refuse to give an identity a scope that covers more than the author holds.
+    """Refuse to grant an identity a scope that covers more than the author has.
 
     Raises:
-        Refusal: 403 SCOPE_EXCEEDS_AUTHOR naming the scope, with counterexamples.
+        ApiError: 403 SCOPE_EXCEEDS_AUTHOR naming the scope, with counterexamples.
     """
     document = _scope_rights((scope,), author.catalogue)
     check = _check_rights(author, document)

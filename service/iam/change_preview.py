@@ -1,4 +1,4 @@
-"""A change of groups or policies played through on what is stored, without making it."""
+"""Computes the effect of a change of groups or policies without making it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ Reached = set[str | None]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that is not made yet; `role` is that of its author."""
+    """A planned change; `role` is that of its author."""
 
     kind: str
     policy_id: str | None
@@ -52,10 +52,10 @@ class Change:
 def effects_of(
     connection: Connection, decisions: PolicyEngineCache, tenant_id: str, change: Change, at: datetime
 ) -> dict[str, Any]:
-    """Every key and identity the change touches, with what it gains and loses.
+    """Return what every affected key and identity gains and loses.
 
     Raises:
-        Refusal: 400 when the change touches more than 500.
+        ApiError: 400 if the change affects more than 500.
     """
     touched = _affected_principals(connection, tenant_id, change)
     if len(touched) > MAX_PRINCIPALS:
@@ -86,13 +86,13 @@ def effects_of(
 def require_permitted(
     connection: Connection, author: Author, change: Change, effect: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Refuse a change as making it would be refused.
+    """Refuse a planned change as the change itself would be refused.
 
     Args:
-        effect: What the change does to each principal it touches, as `effects_of` says.
+        effect: the effect on each affected principal, from `effects_of`.
 
     Raises:
-        Refusal: 403 or 400, that of the change itself.
+        ApiError: 403 or 400, that of the change itself.
     """
     tenant_id, touched = author.tenant_id, [(str(one["type"]), str(one["id"])) for one in effect]
     policy = policy_queries.get(connection, tenant_id, change.policy_id) if change.policy_id else None
@@ -132,7 +132,7 @@ def _affected_principals(connection: Connection, tenant_id: str, change: Change)
 
 
 def _after(connection: Connection, tenant_id: str, before: Mapping[str, Reached], change: Change) -> dict[str, Reached]:
-    """The policies of one principal once the change is made."""
+    """Return the policies of a principal after the change."""
     after = {policy: set(reached) for policy, reached in before.items()}
     by = change.principal_id if change.principal_type == "group" else None
     if change.kind == "attach":
@@ -151,7 +151,7 @@ def _after(connection: Connection, tenant_id: str, before: Mapping[str, Reached]
 
 
 class _PolicyRules:
-    """Stored policies as rules, each read once; the one that is to be changed as it would be."""
+    """The rules of stored policies, each read once, and of the policy that the change updates."""
 
     def __init__(self, connection: Connection, tenant_id: str, catalogue: CatalogueSnapshot, change: Change) -> None:
         self.connection = connection
@@ -161,7 +161,7 @@ class _PolicyRules:
         self.read: dict[str, list[GrantedRule] | None] = {}
 
     def parts(self, principal: TenantPrincipal, now: GrantParts, policies: Mapping[str, Reached]) -> GrantParts:
-        """A principal with other policies than it has now."""
+        """Return the parts of a principal's grants with other policies."""
         if not policies:
             ungranted = principal.kind == "workload_identity" and principal.grants.scopes is None
             return GrantParts(now.scopes, now.role, () if ungranted else None)
@@ -174,7 +174,7 @@ class _PolicyRules:
         return GrantParts(now.scopes, now.role, tuple(rules), unreadable)
 
     def rules(self, policy_id: str) -> list[GrantedRule] | None:
-        """The rules of a policy within its author's rights; None when it cannot be read."""
+        """Return the rules of a policy limited by its author's role; None if it cannot be read."""
         if policy_id not in self.read:
             row: Record | None = policy_queries.get(self.connection, self.tenant_id, policy_id)
             assert row is not None

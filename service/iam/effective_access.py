@@ -1,4 +1,4 @@
-"""What a principal may do at all, from where it has each operation, and what a change would give or take."""
+"""Computes what a principal may do, through which grants, and how a change affects it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ Paths = Mapping[str, list[Record | None]]
 
 @dataclass(frozen=True, slots=True)
 class GrantParts:
-    """A compiled standing taken apart: each part must give what is done. None: the part is not asked."""
+    """The parts of compiled grants; each must allow an operation. None: the part does not limit the principal."""
 
     scopes: tuple[str, ...] | None
     role: tuple[GrantedRule, ...] | None
@@ -34,7 +34,7 @@ class GrantParts:
     unreadable: bool = False
 
     def reach(self, catalogue: CatalogueSnapshot, tenant: str) -> OperationBounds:
-        """All parts together."""
+        """Return the operations that all parts together allow."""
         masks = catalogue.operations.masks
         found = everything(masks)
         if self.scopes is not None:
@@ -53,7 +53,7 @@ class GrantParts:
 
 
 def load_parts(compiled: CompiledGrants) -> GrantParts:
-    """The parts of a standing."""
+    """Return the parts of compiled grants."""
     grants = compiled.principal
     return GrantParts(
         scopes=grants.scopes,
@@ -64,7 +64,7 @@ def load_parts(compiled: CompiledGrants) -> GrantParts:
 
 
 def scope_mask(scopes: Iterable[str], catalogue: CatalogueSnapshot) -> int:
-    """The operations scopes cover."""
+    """Return the operations that scopes cover."""
     given = tuple(scopes)
     mask = 0
     for place, name in enumerate(catalogue.operations.names):
@@ -74,7 +74,7 @@ def scope_mask(scopes: Iterable[str], catalogue: CatalogueSnapshot) -> int:
 
 
 def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
-    """Every operation some rule gives, with the rules that give it and those that take it away."""
+    """Return every operation that a rule allows, with the rules that allow it and those that deny it."""
     tenant, catalogue = compiled.principal.tenant_id, compiled.catalogue
     masks = catalogue.operations.masks
     parts = load_parts(compiled)
@@ -144,7 +144,7 @@ def _scopes_for(scopes: Iterable[str], operation: str, catalogue: CatalogueSnaps
 
 
 def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
-    """Where a rule comes from, on the wire."""
+    """Return the source of a rule for the wire."""
     source, rule = granted.source, granted.rule
     shown: dict[str, Any] = {"kind": "policy", "ruleIndex": source.index, "ruleName": rule.name}
     if source.policy_id.startswith("role:"):
@@ -170,17 +170,17 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
 
 
 def shown_paths(groups: Sequence[Record | None]) -> list[dict[str, Any]]:
-    """The first ways in which a policy reaches a principal."""
+    """Return the first paths through which a policy reaches a principal."""
     return [_path(one) for one in groups[:MAX_VALUES]]
 
 
 def _path(group: Record | None) -> dict[str, Any]:
-    """How a policy reaches a principal."""
+    """Return one path of a policy to a principal for the wire."""
     return {"type": "direct"} if group is None else {"type": "group", "id": group.id, "name": group.name}
 
 
 def limits(compiled: CompiledGrants) -> list[dict[str, str]]:
-    """What bounds a principal beside its policies."""
+    """Return what limits a principal besides its policies."""
     found = []
     if compiled.principal.scopes is not None:
         found.append({"kind": "scopes", "detail": ", ".join(compiled.principal.scopes)})
@@ -220,11 +220,11 @@ def explain_access(compiled: CompiledGrants, operation: str, target: str, facts:
 
 
 def difference(catalogue: CatalogueSnapshot, tenant: str, before: GrantParts, after: GrantParts) -> dict[str, Any]:
-    """What a principal has afterwards and had not before.
+    """Return what a principal gains and loses by a change.
 
-    `gained` and `lost` are for certain: on every request afterwards, or before. What some requests only get that none
-    got, or that none get any more, is `conditionalGained` and `conditionalLost`. `narrowed` and `widened` stay possible
-    but under more or fewer conditions, `conditionsChanged` under other ones.
+    `gained` and `lost` are certain: allowed on every request afterwards, or before. `conditionalGained` and
+    `conditionalLost` become possible, or impossible, on some requests. `narrowed` and `widened` stay possible under
+    more or fewer conditions; `conditionsChanged` under others.
     """
     masks = catalogue.operations.masks
     then, now = before.reach(catalogue, tenant), after.reach(catalogue, tenant)

@@ -1,4 +1,4 @@
-"""Policies and their history over HTTP. contract: Access policies; checklist O, H"""
+"""Policies and their history over HTTP."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -39,7 +39,7 @@ TEXT = {"type": "string"}
 
 
 def _body(*needed: str) -> dict[str, Any]:
-    """The description of a body that is read from its bytes, for the API's document."""
+    """Return the OpenAPI description of a body that is read from its bytes."""
     members = {"name": TEXT, "description": TEXT, "document": {"type": "object"}}
     schema = {"type": "object", "properties": members, "required": list(needed), "additionalProperties": False}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
@@ -251,7 +251,7 @@ def write(
 
 
 def _entry(context: TenantContext, at: Any, change: str, changed: list[str]) -> dict[str, Any]:
-    """What the history says of a change beside what the policy became."""
+    """Return the history columns of a change besides the content of the policy."""
     return {"changed_by": context.principal.user_id, "changed_at": at, "change": change, "changed": changed}
 
 
@@ -271,16 +271,16 @@ def lock_policy_or_404(
 
 
 def get_policy_or_404(connection: Connection, context: TenantContext, policy_id: str) -> Record:
-    """The policy of the path in the tenant of the path, or the flat 404."""
+    """Return the policy of the path in the tenant of the path, or refuse with the flat 404."""
     return or_404(policy_queries.get(connection, context.tenant_id, policy_id) if validation.is_id(policy_id) else None)
 
 
 def get_version_or_404(connection: Connection, context: TenantContext, policy_id: str, version: str) -> Record:
-    """A version of the policy of the path, or the flat 404."""
+    """Return a version of the policy of the path, or refuse with the flat 404."""
     number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0
     return or_404(policy_queries.version(connection, context.tenant_id, policy_id, number))
 
 
 def attachee_of(kind: str | None, identifier: str | None) -> tuple[str, str] | None:
-    """What a listing is narrowed to; both of the pair, or none."""
+    """Return the filter of a list by attachee: both parameters of the pair, or None."""
     return validation.paired_filter(("attacheeType", kind), ("attacheeId", identifier), validation.ATTACHEE_TYPES)

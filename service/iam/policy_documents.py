@@ -1,4 +1,4 @@
-"""Policy documents as requests bring them: read strictly, or refused with every problem and its place."""
+"""Parses policy documents strictly; a refusal lists every problem with its position."""
 
 import threading
 from collections import OrderedDict
@@ -20,7 +20,7 @@ MAX_CACHED_CHARACTERS = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A policy document in canonical form, told apart by its digest; parsed already if a request brought it."""
+    """A policy document in canonical form, compared by its digest; `document` is None until it is parsed."""
 
     document: Document | None = field(compare=False, repr=False)
     canonical_text: str = field(compare=False, repr=False)
@@ -49,10 +49,10 @@ class Draft:
 
 
 def read_document(platform: Platform, catalogue: CatalogueSnapshot, text: str) -> Reading:
-    """The document of a text.
+    """Return the parsed document of a text.
 
     Raises:
-        Refusal: 400 INVALID_POLICY_DOCUMENT with the problems in the order of the text.
+        ApiError: 400 INVALID_POLICY_DOCUMENT with the problems in the order of the text.
     """
     try:
         return _CACHE.read(text, catalogue, platform.settings.region_targets)
@@ -67,12 +67,16 @@ def read_document(platform: Platform, catalogue: CatalogueSnapshot, text: str) -
 
 
 def read_stored(text: str, catalogue: CatalogueSnapshot) -> Document:
-    """Return the document of a stored or canonical text. Raises `DocumentRefused`."""
+    """Return the document of a canonical text.
+
+    Raises:
+        InvalidDocument: the document is not valid any more.
+    """
     return _CACHE.read(text, catalogue, "accept").document
 
 
 class ReadingCache:
-    """The documents that were read last, by their text: an editor sends the same one with each request it tries."""
+    """The latest parsed documents by text: an editor sends the same text with each request."""
 
     def __init__(self, max_characters: int = MAX_CACHED_CHARACTERS) -> None:
         self.max_characters = max_characters
@@ -108,7 +112,7 @@ _CACHE = ReadingCache()
 
 
 def problem(found: Problem) -> dict[str, Any]:
-    """A problem on the wire."""
+    """Return a problem for the wire."""
     return {
         "path": found.path,
         "line": found.line,
@@ -119,7 +123,7 @@ def problem(found: Problem) -> dict[str, Any]:
 
 
 def required(text: str | None) -> str:
-    """A document that must be there."""
+    """Return the document of a body that must have one."""
     if text is None:
         raise errors.invalid_input('"document" is required', member="document", reason="missing")
     return text

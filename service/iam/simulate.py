@@ -1,4 +1,4 @@
-"""Trying a document: decided, mapped and checked, never stored. contract: iam simulate; checklist S"""
+"""Simulates, maps and checks policy documents without storing them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -171,7 +171,7 @@ def _read(
 
 
 def _covered(catalogue: CatalogueSnapshot, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
-    """The map of a document; on the targets of one service only operations of that service are done."""
+    """Return the coverage of a document; on the targets of one service, only by operations of that service."""
     masks = catalogue.operations.masks
     return [
         one.within(masks.of(OperationPattern(one.target.service, STAR, STAR)))
@@ -182,7 +182,7 @@ def _covered(catalogue: CatalogueSnapshot, reading: Reading, targets: Sequence[T
 def _changes(
     catalogue: CatalogueSnapshot, before: Reading, after: Reading, covered: Sequence[Coverage], facts: Facts
 ) -> list[dict[str, int]]:
-    """What changes on each target from one document to another whose map is known, by how."""
+    """Return what changes on each target from one document to another, by kind of change."""
     old = _covered(catalogue, before, [one.target for one in covered], facts)
     both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
     open_then, open_now = (
@@ -195,7 +195,7 @@ def _changes(
 
 
 def _compared(context: TenantContext, platform: Platform, body: CompareTo) -> str:
-    """The text of the other document."""
+    """Return the text of the other document."""
     if (body.document_text is None) is (body.policy_id is None):
         raise errors.invalid_input("compare takes documentText or policyId, one of them", member="compare")
     if body.document_text is not None:
