@@ -35,11 +35,11 @@ from service.iam.policy_documents import Draft
 from service.principals import grants as stored
 from service.principals import queries
 
-REMEMBERED = 512
-# Of whole documents: a quarter of a megabyte each at most.
-REMEMBERED_TEXTS = 64
-# Of documents that passed, by their digest: as many as may hang on one group, so that no check is made twice.
-REMEMBERED_PASSED = 10_000
+MAX_CACHED_CHECKS = 512
+# A document has at most a quarter of a megabyte.
+MAX_CACHED_DOCUMENTS = 64
+# As many as the policies of one group may be, so that no check is made twice. Only digests are kept.
+MAX_PASSED = 10_000
 MAX_NAMED = 20
 NOTHING: frozenset[str] = frozenset()
 WITHIN = Check(Answer.WITHIN)
@@ -67,8 +67,8 @@ def author_of(
 ) -> Author:
     """Return the principal of a request as an author, with the role and grants of its context.
 
-    Inside `change` they are those of the transaction of the change. `known` is the catalogue if the request has read
-    it already.
+    Inside `change` they are those of the transaction of the change. `catalogue` is that of the request, if it was read
+    before.
 
     Raises:
         ApiError: 403 if the role may not write policies.
@@ -95,12 +95,12 @@ def check_document(author: Author, draft: Draft) -> Check:
 
 def _examine_role(author: Author, draft: Draft) -> Check:
     """Check a document against the author's role only."""
-    asked = (draft.digest, author.role, author.tenant_id, author.catalogue)
-    if _PASSED.knows(asked):
+    key = (draft.digest, author.role, author.tenant_id, author.catalogue)
+    if _PASSED.contains(key):
         return WITHIN
     check = _examined(draft, author.role, author.tenant_id, author.catalogue)
     if check.answer is Answer.WITHIN:
-        _PASSED.add(asked)
+        _PASSED.add(key)
     return check
 
 
@@ -109,31 +109,31 @@ class _PassedCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[object, None] = OrderedDict()
+        self._keys: OrderedDict[object, None] = OrderedDict()
 
-    def knows(self, asked: object) -> bool:
+    def contains(self, key: object) -> bool:
         with self._lock:
-            if asked not in self._kept:
+            if key not in self._keys:
                 return False
-            self._kept.move_to_end(asked)
+            self._keys.move_to_end(key)
             return True
 
-    def add(self, asked: object) -> None:
+    def add(self, key: object) -> None:
         with self._lock:
-            self._kept[asked] = None
-            if len(self._kept) > REMEMBERED_PASSED:
-                self._kept.popitem(last=False)
+            self._keys[key] = None
+            if len(self._keys) > MAX_PASSED:
+                self._keys.popitem(last=False)
 
 
 _PASSED = _PassedCache()
 
 
-@lru_cache(maxsize=REMEMBERED_TEXTS)
+@lru_cache(maxsize=MAX_CACHED_DOCUMENTS)
 def _examined(draft: Draft, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> Check:
     try:
         document = draft.read(catalogue)
     except InvalidDocument:
-        # A stored document that is not understood any more gives nothing, so it may be anything.
+        # A stored document that is not valid any more grants nothing, and may mean anything.
         return Check(Answer.UNDECIDED)
     return _contained(document, role, tenant_id, catalogue)
 
@@ -150,9 +150,9 @@ def _contained(document: Document, role: str | None, tenant_id: str, catalogue: 
     return _check(document, role_rules(role), tenant_id, catalogue)
 
 
-def _check(document: Document, held: Sequence[GrantedRule], tenant_id: str, catalogue: CatalogueSnapshot) -> Check:
+def _check(document: Document, rules: Sequence[GrantedRule], tenant_id: str, catalogue: CatalogueSnapshot) -> Check:
     """Compare a document with rules that its author holds, in the catalogue and the regions of the platform."""
-    return containment.check(document, held, tenant=tenant_id, catalogue=catalogue.operations.names, regions=REGIONS)
+    return containment.check(document, rules, tenant=tenant_id, catalogue=catalogue.operations.names, regions=REGIONS)
 
 
 def _check_rights(author: Author, document: Document) -> Check:
@@ -171,23 +171,23 @@ def _within_key(author: Author, scopes: tuple[str, ...], document: Document) -> 
     return _contained_policies(document, author.policies, author.tenant_id, author.catalogue)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=MAX_CACHED_CHECKS)
 def _contained_scopes(
     document: Document, scopes: tuple[str, ...], tenant_id: str, catalogue: CatalogueSnapshot
 ) -> Check:
-    held = labelled_rules(_scope_rights(scopes, catalogue), "scopes", "scopes")
-    return _check(document, held, tenant_id, catalogue)
+    rules = labelled_rules(_scope_rights(scopes, catalogue), "scopes", "scopes")
+    return _check(document, rules, tenant_id, catalogue)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=MAX_CACHED_CHECKS)
 def _contained_policies(document: Document, policies: Engine, tenant_id: str, catalogue: CatalogueSnapshot) -> Check:
     """Check rights against compiled policies. An allow counts only if its author's role covers the document."""
     covering: dict[Engine | None, bool] = {None: True}
     for cap in {granted.cap for granted in policies.rules if granted.cap is not None}:
         check = _check(document, cap.rules, tenant_id, catalogue)
         covering[cap] = check.answer is Answer.WITHIN
-    held = [granted for granted in policies.rules if granted.rule.denies or covering[granted.cap]]
-    return _check(document, held, tenant_id, catalogue)
+    rules = [granted for granted in policies.rules if granted.rule.denies or covering[granted.cap]]
+    return _check(document, rules, tenant_id, catalogue)
 
 
 def require_within(author: Author, draft: Draft, **named: Any) -> None:
@@ -248,9 +248,11 @@ def require_authority_over(connection: Connection, author: Author, principals: S
     """
     beyond: list[dict[str, str]] = []
     examples: list[dict[str, Any]] = []
-    for principal, found in _excess(connection, author, principals):
+    for principal, excess in _excess(connection, author, principals):
         beyond.append(principal)
-        examples += [representations.counterexample(one, found.document) | found.source for one in found.check.examples]
+        examples += [
+            representations.counterexample(one, excess.document) | excess.source for one in excess.check.examples
+        ]
         if len(beyond) == MAX_NAMED:
             break
     if beyond:
@@ -282,42 +284,42 @@ def _excess(
     """Yield the principals with more rights than the author. A person's own are skipped, a key's are not."""
     if _compared(author, ALLOW_ALL, {}) is None:
         return
-    named: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
+    ids: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
     for kind, identifier in principals:
-        named[kind].append(identifier)
-    makers = stored.roles_in(connection, author.tenant_id) if named["api_key"] else {}
-    # However many principals there are, they rest on few different scopes and policies: each is compared once.
+        ids[kind].append(identifier)
+    creator_roles = stored.roles_in(connection, author.tenant_id) if ids["api_key"] else {}
+    # Many principals have few different scopes and policies, so each set is compared once.
     of_keys: dict[tuple[tuple[str, ...], str | None], _Excess | None] = {}
-    for key in queries.keys_among(connection, author.tenant_id, named["api_key"]):
+    for key in queries.keys_among(connection, author.tenant_id, ids["api_key"]):
         if author.scopes is None and key.user_id == author.user_id:
             continue
-        # Policies are left out: they narrow it now and may be gone tomorrow.
-        rests_on = (tuple(key.scopes), makers.get(key.user_id))
+        # Its policies are left out: they limit the key now and may be removed later.
+        rests_on = (tuple(key.scopes), creator_roles.get(key.user_id))
         if rests_on not in of_keys:
             rights = key_rights(*rests_on, author.catalogue)
-            of_keys[rests_on] = _compared(author, rights, {"role": makers.get(key.user_id)})
-        if found := of_keys[rests_on]:
-            yield {"type": "api_key", "id": key.id, "name": key.name}, found
+            of_keys[rests_on] = _compared(author, rights, {"role": creator_roles.get(key.user_id)})
+        if excess := of_keys[rests_on]:
+            yield {"type": "api_key", "id": key.id, "name": key.name}, excess
     others = [
         row
-        for row in queries.identities_among(connection, author.tenant_id, named["workload_identity"])
+        for row in queries.identities_among(connection, author.tenant_id, ids["workload_identity"])
         if author.scopes is not None or row.created_by != author.user_id
     ]
     of_scopes = {
         scopes: _compared(author, _scope_rights(scopes, author.catalogue), {"scopes": list(scopes)})
         for scopes in set(map(_scopes, others))
     }
-    held = queries.held_policies(connection, author.tenant_id, [row.id for row in others if not row.scopes])
-    texts = stored.policy_documents(connection, author.tenant_id, sorted(set().union(*held.values())))
+    policies = queries.held_policies(connection, author.tenant_id, [row.id for row in others if not row.scopes])
+    texts = stored.policy_documents(connection, author.tenant_id, sorted(set().union(*policies.values())))
     of_policies = {
         policy_id: _compared_text(author, Draft.stored(text), {"policyId": policy_id, "policyName": name})
         for policy_id, (name, text) in texts.items()
     }
-    of_sets = {ids: next(filter(None, map(of_policies.get, sorted(ids))), None) for ids in set(held.values())}
+    of_sets = {each: next(filter(None, map(of_policies.get, sorted(each))), None) for each in set(policies.values())}
     for row in others:
-        if found := of_scopes[_scopes(row)] or of_sets.get(held.get(row.id, NOTHING)):
+        if excess := of_scopes[_scopes(row)] or of_sets.get(policies.get(row.id, NOTHING)):
             name = f"{row.namespace}/{row.service_account}"
-            yield {"type": "workload_identity", "id": row.id, "name": name}, found
+            yield {"type": "workload_identity", "id": row.id, "name": name}, excess
 
 
 def _scopes(identity: Record) -> tuple[str, ...]:
@@ -339,12 +341,12 @@ def _compared_text(author: Author, draft: Draft, source: dict[str, Any]) -> _Exc
     return _compared(author, ALLOW_ALL, source) if document is ALLOW_ALL else _Excess(check, document, source)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=MAX_CACHED_CHECKS)
 def _contained_rights(document: Document, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> Check:
     return _contained(document, role, tenant_id, catalogue) if document.rules else WITHIN
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=MAX_CACHED_CHECKS)
 def key_rights(scopes: tuple[str, ...], role: str | None, catalogue: CatalogueSnapshot) -> Document:
     """Return what the scopes of a key and the role of its creator allow together, for today's operations."""
     if role not in roles():
@@ -366,7 +368,7 @@ def _operations(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> list[s
     return [name for name in catalogue.operations.names if covers(scopes, catalogue.scope_of(name))]
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=MAX_CACHED_CHECKS)
 def _scope_rights(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> Document:
     """Return what scopes allow by themselves."""
     patterns: tuple[OperationPattern, ...] = tuple(map(read_operation_pattern, _operations(scopes, catalogue)))
