@@ -1,4 +1,4 @@
-"""Who calls: the one value every route is given instead of headers."""
+"""The authenticated principal of a request."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,12 +9,12 @@ PrincipalKind = Literal["session", "api_key", "workload", "staff", "anonymous", 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller whose credential has been checked.
+    """A principal whose credential was verified.
 
-    `user_id` is the person signed in, or the creator of the API key; a workload has none. `tenant_id` is the one tenant
-    a key or a workload is bound to, None for a session. `scopes` are theirs, as stored. `peer_uid` is the user id at
-    the other end of the unix socket, None over TCP. `token_ends_at` is when a session's access token expires, in
-    seconds since 1970; `token_hash` is the stored digest of a workload's token.
+    `user_id` is the signed-in person or the creator of the API key, None for a workload. `tenant_id` is the tenant of a
+    key or workload, None for a session. `scopes` are the stored scopes of a key or workload. `peer_uid` is the user id
+    of the peer on the unix socket, None over TCP. `token_ends_at` is the expiry of a session's access token in seconds
+    since 1970; `token_hash` is the stored digest of a workload's token.
     """
 
     kind: PrincipalKind
@@ -33,7 +33,7 @@ class Principal:
 
     @property
     def actor_id(self) -> str:
-        """Who answers for what is done: a person, a workload, the uid of staff, or a word."""
+        """Return the actor in the audit log: a person, a workload, `uid:` and the uid of staff, or the kind."""
         if actor := self.user_id or self.workload_id:
             return actor
         return f"uid:{self.peer_uid}" if self.kind == "staff" else self.kind
@@ -43,5 +43,5 @@ class Principal:
         return self.key_id or self.session_id or self.workload_id
 
 
-# What the platform does by itself, e.g. at start or in durable work.
+# For changes that the platform makes itself, such as at start or in jobs.
 PLATFORM = Principal(kind="platform", request_id="platform")

@@ -88,7 +88,7 @@ def list_my_keys(context: ContextDep, platform: PlatformDep) -> JSONResponse:
 def list_grantable_scopes(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """List the scopes of API keys, and the operations of each that the caller's role lacks."""
     with platform.database.read() as connection:
-        catalogue = platform.decisions.known(connection)
+        catalogue = platform.decisions.catalogue(connection)
     return JSONResponse(
         {
             "scopes": [
@@ -126,7 +126,7 @@ def create_key(
             ),
             key_id,
         )
-        catalogue, expires = platform.decisions.known(connection), api_key_validation.expiry(body.expires_at, now)
+        catalogue, expires = platform.decisions.catalogue(connection), api_key_validation.expiry(body.expires_at, now)
         values: dict[str, Any] = {
             "id": key_id,
             "tenant_id": tenant_id,
@@ -169,7 +169,7 @@ def update_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
         if body.rate_limit is not None:
             values["rate_limit"] = api_key_validation.rate_limit(body.rate_limit)
         if body.scopes is not None:
-            catalogue = platform.decisions.known(connection)
+            catalogue = platform.decisions.catalogue(connection)
             values["scopes"] = check_scopes(connection, context, body.scopes, catalogue, before=before.scopes)
         changes = {name: value for name, value in values.items() if getattr(before, name) != value}
         if changes:
@@ -211,7 +211,7 @@ def rotate_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
             raise errors.invalid_input(
                 "retireAt is later than the key's expiry", member="retireAt", latest=wire_time(old.expires_at)
             )
-        catalogue = platform.decisions.known(connection)
+        catalogue = platform.decisions.catalogue(connection)
         role = role_in(connection, tenant_id, context.principal.user_id)
         api_key_validation.require_held(role, tenant_id, old.scopes, catalogue)
         copied = ("tenant_id", "user_id", "name", "description", "scopes", "rate_limit")

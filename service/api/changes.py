@@ -1,9 +1,8 @@
-"""The write transaction of a route, with the decision about its principal made again inside it.
+"""Opens the write transaction of a route and authorizes its principal again inside it.
 
-The guard decides before the body is parsed and before a request waits for its turn or for the database. The credential,
-the membership or a policy may be gone when the change is made. So every route that changes something opens its
-transaction with `change`: it checks that the credential is still good and applies the route's rule once more, on the
-connection of the change.
+The guard authorizes before the body is parsed and before a request waits for its turn or for the database. Meanwhile
+the credential, the membership or a policy may be revoked. So every route that changes something opens its transaction
+with `change`: it checks the credential and applies the route policy once more, on the connection of the change.
 
 On PostgreSQL the rows that the decision depends on are locked until the commit, so that a revocation happens either
 before the decision or after the change. Every transaction takes these locks in the same order: organizations, tenant,
@@ -32,14 +31,14 @@ _CONFIRM = {"session": sessions.confirm, "api_key": api_keys.confirm, "workload"
 
 @contextmanager
 def change(platform: Platform, context: C, *, lock_organization: bool = False) -> Iterator[tuple[Connection, C]]:
-    """Begin the change of a route: its transaction, and the access of its principal as it is now.
+    """Begin the write transaction of a route and yield it with the context as it is now.
 
     Args:
-        lock_organization: let one such change at a time happen in the organization of the path, or in all
-            organizations of the person if the path names none.
+        lock_organization: serialize such changes in the organization of the path, or in all organizations of the person
+            if the path names none.
 
     Raises:
-        Refusal: 401 or 403, as for a new request with this credential.
+        ApiError: 401 or 403, as for a new request with this credential.
     """
     with platform.database.write() as connection:
         if platform.database.kind == "postgresql":
@@ -71,7 +70,7 @@ def _lock(connection: Connection, context: AuthorizationContext, lock_organizati
 
 
 def _confirm(platform: Platform, connection: Connection, context: C) -> C:
-    """Decide about a request again: its credential, then the rule of its route."""
+    """Authenticate and authorize a request again."""
     now, rule, confirm = platform.clock.now(), context.rule, _CONFIRM.get(context.principal.kind)
     if rule is None or confirm is None:
         raise RuntimeError("a change needs the access that the guard has decided")

@@ -1,7 +1,7 @@
-"""Decisions enforced on the platform's own routes: what a principal asks for, put to what stands behind the principal.
+"""Enforces roles and policies on the platform's own routes.
 
-The question is made from the rule's operation, the ids the guard has checked, the connection and what is stored of a
-resource; nothing from a query reaches it, and of a body only what a resource is to be (hostile A20, D04).
+A decision uses the operation of the route policy, checked ids from the path, the connection and stored resources. It
+uses nothing from the query, and from a body only the members of a resource to create or change.
 """
 
 from collections.abc import Mapping
@@ -48,21 +48,23 @@ def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, conte
         decision = decide_for_machine_principal(grants, rule, context.action, context.facts)
         if decision is not None and not decision.allowed:
             raise errors.insufficient_permissions(context.action, decision.part, decision.reason)
-    elif kind != "workload" and context.action not in possible(context.role, grants.principal.tenant_id, grants.known):
+    elif kind != "workload" and context.action not in possible(
+        context.role, grants.principal.tenant_id, grants.catalogue
+    ):
         raise errors.insufficient_permissions(context.action, "role", "no_match")
     return replace(context, grants=grants)
 
 
 def decide_for_machine_principal(
-    ready: CompiledGrants, rule: RoutePolicy, action: str, facts: RequestContext
+    grants: CompiledGrants, rule: RoutePolicy, action: str, facts: RequestContext
 ) -> Decision | None:
-    """What a machine's standing says to an operation on its own tenant or organization; None: nothing against it."""
-    target = target_of(action, ready.principal)
+    """Return the decision for a key or workload on its own tenant or organization; None if no policy denies it."""
+    target = target_of(action, grants.principal)
     if rule.scope is not None:
-        return ready.decide(action, target, facts)
-    # Every credential of the tenant has it, so no policy need give it; one can still take it away.
-    said = ready.by_policies(action, target, facts)
-    return None if said is None or said.reason in ("allowed", "no_match") else said
+        return grants.decide(action, target, facts)
+    # A route without a scope is open to every credential of the tenant, but a policy can deny it.
+    decision = grants.by_policies(action, target, facts)
+    return None if decision is None or decision.reason in ("allowed", "no_match") else decision
 
 
 def require(
@@ -71,24 +73,24 @@ def require(
     """Refuse the operation of a route on one target.
 
     Raises:
-        Refusal: 403 INSUFFICIENT_PERMISSIONS naming the operation.
+        ApiError: 403 INSUFFICIENT_PERMISSIONS naming the operation.
     """
     grants = load_grants(platform, connection, context)
     _require(grants, replace(context, facts=facts), target)
 
 
-def require_somewhere(ready: CompiledGrants, context: AuthorizationContext) -> None:
-    """Refuse the operation of a route to whom policies give it on nothing at all; otherwise each target decides.
+def require_somewhere(grants: CompiledGrants, context: AuthorizationContext) -> None:
+    """Refuse a principal whose policies allow the operation of a route on no target at all.
 
     Raises:
-        Refusal: 403 INSUFFICIENT_PERMISSIONS naming the operation.
+        ApiError: 403 INSUFFICIENT_PERMISSIONS naming the operation.
     """
-    action, masks = str(context.action), ready.known.catalogue.masks
-    if ready.unreadable:
+    action, masks = str(context.action), grants.catalogue.operations.masks
+    if grants.unreadable:
         raise errors.insufficient_permissions(action, "policies", "unreadable_policy")
-    if ready.policies is not None:
-        given = operation_bounds(masks, ready.policies.rules, ready.principal.tenant_id).possible
-        if not given & masks.for_pattern(parse_operation(action)):
+    if grants.policies is not None:
+        bounds = operation_bounds(masks, grants.policies.rules, grants.principal.tenant_id).possible
+        if not bounds & masks.for_pattern(parse_operation(action)):
             raise errors.insufficient_permissions(action, "policies", "no_match")
 
 
@@ -124,20 +126,20 @@ def load_grants(platform: Platform, connection: Connection, context: Authorizati
 def target_of(action: str, standing: PrincipalGrants) -> str:
     """Return the target of a route on the principal's own tenant or organization; `*` for one to be created."""
     service, kind, verb = action.split(":")
-    # What a tenant has one of, such as its default tags, goes by the tenant's own id.
+    # A thing that each tenant has once, such as its default tags, is named by the id of the tenant.
     name = standing.organization_id if kind == "organizations" else standing.tenant_id
     return f"frn:{service}:*:{standing.tenant_id}:{kind}/{'*' if verb == 'create' else name}"
 
 
 def target_in(context: TenantContext, row: Record | None, region: str = "*") -> str:
-    """The name of a resource of the tenant as the operation of the route is asked of it; None: one not made yet."""
+    """Return the target of a route on a resource of the tenant; `*` without a row, for one to be created."""
     service, kind, _ = str(context.action).split(":")
     place = region if row is None else row.region
     return f"frn:{service}:{place}:{context.tenant_id}:{kind}/{'*' if row is None else row.id}"
 
 
 def request_context(platform: Platform, request: Request, context: AuthorizationContext) -> RequestContext:
-    """What is known of a request. Tenants have no region and carry no tags; over the socket there is no address."""
+    """Return the request context. Tenants have no region and no tags; over the socket there is no address."""
     principal = context.principal
     address = address_of(request.scope, platform.settings.proxies)
     return RequestContext(

@@ -1,6 +1,6 @@
-"""Requests that create something under an `Idempotency-Key`: a repeated request gets what the first one created.
+"""Handles `Idempotency-Key`: a repeated request returns the resource that the first one created.
 
-A client that got no answer (a time-out, a lost connection) may send the request again. A key is kept for a day.
+A client without an answer (a time-out, a lost connection) may repeat the request. A key is kept for a day.
 """
 
 import json
@@ -29,10 +29,10 @@ def resolve_idempotency_key(
     """Return the id for a resource to create: `new`, or the id that an earlier request under the same key got.
 
     Args:
-        request: the place and all members of the request, as JSON values; they must be the same under one key.
+        request: the parent and all members of the request as JSON values; one key requires the same values.
 
     Raises:
-        Refusal: 409 IDEMPOTENCY_KEY_REUSED for another request, with the `id` of the resource.
+        ApiError: 409 IDEMPOTENCY_KEY_REUSED for another request, with the `id` of the resource.
     """
     if key is None:
         return new
@@ -56,7 +56,7 @@ def check_same_request(stored: str, now: str, **made: str) -> None:
         made: details of the refusal about what the first request created.
 
     Raises:
-        Refusal: 409 IDEMPOTENCY_KEY_REUSED.
+        ApiError: 409 IDEMPOTENCY_KEY_REUSED.
     """
     if stored != now:
         raise ApiError(

@@ -1,7 +1,6 @@
-"""Pages by keyset: a cursor is the key of the last row, signed, and good only where it was given. checklist P
+"""Keyset pagination: a cursor is the signed key of the last row.
 
-It is bound to the tenant, the route and the filter through its signature: anywhere else it is refused (hostile B04).
-Nothing is kept on the service for it (hostile D06).
+Its signature covers the tenant, the route and the filter, so it is refused elsewhere. The service stores no cursors.
 """
 
 import hmac
@@ -32,7 +31,7 @@ _SIGNATURE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class PageParams:
-    """What a request says of paging, unchecked."""
+    """The paging parameters of a request, unchecked."""
 
     limit: str | None
     cursor: str | None
@@ -44,35 +43,35 @@ async def page_params(
     ] = None,
     cursor: Annotated[str | None, Query(description="`nextCursor` of the page before")] = None,
 ) -> PageParams:
-    """The dependency of every paged route."""
+    """Return the paging parameters; the dependency of every paged route."""
     return PageParams(limit, cursor)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page to be read: at most `limit` rows behind the key `after`."""
+    """A page to read: at most `limit` rows after the key `after`."""
 
     limit: int
     after: KeysetKey | None
     signing: bytes
 
     def cut(self, rows: Sequence[Record], *key: str) -> tuple[Sequence[Record], str]:
-        """The rows of this page and the cursor of the next, "" when there is none. `rows` may hold one row more."""
+        """Return the rows of this page and the cursor of the next, "" without one. `rows` may have one more row."""
         if len(rows) <= self.limit:
             return rows, ""
         last = rows[self.limit - 1]
         return rows[: self.limit], self.cursor(*(getattr(last, name) for name in key))
 
     def cursor(self, *key: Any) -> str:
-        """The cursor of what comes behind a key."""
+        """Return the cursor of the rows after a key."""
         return _cursor(self.signing, key)
 
 
 def page_of(platform: Platform, asked: PageParams, *place: str) -> Page:
-    """The page that is asked for in a place: route, tenant and everything that chooses the rows.
+    """Return the requested page of a list, which `place` identifies by route, tenant and filter.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for the limit, INVALID_CURSOR for a cursor of another place or none at all.
+        ApiError: 400 INVALID_INPUT for the limit, INVALID_CURSOR for the cursor of another list or an invalid one.
     """
     limit = DEFAULT_LIMIT
     if asked.limit is not None:

@@ -1,7 +1,6 @@
-"""The guard of every route: who calls and may they, before the body is read; then the body, strictly.
+"""Applies the route policy of a request before its body is read, and logs refused changes.
 
-A route of `area()` cannot be reached without its rule having been applied. Refused changes are written to the
-audit log here, once for all routes (checklist N12); refusals of callers who are nobody are in the log only, so that
+Refused changes are written to the audit log here, for all routes. Refusals without a valid credential are not, so that
 a stranger cannot fill the database.
 """
 
@@ -44,7 +43,7 @@ sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]
 
 
 class ProtectedRoute(APIRoute):
-    """A route that applies its line of `RULES`."""
+    """A route that applies its entry of `ROUTE_POLICIES`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()
@@ -81,7 +80,7 @@ class ProtectedRoute(APIRoute):
 
 
 def protected_router(tag: str) -> APIRouter:
-    """The router of one area of the platform. Paths are given whole (`/api/v1/…`)."""
+    """Return the router of one area. Paths are complete (`/api/v1/…`)."""
     return APIRouter(route_class=ProtectedRoute, tags=[tag])
 
 
@@ -90,10 +89,10 @@ def anonymous_principal(request: Request) -> Principal:
 
 
 def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: Request) -> AuthorizationContext:
-    """Turn the credential into a principal and apply the rule.
+    """Authenticate a request and apply the route policy.
 
     Raises:
-        Refusal: 401 or 403, or 400 for an id in the path that is none.
+        ApiError: 401 or 403, or 400 for an invalid id in the path.
     """
     uid = peer_uid(request.scope)
     request_id: str = request.scope["frost.request_id"]
@@ -119,10 +118,10 @@ def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: R
 
 
 def check_tenant_header(request: Request, context: AuthorizationContext) -> None:
-    """Refuse a request whose `X-Tenant-Id` names another tenant than its path or its credential does. hostile B07
+    """Refuse a request whose `X-Tenant-Id` differs from the tenant of its path or credential.
 
     Raises:
-        Refusal: 403 TENANT_ACCESS_DENIED.
+        ApiError: 403 TENANT_ACCESS_DENIED.
     """
     meant = context.tenant_id or context.principal.tenant_id
     for name, value in request.scope["headers"]:
@@ -131,10 +130,10 @@ def check_tenant_header(request: Request, context: AuthorizationContext) -> None
 
 
 def authenticate(platform: Platform, request: Request, request_id: str, uid: int | None) -> Principal:
-    """The principal behind the one credential of a request.
+    """Return the principal of the credential of a request.
 
     Raises:
-        Refusal: 401, always in the same words, or 429 when wrong ones have been coming too often.
+        ApiError: 401 with the same message for every failure, or 429 after too many failures.
     """
     address = address_of(request.scope, platform.settings.proxies)
     throttle, credential = platform.login_throttle, None
@@ -176,12 +175,12 @@ def authenticate(platform: Platform, request: Request, request_id: str, uid: int
 
 
 def concurrency_key(principal: Principal) -> str:
-    """Return the name under which a principal takes turns: the credential, so that one never waits for another."""
+    """Return the key that limits concurrent requests: the credential, so that one does not delay another."""
     return principal.credential_id or principal.actor_id
 
 
 def path_id_or_none(request: Request, what: str) -> str | None:
-    """The id in a path as it is stored: a refusal is found beside the changes of its tenant. None without one."""
+    """Return a canonical id from the path, None without a valid one."""
     try:
         return canonical_id(request.path_params[f"{what}_id"], what)
     except (KeyError, ApiError):
@@ -197,8 +196,8 @@ def record_refusal(
 ) -> None:
     """Write the audit entry of a refused change, in its own transaction.
 
-    Only the activity of a tenant or organization that the principal belongs to shows it; every other entry names the
-    principal alone, so that strangers cannot fill the activity of others.
+    The entry names the tenant or organization only if the principal belongs to it, so that strangers cannot fill the
+    activity of others.
     """
     refusal = validation_error(error) if isinstance(error, RequestValidationError) else error
     context: AuthorizationContext | None = request.scope.get("frost.access")

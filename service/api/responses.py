@@ -1,4 +1,4 @@
-"""What the routes of access policies share: answers with a version, the audit entry, what is not found."""
+"""Builds the responses and audit entries that routes share."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,13 +17,13 @@ CHANGED = "X-Frost-Changed"
 
 
 def with_etag(document: dict[str, Any], status: int = 200, *, changed: bool | None = None) -> JSONResponse:
-    """A record with its entity tag; `changed` says of a write whether there was anything to change."""
+    """Return a record with its entity tag; `changed` is whether a write changed anything."""
     headers = {"ETag": f'"{document["version"]}"'}
     return JSONResponse(document, status, headers | ({} if changed is None else _changed(changed)))
 
 
 def no_content(*, changed: bool = True) -> Response:
-    """204, and whether there was anything to change."""
+    """Return 204 with whether a write changed anything."""
     return Response(status_code=204, headers=_changed(changed))
 
 
@@ -32,10 +32,10 @@ def _changed(changed: bool) -> dict[str, str]:
 
 
 def or_404(row: T | None) -> T:
-    """A row that must be there.
+    """Return the row.
 
     Raises:
-        Refusal: flat 404, in the same words whatever the reason is.
+        ApiError: flat 404 without a row, with the same message for every reason.
     """
     if row is None:
         raise errors.not_found()
@@ -50,7 +50,7 @@ def audit_in_tenant(
     at: datetime,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """The audit entry of a change in the tenant of the path, on the connection of the change."""
+    """Write the audit entry of a change in the tenant of the path, on the connection of the change."""
     entries.record(
         connection,
         context.principal,

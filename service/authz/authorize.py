@@ -1,7 +1,7 @@
-"""May they: the one place that turns stored facts into a permission. design: Service; checklist N05, N06, N10, N11
+"""Authorizes a request: applies the route policy to the authenticated principal.
 
-What a decision looks at is the route's line in the table of rules, the credential, the ids in the path and the
-database. Nothing from a body or a query reaches it (hostile A20).
+A decision uses the route policy, the credential, the ids in the path and the database, and nothing from a body or a
+query.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ from service.validation import canonical_id
 def authorize(
     rule: RoutePolicy, principal: Principal, connection: Connection | None, path: Mapping[str, Any]
 ) -> AuthorizationContext:
-    """Apply a rule to a principal whose credential is good; without a connection, one that looks nothing up.
+    """Apply a route policy to an authenticated principal. A policy that reads no database needs no connection.
 
     Raises:
-        Refusal: 400 for an id that is none, 403 for everything that is not theirs.
+        ApiError: 400 for an invalid id, 403 without the right credential, entitlement, role or scope.
     """
     if rule.who == "person" and principal.kind != "session":
         raise errors.session_required()
@@ -42,7 +42,7 @@ def authorize(
     action, scope = requested_target(rule, path)
     if principal.kind == "api_key" or (principal.kind == "workload" and principal.scopes):
         require_scope(principal, scope)
-    # The guard leaves the connection out only where the rule looks nothing up; anything else must not pass.
+    # Only a route policy that reads no database may be applied without a connection.
     assert connection is not None or not rule.needs_database
     context = (
         AuthorizationContext(principal)
@@ -53,10 +53,10 @@ def authorize(
 
 
 def requested_target(rule: RoutePolicy, path: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """The operation of the catalogue and the scope a rule asks for; of a kind of resource, those of the kind.
+    """Return the operation and the scope that a route policy needs, for the resource type in the path if there is one.
 
     Raises:
-        Refusal: flat 404 for a kind that does not exist, 400 for what cannot be done with its resources.
+        ApiError: flat 404 for an unknown resource type, 400 for an operation that it does not support.
     """
     if rule.resource_action is None:
         return rule.permission, rule.scope
@@ -79,8 +79,8 @@ def _resolve_membership(
     rule: RoutePolicy, principal: Principal, connection: Connection, path: Mapping[str, Any]
 ) -> AuthorizationContext:
     if rule.tenancy == "tenant":
-        named = _named_tenant(rule, principal, connection, path)
-        return _in_tenant(rule, principal, connection, canonical_id(named, "tenant"))
+        tenant = _named_tenant(rule, principal, connection, path)
+        return _in_tenant(rule, principal, connection, canonical_id(tenant, "tenant"))
     if rule.tenancy == "organization":
         return _in_organization(rule, principal, connection, canonical_id(path["organization_id"], "organization"))
     return AuthorizationContext(principal)
@@ -112,33 +112,31 @@ def _role_refused(rule: RoutePolicy) -> ApiError:
 def belongs_to(
     connection: Connection, principal: Principal, organization_id: str | None, tenant_id: str | None
 ) -> tuple[str | None, str | None]:
-    """Narrow the organization and the tenant that a request names to those that its principal belongs to now.
+    """Narrow the organization and the tenant of a request to those that its principal belongs to now.
 
-    A key and a workload belong to their one tenant and its organization. A person
-    who may not enter a tenant belongs to its organization alone.
+    A key and a workload belong to their tenant and its organization. A person without entitlement to the tenant
+    belongs to its organization only.
     """
     if principal.tenant_id:
         own = connection.scalar(select(tenants.c.organization_id).where(tenants.c.id == principal.tenant_id))
         is_own = tenant_id == principal.tenant_id if tenant_id else organization_id == own
         return (own, tenant_id) if is_own else (None, None)
     if tenant_id:
-        seat = connection.execute(
+        membership = connection.execute(
             select(tenants.c.organization_id, membership_covers_tenant().label("enters"))
             .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
             .where(tenants.c.id == tenant_id, memberships.c.user_id == principal.user_id)
         ).one_or_none()
-        return (seat.organization_id, tenant_id if seat.enters else None) if seat else (None, None)
+        return (membership.organization_id, tenant_id if membership.enters else None) if membership else (None, None)
     of_person = memberships.c.user_id == principal.user_id
-    membership = select(memberships.c.organization_id).where(
-        of_person, memberships.c.organization_id == organization_id
-    )
-    return connection.scalar(membership), None
+    own = select(memberships.c.organization_id).where(of_person, memberships.c.organization_id == organization_id)
+    return connection.scalar(own), None
 
 
 def _workload_in(
     rule: RoutePolicy, principal: Principal, connection: Connection, place: ColumnElement[bool]
 ) -> str | None:
-    """The organization of a workload's one tenant, if that is the place; no workload has a role there."""
+    """Return the organization of a workload's tenant if `place` matches it. A workload has no role."""
     query = select(tenants.c.organization_id).where(tenants.c.id == principal.tenant_id, place)
     organization_id = connection.scalar(query)
     if organization_id is not None and rule.roles is not None:
@@ -153,7 +151,7 @@ def _in_tenant(rule: RoutePolicy, principal: Principal, connection: Connection, 
             raise errors.tenant_access_denied()
         return TenantContext(principal, organization_id, tenant_id)
     membership = membership_in(connection, tenant_id, principal.user_id)
-    # A key enters its one tenant, whatever others its creator may.
+    # A key may only enter its own tenant.
     if membership is None or (principal.tenant_id and principal.tenant_id != tenant_id):
         raise errors.tenant_access_denied()
     if rule.roles is not None and membership.role not in rule.roles:
@@ -172,7 +170,7 @@ def _in_organization(
         memberships.c.organization_id == organization_id, memberships.c.user_id == principal.user_id
     )
     if principal.tenant_id:
-        # A key reaches the organization only through its one tenant, and only while its creator may enter that.
+        # A key is entitled to the organization through its own tenant, while its creator may enter that.
         membership = membership.join(tenants, tenants.c.organization_id == memberships.c.organization_id).where(
             may_enter(principal)
         )

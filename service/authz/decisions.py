@@ -1,8 +1,8 @@
-"""The one place where stored facts become a decision about a principal. policy language: Who may do what
+"""Decides about principals by their grants, and caches compiled policies.
 
-An operation is done only when every part of a standing gives it: a key's scopes AND its creator's rights now AND its
-policies when it has any; an identity's scopes when it has any AND its policies. A deny in any part therefore wins.
-What a policy gives ends where its author's rights end now; that cap is inside the compiled engine.
+Every part of the grants must allow an operation: the scopes of a key, the current role of its creator and its policies
+if it has any; the scopes of a workload identity if it has any, and its policies. So a deny in any part wins. A policy
+allows nothing beyond the current role of its author; the compiled engine contains that limit.
 """
 
 import json
@@ -26,20 +26,20 @@ from service.principals import grants as stored
 from service.principals.grants import AppliedPolicy, PrincipalGrants
 
 MAX_ENGINES = 1_000
-# In all that are kept: each rule takes some 1.3 KB there, and one search may ask for five hundred engines.
+# In all cached engines: a rule takes some 1.3 KB, and one search may need five hundred engines.
 MAX_RULES = 50_000
 Part = Literal["scopes", "role", "policies"]
 
 _LAST = select(func.max(catalogue_operations.c.position))
 DENY_ALL = Engine(())
-"""Of somebody without any right here: an author who left, a policy nobody stands for."""
+"""For a role or an author without any right in the tenant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether, and which part of the standing says so.
+    """Whether an operation is allowed, and the deciding part of the grants.
 
-    On a refusal `part` is the first part that does not give it; `source` is the deciding rule, None where none matched.
+    If denied, `part` is the first part that does not allow it. `source` is the deciding rule, None if none matched.
     """
 
     allowed: bool
@@ -50,7 +50,7 @@ class Decision:
 
     @property
     def reason(self) -> str:
-        """Why, in one word: `allowed`, `explicit_deny`, `no_match`, `unreadable_policy`."""
+        """Return `allowed`, `explicit_deny`, `no_match` or `unreadable_policy`."""
         if self.allowed:
             return "allowed"
         if self.unreadable:
@@ -60,33 +60,32 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CatalogueSnapshot:
-    """The catalogue as it is. One object for each state of it, told apart by identity."""
+    """The operations of a database at one time. Snapshots are compared by identity."""
 
-    catalogue: Catalogue
+    operations: Catalogue
     levels: dict[str, str]
 
     def scope_of(self, operation: str) -> str | None:
-        """The key scope that covers an operation; None for one that is not in the catalogue."""
+        """Return the scope that an operation needs; None for an unknown operation."""
         level = self.levels.get(operation)
         return None if level is None else scope_of(operation, level)
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledGrants:
-    """A standing made ready to decide. Immutable: a change of anything it rests on makes another."""
+    """Compiled, immutable grants. `role` and `policies` are None if that part does not limit the principal."""
 
     principal: PrincipalGrants
-    known: CatalogueSnapshot
-    # None: this part is not asked.
+    catalogue: CatalogueSnapshot
     role: Engine | None
     policies: Engine | None
     unreadable: tuple[str, ...] = ()
 
     def decide(self, operation: str, target: str, facts: RequestContext) -> Decision:
-        """May this be done? `target` is a full name whose `*` parts are unknown."""
+        """Decide about an operation. `target` is a full name; its `*` parts are unknown."""
         last = Decision(False, "policies")
         if self.principal.scopes is not None:
-            last = Decision(covers(self.principal.scopes, self.known.scope_of(operation)), "scopes")
+            last = Decision(covers(self.principal.scopes, self.catalogue.scope_of(operation)), "scopes")
             if not last.allowed:
                 return last
         if self.role is not None:
@@ -96,7 +95,7 @@ class CompiledGrants:
         return self.by_policies(operation, target, facts) or last
 
     def by_policies(self, operation: str, target: str, facts: RequestContext) -> Decision | None:
-        """What the policies alone say; None where there are none."""
+        """Return the decision of the policies alone; None without policies."""
         if self.unreadable:
             return Decision(False, "policies", unreadable=True)
         return None if self.policies is None else _answer("policies", self.policies, operation, target, facts)
@@ -124,90 +123,90 @@ def has_enforced_scope(scopes: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The policies of a principal as one engine, and those that cannot be read any more."""
+    """The policies of a principal compiled to one engine, and the ids of those that cannot be read."""
 
     engine: Engine
     unreadable: tuple[str, ...] = ()
 
 
 class PolicyEngineCache:
-    """The engines of this process. They are immutable and kept under the stamp they were compiled from.
+    """The compiled policies of this process, cached by what they were compiled from.
 
-    A stamp (tenant, policies by version, authors by their role now) is read with every request, so a change made by
-    any process acts on the next request, and principals with the same policies share one engine.
+    That key (tenant, policies by version, authors by current role) is read with every request, so a change by any
+    process takes effect on the next request. Principals with the same policies share one engine.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: tuple[int, CatalogueSnapshot] | None = None
-        self._kept: OrderedDict[tuple[str, tuple[AppliedPolicy, ...], CatalogueSnapshot], Policies] = OrderedDict()
+        self._catalogue: tuple[int, CatalogueSnapshot] | None = None
+        self._engines: OrderedDict[tuple[str, tuple[AppliedPolicy, ...], CatalogueSnapshot], Policies] = OrderedDict()
         self._rules = 0
 
-    def known(self, connection: Connection) -> CatalogueSnapshot:
-        """The catalogue of this database; it only ever grows, so its last position tells whether it is the same."""
+    def catalogue(self, connection: Connection) -> CatalogueSnapshot:
+        """Return the catalogue of this database. It only grows, so its last position identifies its state."""
         last = connection.scalar(_LAST) or 0
-        kept = self._known
-        if kept is not None and kept[0] == last:
-            return kept[1]
+        cached = self._catalogue
+        if cached is not None and cached[0] == last:
+            return cached[1]
         rows = connection.execute(select(catalogue_operations).order_by(catalogue_operations.c.position)).all()
-        known = CatalogueSnapshot(Catalogue(row.name for row in rows), {row.name: row.access_level for row in rows})
-        self._known = (last, known)
-        return known
+        catalogue = CatalogueSnapshot(Catalogue(row.name for row in rows), {row.name: row.access_level for row in rows})
+        self._catalogue = (last, catalogue)
+        return catalogue
 
     def compiled(self, connection: Connection, grants: PrincipalGrants) -> CompiledGrants:
         """Compile grants that were read on this connection."""
-        known = self.known(connection)
+        catalogue = self.catalogue(connection)
         role = None if grants.kind == "workload_identity" else role_engine(grants.role)
         if grants.policies:
-            policies = self._policies(connection, grants.tenant_id, grants.policies, known)
-            return CompiledGrants(grants, known, role, policies.engine, policies.unreadable)
+            policies = self._policies(connection, grants.tenant_id, grants.policies, catalogue)
+            return CompiledGrants(grants, catalogue, role, policies.engine, policies.unreadable)
         # Without scopes and without policies an identity has no grant at all.
         ungranted = grants.kind == "workload_identity" and grants.scopes is None
-        return CompiledGrants(grants, known, role, DENY_ALL if ungranted else None)
+        return CompiledGrants(grants, catalogue, role, DENY_ALL if ungranted else None)
 
     def _policies(
-        self, connection: Connection, tenant_id: str, held: tuple[AppliedPolicy, ...], known: CatalogueSnapshot
+        self, connection: Connection, tenant_id: str, policies: tuple[AppliedPolicy, ...], catalogue: CatalogueSnapshot
     ) -> Policies:
-        stamp = (tenant_id, held, known)
+        key = (tenant_id, policies, catalogue)
         with self._lock:
-            kept = self._kept.get(stamp)
-            if kept is not None:
-                self._kept.move_to_end(stamp)
-                return kept
-        made = compile_policies(connection, tenant_id, held, known)
+            cached = self._engines.get(key)
+            if cached is not None:
+                self._engines.move_to_end(key)
+                return cached
+        compiled = compile_policies(connection, tenant_id, policies, catalogue)
         with self._lock:
-            if stamp not in self._kept:
-                self._kept[stamp] = made
-                self._rules += len(made.engine.rules)
-            while len(self._kept) > MAX_ENGINES or (self._rules > MAX_RULES and len(self._kept) > 1):
-                _, forgotten = self._kept.popitem(last=False)
-                self._rules -= len(forgotten.engine.rules)
-        return made
+            if key not in self._engines:
+                self._engines[key] = compiled
+                self._rules += len(compiled.engine.rules)
+            while len(self._engines) > MAX_ENGINES or (self._rules > MAX_RULES and len(self._engines) > 1):
+                _, evicted = self._engines.popitem(last=False)
+                self._rules -= len(evicted.engine.rules)
+        return compiled
 
 
 def compile_policies(
-    connection: Connection, tenant_id: str, policies: Sequence[AppliedPolicy], known: CatalogueSnapshot
+    connection: Connection, tenant_id: str, policies: Sequence[AppliedPolicy], catalogue: CatalogueSnapshot
 ) -> Policies:
-    """Read the documents of policies and compile them as one, each rule within what its author holds now."""
-    texts = stored.policy_documents(connection, tenant_id, [held.policy_id for held in policies])
+    """Compile the documents of policies to one engine, each rule limited by the current role of its author."""
+    texts = stored.policy_documents(connection, tenant_id, [policy.policy_id for policy in policies])
     rules: list[GrantedRule] = []
     unreadable = []
-    for held in policies:
-        if held.policy_id not in texts:
-            continue  # Deleted since the standing was read: what is left decides, an empty rest denies.
-        name, text = texts[held.policy_id]
+    for policy in policies:
+        if policy.policy_id not in texts:
+            continue  # Deleted since the grants were read. Without any policy left, the engine denies.
+        name, text = texts[policy.policy_id]
         try:
-            document = parse_document(text, known.catalogue).document
+            document = parse_document(text, catalogue.operations).document
         except InvalidDocument:
-            unreadable.append(held.policy_id)
+            unreadable.append(policy.policy_id)
             continue
-        rules += granted_rules(document, held.policy_id, name, role_engine(held.author_role))
+        rules += granted_rules(document, policy.policy_id, name, role_engine(policy.author_role))
     return Policies(Engine(rules), tuple(unreadable))
 
 
 @cache
 def role_document(role: str) -> Document:
-    """The rules of a role of this platform."""
+    """Return the rules of a role."""
     return parse_document(
         json.dumps(roles()[role].document), Catalogue(operation.name for operation in shipped.operations())
     ).document
@@ -215,12 +214,12 @@ def role_document(role: str) -> Document:
 
 @cache
 def role_engine(role: str | None) -> Engine:
-    """A role's rules, compiled once; of no role, or of one this version does not know, nothing."""
+    """Return the compiled rules of a role, cached; no role and an unknown role allow nothing."""
     return Engine(role_rules(role)) if role in roles() else DENY_ALL
 
 
 def role_rules(role: str | None) -> list[GrantedRule]:
-    """A role's rules as grants, named `role:<name>`."""
+    """Return the rules of a role as granted rules named `role:<name>`."""
     if role is None or role not in roles():
         return []
     return granted_rules(role_document(role), f"role:{role}", roles()[role].title)

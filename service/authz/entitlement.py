@@ -11,9 +11,9 @@ from service.principals.conditions import membership_covers_tenant
 
 
 def may_enter(principal: Principal) -> ColumnElement[bool]:
-    """The tenants a principal may enter, over `tenants` joined with `memberships` of the principal's person.
+    """Return the condition for tenants that a person or key may enter, over `tenants` joined with `memberships`.
 
-    A key enters its one tenant, and only while its creator may.
+    A key may enter its one tenant, and only while its creator may.
     """
     condition = and_(memberships.c.user_id == principal.user_id, membership_covers_tenant())
     return and_(condition, tenants.c.id == principal.tenant_id) if principal.tenant_id else condition
@@ -22,7 +22,7 @@ def may_enter(principal: Principal) -> ColumnElement[bool]:
 def still_entitled(
     connection: Connection, user_ids: Collection[str], tenant_ids: Collection[str]
 ) -> frozenset[tuple[str, str]]:
-    """(person, tenant) for each of these tenants that each of these people may enter now."""
+    """Return the pairs (person, tenant) of people who are entitled to tenants now."""
     rows = connection.execute(
         select(memberships.c.user_id, tenants.c.id)
         .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
@@ -32,7 +32,7 @@ def still_entitled(
 
 
 def enterable_tenant_ids(principal: Principal) -> Select[Any]:
-    """The ids of the tenants a principal may enter."""
+    """Return a query for the ids of the tenants that a principal may enter."""
     if principal.kind == "workload":
         return select(tenants.c.id).where(tenants.c.id == principal.tenant_id)
     return (

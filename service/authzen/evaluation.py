@@ -38,7 +38,7 @@ class EvaluationContext:
         self.connection = connection
         self.tenant_id = tenant_id
         self.now = platform.clock.now()
-        self.known = platform.decisions.known(connection)
+        self.catalogue = platform.decisions.catalogue(connection)
         self._subjects: dict[tuple[str, str], CompiledGrants] = {}
         self._resources: dict[tuple[str, str], Record | None] = {}
 
@@ -73,7 +73,7 @@ class EvaluationContext:
 
     def question(self, name: str, resource: Resource, request: RequestContext) -> Question | None:
         """What is asked; None where there is no such action or resource."""
-        operation = questions.operation_of(name, resource.type, self.known)
+        operation = questions.operation_of(name, resource.type, self.catalogue)
         if resource.type in PLACES:
             place = self.tenant_id if resource.type == "tenant" else organization_id_of(self.connection, self.tenant_id)
             if operation is None or resource.id != place:

@@ -66,7 +66,7 @@ def operations_of(type_: str, known: CatalogueSnapshot) -> Iterator[str]:
     if kind is None:
         return
     own = kind.operation("")
-    yield from (name.removeprefix(own) for name in known.catalogue.names if name.startswith(own))
+    yield from (name.removeprefix(own) for name in known.operations.names if name.startswith(own))
     yield from (name for name, opened in OPENED_TO.items() if type_ in opened)
 
 

@@ -80,7 +80,7 @@ def search_resources(sitting: EvaluationContext, body: ResourceSearch, after: st
     ready = sitting.subject(body.subject)
     request = sitting.request(body.context, body.action)
     type_, tenant_id = body.resource.type, sitting.tenant_id
-    operation = questions.operation_of(body.action.name, type_, sitting.known)
+    operation = questions.operation_of(body.action.name, type_, sitting.catalogue)
     if ready is None or operation is None:
         return
     if type_ in PLACES:
@@ -101,7 +101,7 @@ def search_actions(sitting: EvaluationContext, body: ActionSearch, after: str) -
     ready = sitting.subject(body.subject)
     request = sitting.request(body.context)
     resource: Resource = body.resource
-    for name in sorted(questions.operations_of(resource.type, sitting.known)):
+    for name in sorted(questions.operations_of(resource.type, sitting.catalogue)):
         if name > after:
             question = sitting.question(name, resource, request)
             allowed = ready is not None and question is not None and is_allowed(ready, question)

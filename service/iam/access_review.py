@@ -1,4 +1,4 @@
-"""Who may do what, and what a change would give or take, before it is made. checklist R16, O12"""
+"""Reviews who may do what, and previews what a change would grant or remove."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from client.policy.document import canonical_text
 from service import errors, validation
 from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
@@ -20,7 +19,7 @@ from service.errors import ApiError
 from service.iam import author_check, change_preview, effective_access, group_queries, policy_queries
 from service.iam.attachments import require_principal
 from service.iam.change_preview import Change
-from service.iam.policy_documents import read_document
+from service.iam.policy_documents import Draft, read_document
 from service.iam.simulation_requests import (
     NO_FACTS,
     FactsBody,
@@ -110,9 +109,9 @@ def who_may(context: TenantContextDep, platform: PlatformDep, body: WhoCanReques
     totals = dict.fromkeys(may, 0)
     examined = 0
     with platform.database.read() as connection:
-        known = platform.decisions.known(connection)
+        catalogue = platform.decisions.catalogue(connection)
         require_region(connection, tenant_id, body.facts)
-        operation = operation_of(body.operation, known)
+        operation = operation_of(body.operation, catalogue)
         asked = full_target(target_for(operation, body.target), operation, body.facts.region)
         # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
         decided: dict[object, dict[str, Any] | None] = {}
@@ -159,7 +158,7 @@ def _with_paths(
     principal: tuple[str, str],
     ways: dict[str, dict[tuple[str, str], list[Record | None]]],
 ) -> dict[str, Any]:
-    """A grant with how its policy reaches a principal; `ways` keeps what was read of each policy."""
+    """Return a grant with the paths of its policy to a principal; `ways` caches the paths by policy."""
     policy_id = grant.get("policyId")
     if policy_id is None:
         return grant
@@ -186,10 +185,10 @@ def preview_change(context: TenantContextDep, platform: PlatformDep, body: Previ
 
 
 def _change(connection: Connection, platform: Platform, context: TenantContext, body: PreviewRequest) -> Change:
-    """The change of a body, with everything it names there.
+    """Return the change of a body, once everything that it names exists.
 
     Raises:
-        Refusal: 400 for a member that is missing, flat 404 for a thing that is not there.
+        ApiError: 400 for a missing member, flat 404 for a missing group, policy or principal.
     """
     tenant_id = context.tenant_id
     needs = change_preview.NEEDS[body.change]
@@ -214,7 +213,7 @@ def _change(connection: Connection, platform: Platform, context: TenantContext, 
         require_principal(connection, tenant_id, kind, str(body.principal_id))
     draft = None
     if body.document_text is not None:
-        known = platform.decisions.known(connection)
-        draft = canonical_text(read_document(platform, known, body.document_text).document)
+        catalogue = platform.decisions.catalogue(connection)
+        draft = Draft.of(read_document(platform, catalogue, body.document_text).document)
     role = stored.role_in(connection, tenant_id, context.principal.user_id)
     return Change(body.change, body.policy_id, body.group_id, body.principal_type, body.principal_id, draft, role)

@@ -1,4 +1,4 @@
-"""Whether somebody may make a change of groups or policies: one check, asked by the change and by its preview."""
+"""Checks whether an author may change groups or policies, for the change itself and for its preview."""
 
 from collections.abc import Sequence
 
@@ -7,61 +7,62 @@ from sqlalchemy import Connection
 from service.db.engine import Record
 from service.iam import author_check, group_queries, policy_queries, representations
 from service.iam.author_check import Author
+from service.iam.policy_documents import Draft
 
 
 def check_attach(connection: Connection, author: Author, policy: Record, kind: str, attachee_id: str) -> None:
-    """Refuse to attach what the author does not hold, or to somebody they have no authority over.
+    """Refuse to attach a policy beyond the author's rights, or to a principal with more rights than the author.
 
     Raises:
-        Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
+        ApiError: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
     """
-    author_check.require_within(author, policy.document, policyId=policy.id, policyName=policy.name)
+    author_check.require_within(author, Draft.stored(policy.document), policyId=policy.id, policyName=policy.name)
     author_check.require_authority_over(connection, author, affected_by_attachment(connection, kind, attachee_id))
 
 
 def check_add_member(connection: Connection, author: Author, group_id: str, kind: str, member_id: str) -> None:
-    """Refuse to give what a group carries to somebody by an author who does not hold it. hostile A07
+    """Refuse to add a member to a group whose policies exceed the author's rights.
 
     Raises:
-        Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
+        ApiError: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
     """
     for row in policy_queries.attached_to(connection, author.tenant_id, "group", group_id):
-        author_check.require_within(author, row.document, policyId=row.id, policyName=row.name)
+        author_check.require_within(author, Draft.stored(row.document), policyId=row.id, policyName=row.name)
     author_check.require_authority_over(connection, author, [(kind, member_id)])
 
 
 def check_remove_members(
     connection: Connection, author: Author, group: Record, members: Sequence[tuple[str, str]]
 ) -> None:
-    """Refuse to take members out of a group that carries policies, or to delete it.
+    """Refuse to remove members from a group with policies, or to delete it, without authority over the members.
 
     Raises:
-        Refusal: 403 PRINCIPAL_EXCEEDS_AUTHOR.
+        ApiError: 403 PRINCIPAL_EXCEEDS_AUTHOR.
     """
     if group.policy_count:
         author_check.require_authority_over(connection, author, members)
 
 
-def check_update(connection: Connection, author: Author, before: Record, document: str) -> None:
-    """Refuse a new version of a policy, with a new document or the same one under another name.
+def check_update(connection: Connection, author: Author, before: Record, draft: Draft) -> None:
+    """Refuse a new version of a policy beyond the author's rights, whether or not its document changes.
 
     Raises:
-        Refusal: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
+        ApiError: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
     """
-    if document == before.document:
-        author_check.require_within_unchanged(author, document)
+    if draft.canonical_text == before.document:
+        author_check.require_within_unchanged(author, draft)
     else:
-        author_check.require_within(author, document)
-    if _has_denies(before.document) or _has_denies(document):
+        author_check.require_within(author, draft)
+    if _has_denies(Draft.stored(before.document)) or _has_denies(draft):
         # Whoever takes a deny away opens what it kept shut; whoever writes one shuts out all that it reaches.
         check_affected_principals(connection, author, before.id)
 
 
 def check_affected_principals(connection: Connection, author: Author, policy_id: str) -> None:
-    """Refuse somebody who has no authority over all that a policy counts for.
+    """Refuse an author without authority over all principals of a policy.
 
     Raises:
-        Refusal: 403 PRINCIPAL_EXCEEDS_AUTHOR.
+        ApiError: 403 PRINCIPAL_EXCEEDS_AUTHOR.
     """
     author_check.require_authority_over(
         connection, author, policy_queries.affected_principals(connection, author.tenant_id, policy_id)
@@ -69,13 +70,15 @@ def check_affected_principals(connection: Connection, author: Author, policy_id:
 
 
 def affected_by_attachment(connection: Connection, kind: str, attachee_id: str) -> list[tuple[str, str]]:
-    """The keys and identities an attachment counts for."""
+    """Return the keys and identities that an attachment affects."""
     return group_queries.members(connection, attachee_id) if kind == "group" else [(kind, attachee_id)]
 
 
-def _has_denies(text: str) -> bool:
-    """Whether a stored document takes anything away; one that is not understood takes away everything."""
-    rules = representations.document(text).get("rules")
+def _has_denies(draft: Draft) -> bool:
+    """Return whether a document denies anything; a stored one that cannot be read denies everything."""
+    if draft.document is not None:
+        return not draft.document.rules or any(rule.effect != "allow" for rule in draft.document.rules)
+    rules = representations.document(draft.canonical_text).get("rules")
     if not isinstance(rules, list) or not rules:
         return True
     return not all(isinstance(rule, dict) and rule.get("access") == "allow" for rule in rules)

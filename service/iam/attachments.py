@@ -1,9 +1,7 @@
-"""What policies are attached to, over HTTP. contract: Access policies; checklist O, H
+"""Policy attachments over HTTP.
 
-The grants of workload identities: one that has any is not left with none by a detach or by dropping its scopes.
-
-Only those two are refused; taking it out of a group, deleting a group or a policy leaves it inert. contract: Workload
-identity; checklist O12
+A detach, or a change of scopes, may not remove the last grant of a workload identity. Removing it from a group,
+deleting a group or deleting a policy may: the identity is inert then.
 """
 
 from collections.abc import Sequence
@@ -136,16 +134,16 @@ def detach_policy(
 
 
 def granted_identities(connection: Connection, tenant_id: str, bindings: Sequence[str]) -> set[str]:
-    """Which of some identities have a grant: scopes, or a policy attached to them or to a group of theirs."""
+    """Return which of the identities have a grant: scopes, or a policy, directly or through a group."""
     scoped = {row.id for row in queries.identities_among(connection, tenant_id, bindings) if row.scopes}
     return scoped | queries.granted_policies(connection, tenant_id, bindings)
 
 
 def require_remaining_grants(connection: Connection, tenant_id: str, before: set[str]) -> None:
-    """Refuse the change just made on this connection when it took the last grant of an identity.
+    """Refuse the change made on this connection if it removed the last grant of an identity.
 
     Raises:
-        Refusal: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
+        ApiError: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
     """
     last_grant_error(sorted(before - granted_identities(connection, tenant_id, sorted(before))))
 
@@ -154,7 +152,7 @@ def last_grant_error(left: Sequence[str]) -> None:
     """Refuse a change that leaves identities without any grant.
 
     Raises:
-        Refusal: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
+        ApiError: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
     """
     if left:
         raise ApiError(
@@ -167,10 +165,10 @@ def last_grant_error(left: Sequence[str]) -> None:
 
 
 def require_principal(connection: Connection, tenant_id: str, kind: str, identifier: str) -> None:
-    """Refuse an id that is no key, identity or group of the tenant: not there, deleted, another's, all the same.
+    """Require that an id is that of a key, identity or group of the tenant.
 
     Raises:
-        Refusal: flat 404.
+        ApiError: flat 404, also for deleted ones and those of another tenant.
     """
     if not validation.is_id(identifier):
         raise errors.not_found()

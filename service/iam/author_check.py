@@ -1,14 +1,13 @@
-"""The author's cap when something is written: nobody gives, or takes from others, more than they hold. hostile A
+"""Checks that nobody grants more than they have, or changes the rights of somebody who has more.
 
-Three questions, each decided by exact containment: does a document stay within its author's rights; do somebody's
-rights cover all that a key or identity may have; may somebody give a scope away. Undecided counts as no.
-The answers depend on nothing but their arguments, so they are remembered.
+Three questions, each decided by exact containment: does a document stay within its author's rights; do the author's
+rights cover those of a key or identity; may the author grant a scope. Undecided counts as no. The answers depend only
+on their arguments, so they are cached.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -30,16 +29,16 @@ from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import representations
-from service.iam.policy_documents import read_stored
+from service.iam.policy_documents import Draft
 from service.lru_cache import LruCache
 from service.principals import grants as stored
 from service.principals import queries
 
-REMEMBERED = 512
-# Of whole documents: a quarter of a megabyte each at most.
-REMEMBERED_TEXTS = 64
-# Of documents that passed, by their digest: as many as may hang on one group, so that no check is made twice.
-REMEMBERED_PASSED = 10_000
+MAX_CACHED_CHECKS = 512
+# A document has at most a quarter of a megabyte.
+MAX_CACHED_DOCUMENTS = 64
+# As many as the policies of one group may be, so that no check is made twice. Only digests are kept.
+MAX_PASSED = 10_000
 MAX_NAMED = 20
 NOTHING: frozenset[str] = frozenset()
 WITHIN = CheckResult(Answer.WITHIN)
@@ -57,15 +56,18 @@ class Author:
     user_id: str
     tenant_id: str
     role: str | None
-    known: CatalogueSnapshot
+    catalogue: CatalogueSnapshot
     scopes: tuple[str, ...] | None = None
     policies: Engine | None = None
 
 
-def author_of(connection: Connection, platform: Platform, context: TenantContext) -> Author:
+def author_of(
+    connection: Connection, platform: Platform, context: TenantContext, catalogue: CatalogueSnapshot | None = None
+) -> Author:
     """Return the principal of a request as an author, with the role and grants of its context.
 
-    Inside `change` they are those of the transaction of the change.
+    Inside `change` they are those of the transaction of the change. `catalogue` is that of the request, if it was read
+    before.
 
     Raises:
         ApiError: 403 if the role may not write policies.
@@ -76,65 +78,67 @@ def author_of(connection: Connection, platform: Platform, context: TenantContext
     if role not in AUTHORS:
         raise errors.permission_denied("tenant")
     if context.principal.kind == "session":
-        return Author(user_id, tenant_id, role, platform.decisions.known(connection))
+        return Author(user_id, tenant_id, role, catalogue or platform.decisions.catalogue(connection))
     key = load_grants(platform, connection, context)
     policies = DENY_ALL if key.unreadable else key.policies
-    return Author(user_id, tenant_id, role, key.known, context.principal.scopes, policies)
+    return Author(user_id, tenant_id, role, key.catalogue, context.principal.scopes, policies)
 
 
-def check_document(author: Author, text: str) -> CheckResult:
-    """Check whether a canonical document stays within the author's rights."""
-    check = _examine_role(author, text)
+def check_document(author: Author, draft: Draft) -> CheckResult:
+    """Check whether a document stays within the author's rights."""
+    check = _examine_role(author, draft)
     if check.answer is not Answer.WITHIN or author.scopes is None:
         return check
-    return _within_key(author, author.scopes, understood(text, author.known))
+    return _within_key(author, author.scopes, understood(draft, author.catalogue))
 
 
-def _examine_role(author: Author, text: str) -> CheckResult:
-    """Check a canonical document against the author's role only."""
-    asked = (sha256(text.encode()).digest(), author.role, author.tenant_id, author.known)
-    if _PASSED.get(asked):
+def _examine_role(author: Author, draft: Draft) -> CheckResult:
+    """Check a document against the author's role only."""
+    key = (draft.digest, author.role, author.tenant_id, author.catalogue)
+    if _PASSED.get(key):
         return WITHIN
-    check = _examined(text, author.role, author.tenant_id, author.known)
+    check = _examined(draft, author.role, author.tenant_id, author.catalogue)
     if check.answer is Answer.WITHIN:
-        _PASSED[asked] = True
+        _PASSED[key] = True
     return check
 
 
-# Only positive results: one with examples may be long.
-_PASSED: LruCache[object, bool] = LruCache(REMEMBERED_PASSED)
+# Only positive results: one are small, while a long.
+_PASSED: LruCache[object, bool] = LruCache(MAX_PASSED)
 
 
-@lru_cache(maxsize=REMEMBERED_TEXTS)
-def _examined(text: str, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> CheckResult:
+@lru_cache(maxsize=MAX_CACHED_DOCUMENTS)
+def _examined(draft: Draft, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> CheckResult:
     try:
-        document = read_stored(text, known)
+        document = draft.read(catalogue)
     except InvalidDocument:
-        # A stored document that is not understood any more gives nothing, so it may be anything.
+        # A stored document that is not valid any more grants nothing, and may mean anything.
         return CheckResult(Answer.UNDECIDED)
-    return _contained(document, role, tenant_id, known)
+    return _contained(document, role, tenant_id, catalogue)
 
 
-def understood(text: str, known: CatalogueSnapshot) -> Document:
-    """A stored document; one that is not understood any more is taken for the most it could mean."""
+def understood(draft: Draft, catalogue: CatalogueSnapshot) -> Document:
+    """Return the document of a draft; of a stored one that is not valid any more, the most it could mean."""
     try:
-        return read_stored(text, known)
+        return draft.read(catalogue)
     except InvalidDocument:
         return ALLOW_ALL
 
 
-def _contained(document: Document, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> CheckResult:
-    return _check(document, role_rules(role), tenant_id, known)
+def _contained(document: Document, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> CheckResult:
+    return _check(document, role_rules(role), tenant_id, catalogue)
 
 
-def _check(document: Document, held: Sequence[GrantedRule], tenant_id: str, known: CatalogueSnapshot) -> CheckResult:
+def _check(
+    document: Document, rules: Sequence[GrantedRule], tenant_id: str, catalogue: CatalogueSnapshot
+) -> CheckResult:
     """Compare a document with rules that its author holds, in the catalogue and the regions of the platform."""
-    return containment.check(document, held, tenant=tenant_id, catalogue=known.catalogue.names, regions=REGIONS)
+    return containment.check(document, rules, tenant=tenant_id, catalogue=catalogue.operations.names, regions=REGIONS)
 
 
 def _check_rights(author: Author, document: Document) -> CheckResult:
     """Check whether rights stay within the author's."""
-    check = _contained_rights(document, author.role, author.tenant_id, author.known)
+    check = _contained_rights(document, author.role, author.tenant_id, author.catalogue)
     if check.answer is not Answer.WITHIN or author.scopes is None:
         return check
     return _within_key(author, author.scopes, document)
@@ -142,41 +146,43 @@ def _check_rights(author: Author, document: Document) -> CheckResult:
 
 def _within_key(author: Author, scopes: tuple[str, ...], document: Document) -> CheckResult:
     """Check rights against the scopes and policies of an API key."""
-    check = _contained_scopes(document, scopes, author.tenant_id, author.known)
+    check = _contained_scopes(document, scopes, author.tenant_id, author.catalogue)
     if check.answer is not Answer.WITHIN or author.policies is None:
         return check
-    return _contained_policies(document, author.policies, author.tenant_id, author.known)
+    return _contained_policies(document, author.policies, author.tenant_id, author.catalogue)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=MAX_CACHED_CHECKS)
 def _contained_scopes(
-    document: Document, scopes: tuple[str, ...], tenant_id: str, known: CatalogueSnapshot
+    document: Document, scopes: tuple[str, ...], tenant_id: str, catalogue: CatalogueSnapshot
 ) -> CheckResult:
-    held = granted_rules(_scope_rights(scopes, known), "scopes", "scopes")
-    return _check(document, held, tenant_id, known)
+    rules = granted_rules(_scope_rights(scopes, catalogue), "scopes", "scopes")
+    return _check(document, rules, tenant_id, catalogue)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _contained_policies(document: Document, policies: Engine, tenant_id: str, known: CatalogueSnapshot) -> CheckResult:
+@lru_cache(maxsize=MAX_CACHED_CHECKS)
+def _contained_policies(
+    document: Document, policies: Engine, tenant_id: str, catalogue: CatalogueSnapshot
+) -> CheckResult:
     """Check rights against compiled policies. An allow counts only if its author's role covers the document."""
     covering: dict[Engine | None, bool] = {None: True}
     for cap in {granted.cap for granted in policies.rules if granted.cap is not None}:
-        check = _check(document, cap.rules, tenant_id, known)
+        check = _check(document, cap.rules, tenant_id, catalogue)
         covering[cap] = check.answer is Answer.WITHIN
-    held = [granted for granted in policies.rules if granted.rule.denies or covering[granted.cap]]
-    return _check(document, held, tenant_id, known)
+    rules = [granted for granted in policies.rules if granted.rule.denies or covering[granted.cap]]
+    return _check(document, rules, tenant_id, catalogue)
 
 
-def require_within(author: Author, text: str, **named: Any) -> None:
-    """Refuse a document that allows what its author may not do; `named` says of which policy it is, if not the draft.
+def require_within(author: Author, draft: Draft, **named: Any) -> None:
+    """Refuse a document that allows more than its author may do; `named` identifies a policy other than the draft.
 
     Raises:
-        Refusal: 403 POLICY_EXCEEDS_AUTHOR with at most five counterexamples.
+        ApiError: 403 POLICY_EXCEEDS_AUTHOR with at most five counterexamples.
     """
-    check = check_document(author, text)
+    check = check_document(author, draft)
     if check.answer is Answer.WITHIN:
         return
-    document = understood(text, author.known)
+    document = understood(draft, author.catalogue)
     raise ApiError(
         403,
         "POLICY_EXCEEDS_AUTHOR",
@@ -194,16 +200,16 @@ def require_within(author: Author, text: str, **named: Any) -> None:
     )
 
 
-def require_within_unchanged(author: Author, text: str) -> None:
-    """Refuse to change the name or description of a policy whose document allows what the author may not do.
+def require_within_unchanged(author: Author, draft: Draft) -> None:
+    """Refuse to change the name or description of a policy whose document allows more than the author may do.
 
-    A stored document that cannot be read may mean anything: an author who holds everything may still name its policy.
+    A stored document that cannot be read may allow anything; only an author with all rights may rename its policy.
 
     Raises:
-        Refusal: 403 POLICY_EXCEEDS_AUTHOR.
+        ApiError: 403 POLICY_EXCEEDS_AUTHOR.
     """
-    if understood(text, author.known) is not ALLOW_ALL:
-        require_within(author, text)
+    if understood(draft, author.catalogue) is not ALLOW_ALL:
+        require_within(author, draft)
     elif _compared(author, ALLOW_ALL, {}) is not None:
         raise ApiError(
             403,
@@ -221,13 +227,15 @@ def require_authority_over(connection: Connection, author: Author, principals: S
     cover the rights of its creator's principals, too: it acts within its own scopes only.
 
     Raises:
-        Refusal: 403 PRINCIPAL_EXCEEDS_AUTHOR naming the principals.
+        ApiError: 403 PRINCIPAL_EXCEEDS_AUTHOR naming the principals.
     """
     beyond: list[dict[str, str]] = []
     examples: list[dict[str, Any]] = []
-    for principal, found in _excess(connection, author, principals):
+    for principal, excess in _excess(connection, author, principals):
         beyond.append(principal)
-        examples += [representations.counterexample(one, found.document) | found.source for one in found.check.examples]
+        examples += [
+            representations.counterexample(one, excess.document) | excess.source for one in excess.check.examples
+        ]
         if len(beyond) == MAX_NAMED:
             break
     if beyond:
@@ -245,7 +253,7 @@ def require_authority_over(connection: Connection, author: Author, principals: S
 
 
 class _Excess(NamedTuple):
-    """Rights that exceed somebody's, and how that was found out."""
+    """Rights that exceed the author's, with the check that found them."""
 
     check: CheckResult
     document: Document
@@ -256,45 +264,45 @@ class _Excess(NamedTuple):
 def _excess(
     connection: Connection, author: Author, principals: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[dict[str, str], _Excess]]:
-    """Yield the principals that may do what the author may not. A person's own are left out, a key's are not."""
+    """Yield the principals with more rights than the author. A person's own are skipped, a key's are not."""
     if _compared(author, ALLOW_ALL, {}) is None:
         return
-    named: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
+    ids: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
     for kind, identifier in principals:
-        named[kind].append(identifier)
-    makers = stored.roles_in(connection, author.tenant_id) if named["api_key"] else {}
-    # However many principals there are, they rest on few different scopes and policies: each is compared once.
+        ids[kind].append(identifier)
+    creator_roles = stored.roles_in(connection, author.tenant_id) if ids["api_key"] else {}
+    # Many principals have few different scopes and policies, so each set is compared once.
     of_keys: dict[tuple[tuple[str, ...], str | None], _Excess | None] = {}
-    for key in queries.keys_among(connection, author.tenant_id, named["api_key"]):
+    for key in queries.keys_among(connection, author.tenant_id, ids["api_key"]):
         if author.scopes is None and key.user_id == author.user_id:
             continue
-        # Policies are left out: they narrow it now and may be gone tomorrow.
-        rests_on = (tuple(key.scopes), makers.get(key.user_id))
+        # Its policies are left out: they limit the key now and may be removed later.
+        rests_on = (tuple(key.scopes), creator_roles.get(key.user_id))
         if rests_on not in of_keys:
-            rights = key_rights(*rests_on, author.known)
-            of_keys[rests_on] = _compared(author, rights, {"role": makers.get(key.user_id)})
-        if found := of_keys[rests_on]:
-            yield {"type": "api_key", "id": key.id, "name": key.name}, found
+            rights = key_rights(*rests_on, author.catalogue)
+            of_keys[rests_on] = _compared(author, rights, {"role": creator_roles.get(key.user_id)})
+        if excess := of_keys[rests_on]:
+            yield {"type": "api_key", "id": key.id, "name": key.name}, excess
     others = [
         row
-        for row in queries.identities_among(connection, author.tenant_id, named["workload_identity"])
+        for row in queries.identities_among(connection, author.tenant_id, ids["workload_identity"])
         if author.scopes is not None or row.created_by != author.user_id
     ]
     of_scopes = {
-        scopes: _compared(author, _scope_rights(scopes, author.known), {"scopes": list(scopes)})
+        scopes: _compared(author, _scope_rights(scopes, author.catalogue), {"scopes": list(scopes)})
         for scopes in set(map(_scopes, others))
     }
-    held = queries.held_policies(connection, author.tenant_id, [row.id for row in others if not row.scopes])
-    texts = stored.policy_documents(connection, author.tenant_id, sorted(set().union(*held.values())))
+    policies = queries.held_policies(connection, author.tenant_id, [row.id for row in others if not row.scopes])
+    texts = stored.policy_documents(connection, author.tenant_id, sorted(set().union(*policies.values())))
     of_policies = {
-        policy_id: _compared_text(author, text, {"policyId": policy_id, "policyName": name})
+        policy_id: _compared_text(author, Draft.stored(text), {"policyId": policy_id, "policyName": name})
         for policy_id, (name, text) in texts.items()
     }
-    of_sets = {ids: next(filter(None, map(of_policies.get, sorted(ids))), None) for ids in set(held.values())}
+    of_sets = {each: next(filter(None, map(of_policies.get, sorted(each))), None) for each in set(policies.values())}
     for row in others:
-        if found := of_scopes[_scopes(row)] or of_sets.get(held.get(row.id, NOTHING)):
+        if excess := of_scopes[_scopes(row)] or of_sets.get(policies.get(row.id, NOTHING)):
             name = f"{row.namespace}/{row.service_account}"
-            yield {"type": "workload_identity", "id": row.id, "name": name}, found
+            yield {"type": "workload_identity", "id": row.id, "name": name}, excess
 
 
 def _scopes(identity: Record) -> tuple[str, ...]:
@@ -307,58 +315,60 @@ def _compared(author: Author, document: Document, source: dict[str, Any]) -> _Ex
     return None if check.answer is Answer.WITHIN else _Excess(check, document, source)
 
 
-def _compared_text(author: Author, text: str, source: dict[str, Any]) -> _Excess | None:
-    """The same of a stored document."""
-    check = check_document(author, text)
+def _compared_text(author: Author, draft: Draft, source: dict[str, Any]) -> _Excess | None:
+    """Return how a stored document exceeds the author's rights; None if it does not."""
+    check = check_document(author, draft)
     if check.answer is Answer.WITHIN:
         return None
-    document = understood(text, author.known)
+    document = understood(draft, author.catalogue)
     return _compared(author, ALLOW_ALL, source) if document is ALLOW_ALL else _Excess(check, document, source)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _contained_rights(document: Document, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> CheckResult:
-    return _contained(document, role, tenant_id, known) if document.rules else WITHIN
+@lru_cache(maxsize=MAX_CACHED_CHECKS)
+def _contained_rights(
+    document: Document, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot
+) -> CheckResult:
+    return _contained(document, role, tenant_id, catalogue) if document.rules else WITHIN
 
 
-@lru_cache(maxsize=REMEMBERED)
-def key_rights(scopes: tuple[str, ...], role: str | None, known: CatalogueSnapshot) -> Document:
-    """What a key has from its scopes and its creator's role together, as a document of today's operations."""
+@lru_cache(maxsize=MAX_CACHED_CHECKS)
+def key_rights(scopes: tuple[str, ...], role: str | None, catalogue: CatalogueSnapshot) -> Document:
+    """Return what the scopes of a key and the role of its creator allow together, for today's operations."""
     if role not in roles():
         return Document(())
-    covered = set(_operations(scopes, known))
+    covered = set(_operations(scopes, catalogue))
     rules = []
     for rule in role_document(str(role)).rules:
         if rule.denies:
             rules.append(rule)
             continue
-        names = known.catalogue.masks.names(known.catalogue.masks.for_rule(rule))
+        names = catalogue.operations.masks.names(catalogue.operations.masks.for_rule(rule))
         patterns = tuple(parse_operation_pattern(name) for name in names if name in covered)
         if patterns:
             rules.append(replace(rule, operations=patterns, operation_texts=tuple(map(str, patterns))))
     return Document(tuple(rules))
 
 
-def _operations(scopes: tuple[str, ...], known: CatalogueSnapshot) -> list[str]:
-    return [name for name in known.catalogue.names if covers(scopes, known.scope_of(name))]
+def _operations(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> list[str]:
+    return [name for name in catalogue.operations.names if covers(scopes, catalogue.scope_of(name))]
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _scope_rights(scopes: tuple[str, ...], known: CatalogueSnapshot) -> Document:
-    """What scopes give on their own."""
-    patterns: tuple[OperationPattern, ...] = tuple(map(parse_operation_pattern, _operations(scopes, known)))
+@lru_cache(maxsize=MAX_CACHED_CHECKS)
+def _scope_rights(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> Document:
+    """Return what scopes allow by themselves."""
+    patterns: tuple[OperationPattern, ...] = tuple(map(parse_operation_pattern, _operations(scopes, catalogue)))
     if not patterns:
         return Document(())
     return Document((Rule("", "allow", patterns, tuple(map(str, patterns)), (ANY_TARGET,), ("*",), ()),))
 
 
 def require_scope(author: Author, scope: str) -> None:
-    """Refuse to give an identity a scope that covers more than the author holds.
+    """Refuse to grant an identity a scope that covers more than the author has.
 
     Raises:
-        Refusal: 403 SCOPE_EXCEEDS_AUTHOR naming the scope, with counterexamples.
+        ApiError: 403 SCOPE_EXCEEDS_AUTHOR naming the scope, with counterexamples.
     """
-    document = _scope_rights((scope,), author.known)
+    document = _scope_rights((scope,), author.catalogue)
     check = _check_rights(author, document)
     if check.answer is not Answer.WITHIN:
         holder = "you hold" if author.scopes is None else "the API key holds"

@@ -1,7 +1,4 @@
-"""What can be granted: scopes of API keys, operations of policies. contract: account api-key scopes, iam catalog
-
-The operation catalogue in the database.
-"""
+"""Lists the scopes of API keys and the operations of policies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -58,5 +55,5 @@ def list_catalogue(
 
 
 def operations(connection: Connection) -> Sequence[Row[Any]]:
-    """Every operation of the catalogue, in the order they were added: `name`, `access_level`, `description`."""
+    """Return every operation of the catalogue in the order of addition: `name`, `access_level`, `description`."""
     return connection.execute(select(catalogue_operations).order_by(catalogue_operations.c.position)).all()

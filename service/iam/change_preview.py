@@ -1,4 +1,4 @@
-"""A change of groups or policies played through on what is stored, without making it."""
+"""Computes the effect of a change of groups or policies without making it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from client.policy.document import InvalidDocument, parse_document
+from client.policy.document import InvalidDocument
 from client.policy.engine import GrantedRule
 from client.policy.engine import granted_rules as rules_of
 from service.authz.decisions import CatalogueSnapshot, PolicyEngineCache, role_engine
@@ -16,6 +16,7 @@ from service.errors import ApiError
 from service.iam import affected_principals, attachments, author_check, effective_access, group_queries, policy_queries
 from service.iam.author_check import Author
 from service.iam.effective_access import GrantParts
+from service.iam.policy_documents import Draft
 from service.principals import lookup, queries
 from service.principals.lookup import TenantPrincipal
 
@@ -37,32 +38,32 @@ Reached = set[str | None]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that is not made yet; `role` is that of its author."""
+    """A planned change; `role` is that of its author."""
 
     kind: str
     policy_id: str | None
     group_id: str | None
     principal_type: str | None
     principal_id: str | None
-    draft: str | None
+    draft: Draft | None
     role: str | None
 
 
 def effects_of(
     connection: Connection, decisions: PolicyEngineCache, tenant_id: str, change: Change, at: datetime
 ) -> dict[str, Any]:
-    """Every key and identity the change touches, with what it gains and loses.
+    """Return what every affected key and identity gains and loses.
 
     Raises:
-        Refusal: 400 when the change touches more than 500.
+        ApiError: 400 if the change affects more than 500.
     """
     touched = _affected_principals(connection, tenant_id, change)
     if len(touched) > MAX_PRINCIPALS:
         raise ApiError(
             400, "TOO_MANY_PRINCIPALS", f"the change touches {len(touched)} keys and identities", details={"max": 500}
         )
-    known = decisions.known(connection)
-    library = _PolicyRules(connection, tenant_id, known, change)
+    catalogue = decisions.catalogue(connection)
+    library = _PolicyRules(connection, tenant_id, catalogue, change)
     shown = []
     for kind, identifier in touched:
         principal = lookup.get_principal(connection, tenant_id, kind, identifier, at)
@@ -76,7 +77,7 @@ def effects_of(
         ungranted = kind == "workload_identity" and not principal.grants.scopes and not after
         shown.append(
             principal.wire()
-            | effective_access.difference(known, tenant_id, parts, then)
+            | effective_access.difference(catalogue, tenant_id, parts, then)
             | {"inert": ungranted, "policiesBefore": len(before), "policiesAfter": len(after)}
         )
     return {"principals": shown}
@@ -85,13 +86,13 @@ def effects_of(
 def require_permitted(
     connection: Connection, author: Author, change: Change, effect: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Refuse a change as making it would be refused.
+    """Refuse a planned change as the change itself would be refused.
 
     Args:
-        effect: What the change does to each principal it touches, as `effects_of` says.
+        effect: the effect on each affected principal, from `effects_of`.
 
     Raises:
-        Refusal: 403 or 400, that of the change itself.
+        ApiError: 403 or 400, that of the change itself.
     """
     tenant_id, touched = author.tenant_id, [(str(one["type"]), str(one["id"])) for one in effect]
     policy = policy_queries.get(connection, tenant_id, change.policy_id) if change.policy_id else None
@@ -110,8 +111,8 @@ def require_permitted(
         )
     elif change.kind == "updatePolicy":
         assert policy is not None
-        if change.draft not in (None, policy.document):
-            affected_principals.check_update(connection, author, policy, str(change.draft))
+        if change.draft not in (None, Draft.stored(policy.document)):
+            affected_principals.check_update(connection, author, policy, change.draft)
     else:
         author_check.require_authority_over(connection, author, touched)
         if change.kind == "detach":
@@ -131,7 +132,7 @@ def _affected_principals(connection: Connection, tenant_id: str, change: Change)
 
 
 def _after(connection: Connection, tenant_id: str, before: Mapping[str, Reached], change: Change) -> dict[str, Reached]:
-    """The policies of one principal once the change is made."""
+    """Return the policies of a principal after the change."""
     after = {policy: set(reached) for policy, reached in before.items()}
     by = change.principal_id if change.principal_type == "group" else None
     if change.kind == "attach":
@@ -150,17 +151,17 @@ def _after(connection: Connection, tenant_id: str, before: Mapping[str, Reached]
 
 
 class _PolicyRules:
-    """Stored policies as rules, each read once; the one that is to be changed as it would be."""
+    """The rules of stored policies, each read once, and of the policy that the change updates."""
 
-    def __init__(self, connection: Connection, tenant_id: str, known: CatalogueSnapshot, change: Change) -> None:
+    def __init__(self, connection: Connection, tenant_id: str, catalogue: CatalogueSnapshot, change: Change) -> None:
         self.connection = connection
         self.tenant_id = tenant_id
-        self.known = known
+        self.catalogue = catalogue
         self.change = change
         self.read: dict[str, list[GrantedRule] | None] = {}
 
     def parts(self, principal: TenantPrincipal, now: GrantParts, policies: Mapping[str, Reached]) -> GrantParts:
-        """A principal with other policies than it has now."""
+        """Return the parts of a principal's grants with other policies."""
         if not policies:
             ungranted = principal.kind == "workload_identity" and principal.grants.scopes is None
             return GrantParts(now.scopes, now.role, () if ungranted else None)
@@ -173,16 +174,16 @@ class _PolicyRules:
         return GrantParts(now.scopes, now.role, tuple(rules), unreadable)
 
     def rules(self, policy_id: str) -> list[GrantedRule] | None:
-        """The rules of a policy within its author's rights; None when it cannot be read."""
+        """Return the rules of a policy limited by its author's role; None if it cannot be read."""
         if policy_id not in self.read:
             row: Record | None = policy_queries.get(self.connection, self.tenant_id, policy_id)
             assert row is not None
-            text, role = row.document, row.author_role
+            draft, role = Draft.stored(row.document), row.author_role
             # The same document again is no change, so its author stays who it is.
-            if policy_id == self.change.policy_id and self.change.draft not in (None, text):
-                text, role = self.change.draft, self.change.role
+            if policy_id == self.change.policy_id and self.change.draft not in (None, draft):
+                draft, role = self.change.draft, self.change.role
             try:
-                document = parse_document(text, self.known.catalogue).document
+                document = draft.read(self.catalogue)
                 self.read[policy_id] = rules_of(document, policy_id, row.name, role_engine(role))
             except InvalidDocument:
                 self.read[policy_id] = None

@@ -1,4 +1,4 @@
-"""What a principal may do at all, from where it has each operation, and what a change would give or take."""
+"""Computes what a principal may do, through which grants, and how a change affects it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,19 +33,19 @@ Paths = Mapping[str, list[Record | None]]
 
 @dataclass(frozen=True, slots=True)
 class GrantParts:
-    """A compiled standing taken apart: each part must give what is done. None: the part is not asked."""
+    """The parts of compiled grants; each must allow an operation. None: the part does not limit the principal."""
 
     scopes: tuple[str, ...] | None
     role: tuple[GrantedRule, ...] | None
     policies: tuple[GrantedRule, ...] | None
     unreadable: bool = False
 
-    def reach(self, known: CatalogueSnapshot, tenant: str) -> OperationBounds:
-        """All parts together."""
-        masks = known.catalogue.masks
+    def reach(self, catalogue: CatalogueSnapshot, tenant: str) -> OperationBounds:
+        """Return the operations that all parts together allow."""
+        masks = catalogue.operations.masks
         found = unlimited_bounds(masks)
         if self.scopes is not None:
-            found = found.within(exact_bounds(scope_mask(self.scopes, known)))
+            found = found.within(exact_bounds(scope_mask(self.scopes, catalogue)))
         if self.role is not None:
             found = found.within(operation_bounds(masks, self.role, tenant))
         if self.unreadable:
@@ -60,7 +60,7 @@ class GrantParts:
 
 
 def load_parts(compiled: CompiledGrants) -> GrantParts:
-    """The parts of a standing."""
+    """Return the parts of compiled grants."""
     grants = compiled.principal
     return GrantParts(
         scopes=grants.scopes,
@@ -70,25 +70,25 @@ def load_parts(compiled: CompiledGrants) -> GrantParts:
     )
 
 
-def scope_mask(scopes: Iterable[str], known: CatalogueSnapshot) -> int:
-    """The operations scopes cover."""
+def scope_mask(scopes: Iterable[str], catalogue: CatalogueSnapshot) -> int:
+    """Return the operations that scopes cover."""
     given = tuple(scopes)
     mask = 0
-    for place, name in enumerate(known.catalogue.names):
-        if covers(given, known.scope_of(name)):
+    for place, name in enumerate(catalogue.operations.names):
+        if covers(given, catalogue.scope_of(name)):
             mask |= 1 << place
     return mask
 
 
 def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
-    """Every operation some rule gives, with the rules that give it and those that take it away."""
-    tenant, known = compiled.principal.tenant_id, compiled.known
-    masks = known.catalogue.masks
+    """Return every operation that a rule allows, with the rules that allow it and those that deny it."""
+    tenant, catalogue = compiled.principal.tenant_id, compiled.catalogue
+    masks = catalogue.operations.masks
     parts = load_parts(compiled)
-    found = parts.reach(known, tenant)
+    found = parts.reach(catalogue, tenant)
     giving, taking = _Grants(), _Grants()
     for scope in parts.scopes or ():
-        giving.add(found.named & scope_mask((scope,), known), partial(_scope, scope))
+        giving.add(found.named & scope_mask((scope,), catalogue), partial(_scope, scope))
     for rules in (parts.role, parts.policies):
         for granted in rules or ():
             mask, _ = rule_bounds(masks, granted.rule, tenant)
@@ -146,12 +146,12 @@ def _scope(scope: str) -> dict[str, Any]:
     return {"kind": "scope", "scope": scope}
 
 
-def _scopes_for(scopes: Iterable[str], operation: str, known: CatalogueSnapshot) -> list[str]:
-    return [scope for scope in scopes if covers((scope,), known.scope_of(operation))]
+def _scopes_for(scopes: Iterable[str], operation: str, catalogue: CatalogueSnapshot) -> list[str]:
+    return [scope for scope in scopes if covers((scope,), catalogue.scope_of(operation))]
 
 
 def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
-    """Where a rule comes from, on the wire."""
+    """Return the source of a rule for the wire."""
     source, rule = granted.source, granted.rule
     shown: dict[str, Any] = {"kind": "policy", "ruleIndex": source.index, "ruleName": rule.name}
     if source.policy_id.startswith("role:"):
@@ -177,17 +177,17 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
 
 
 def shown_paths(groups: Sequence[Record | None]) -> list[dict[str, Any]]:
-    """The first ways in which a policy reaches a principal."""
+    """Return the first paths through which a policy reaches a principal."""
     return [_path(one) for one in groups[:MAX_VALUES]]
 
 
 def _path(group: Record | None) -> dict[str, Any]:
-    """How a policy reaches a principal."""
+    """Return one path of a policy to a principal for the wire."""
     return {"type": "direct"} if group is None else {"type": "group", "id": group.id, "name": group.name}
 
 
 def limits(compiled: CompiledGrants) -> list[dict[str, str]]:
-    """What bounds a principal beside its policies."""
+    """Return what limits a principal besides its policies."""
     found = []
     if compiled.principal.scopes is not None:
         found.append({"kind": "scopes", "detail": ", ".join(compiled.principal.scopes)})
@@ -206,7 +206,7 @@ def explain_access(
     against them.
     """
     scopes = compiled.principal.scopes
-    given = [] if scopes is None else _scopes_for(scopes, operation, compiled.known)[:1]
+    given = [] if scopes is None else _scopes_for(scopes, operation, compiled.catalogue)[:1]
     if compiled.unreadable or (scopes is not None and not given):
         return None
     by = [_scope(scope) for scope in given]
@@ -228,15 +228,15 @@ def explain_access(
     return {"access": access, "by": by, "deniedBy": denied} if by else None
 
 
-def difference(known: CatalogueSnapshot, tenant: str, before: GrantParts, after: GrantParts) -> dict[str, Any]:
-    """What a principal has afterwards and had not before.
+def difference(catalogue: CatalogueSnapshot, tenant: str, before: GrantParts, after: GrantParts) -> dict[str, Any]:
+    """Return what a principal gains and loses by a change.
 
-    `gained` and `lost` are for certain: on every request afterwards, or before. What some requests only get that none
-    got, or that none get any more, is `conditionalGained` and `conditionalLost`. `narrowed` and `widened` stay possible
-    but under more or fewer conditions, `conditionsChanged` under other ones.
+    `gained` and `lost` are certain: allowed on every request afterwards, or before. `conditionalGained` and
+    `conditionalLost` become possible, or impossible, on some requests. `narrowed` and `widened` stay possible under
+    more or fewer conditions; `conditionsChanged` under others.
     """
-    masks = known.catalogue.masks
-    then, now = before.reach(known, tenant), after.reach(known, tenant)
+    masks = catalogue.operations.masks
+    then, now = before.reach(catalogue, tenant), after.reach(catalogue, tenant)
     perhaps = then.possible & ~then.always_allowed & now.possible & ~now.always_allowed
     lists = {
         "gained": now.always_allowed & ~then.possible,

@@ -1,4 +1,4 @@
-"""Groups and their members in the database. Every query carries the tenant."""
+"""Reads and writes groups and their members. Every query names the tenant or a group of it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,14 +28,14 @@ _GROUP = select(groups, _MEMBERS.label("member_count"), _POLICIES.label("policy_
 
 
 def get(connection: Connection, tenant_id: str, group_id: str) -> Record | None:
-    """One group with `member_count` and `policy_count`."""
+    """Return a group with `member_count` and `policy_count`."""
     return connection.execute(_GROUP.where(groups.c.tenant_id == tenant_id, groups.c.id == group_id)).one_or_none()
 
 
 def page(
     connection: Connection, tenant_id: str, member: tuple[str, str] | None, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """Groups in the order they were made, only those with a member where one is named; one row more than asked."""
+    """Return groups in the order of creation, only those with a member if one is given; one row more than `limit`."""
     query = _GROUP.where(groups.c.tenant_id == tenant_id)
     if member is not None:
         query = query.where(
@@ -54,7 +54,7 @@ def page(
 
 
 def named(connection: Connection, tenant_id: str, name: str) -> str | None:
-    """The id of the group of that name."""
+    """Return the id of the group with a name."""
     return connection.scalar(select(groups.c.id).where(groups.c.tenant_id == tenant_id, groups.c.name == name))
 
 
@@ -70,9 +70,9 @@ def change(connection: Connection, group_id: str, values: dict[str, Any], at: da
 
 
 def texts_at(connection: Connection, group: Record, version: int) -> dict[str, str]:
-    """What of `name` and `description` was changed since an earlier version of a group, as it was in that version.
+    """Return those of `name` and `description` that changed since a version of a group, as they were in it.
 
-    A group keeps no history: the audit log has an entry for each version, with what its members were before.
+    A group has no history: the audit log has an entry for each version with the former members.
     """
     entries = connection.scalars(
         select(audit_log.c.details)
@@ -102,7 +102,7 @@ def remove(connection: Connection, tenant_id: str, group_id: str) -> None:
 
 
 def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
-    """Every member of a group as (type, id)."""
+    """Return every member of a group as (type, id)."""
     rows = connection.execute(
         select(group_members.c.member_type, group_members.c.member_id).where(group_members.c.group_id == group_id)
     )
@@ -110,7 +110,7 @@ def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
 
 
 def first_members(connection: Connection, tenant_id: str, group_id: str) -> list[tuple[str, str]]:
-    """The first MAX_MEMBERS members of a group as (type, id), in the order they were added."""
+    """Return the first MAX_MEMBERS members of a group as (type, id), in the order of addition."""
     table = group_members.c
     rows = connection.execute(
         select(table.member_type, table.member_id)
@@ -122,7 +122,7 @@ def first_members(connection: Connection, tenant_id: str, group_id: str) -> list
 
 
 def is_member(connection: Connection, group_id: str, kind: str, member_id: str) -> bool:
-    """Whether a key or an identity is a member of a group."""
+    """Return whether a key or an identity is a member of a group."""
     return (
         connection.scalar(
             select(group_members.c.member_id).where(
@@ -138,7 +138,7 @@ def is_member(connection: Connection, group_id: str, kind: str, member_id: str) 
 def member_page(
     connection: Connection, tenant_id: str, group_id: str, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """Members in the order they were added; one row more than asked."""
+    """Return members in the order of addition, one row more than `limit`."""
     query = with_names(
         select(group_members), group_members.c.tenant_id, group_members.c.member_type, group_members.c.member_id
     ).where(group_members.c.tenant_id == tenant_id, group_members.c.group_id == group_id)
@@ -149,11 +149,11 @@ def member_page(
 
 
 def add_member(connection: Connection, values: dict[str, Any]) -> bool:
-    """Add a member; False when it is one already. The tenant is locked, so nobody adds it in between."""
-    known = is_member(connection, values["group_id"], values["member_type"], values["member_id"])
-    if not known:
+    """Add a member; return False if it is one already. The tenant is locked against concurrent changes."""
+    is_old = is_member(connection, values["group_id"], values["member_type"], values["member_id"])
+    if not is_old:
         connection.execute(insert(group_members).values(**values))
-    return not known
+    return not is_old
 
 
 def remove_member(connection: Connection, tenant_id: str, group_id: str, kind: str, member_id: str) -> None:
@@ -168,7 +168,7 @@ def remove_member(connection: Connection, tenant_id: str, group_id: str, kind: s
 
 
 def with_names(query: Select[Any], tenant: Any, kind: Any, identifier: Any) -> Select[Any]:
-    """Add `principal_name` to rows that speak of principals: a key's name, a group's, an identity's."""
+    """Add `principal_name` to rows about principals: the name of a key, a group or an identity."""
     identity = workload_identities.c.namespace + "/" + workload_identities.c.service_account
     return query.add_columns(
         func.coalesce(

@@ -1,4 +1,4 @@
-"""Groups and their members over HTTP. contract: Principal groups; checklist R, M"""
+"""Groups and their members over HTTP."""
 
 from typing import Annotated, Any
 from uuid import uuid4
@@ -221,15 +221,15 @@ def _whole(connection: Connection, group: Record) -> dict[str, Any]:
 
 
 def get_group_or_404(connection: Connection, context: TenantContext, group_id: str) -> Record:
-    """The group of the path in the tenant of the path, or the flat 404."""
+    """Return the group of the path in the tenant of the path, or refuse with the flat 404."""
     return or_404(group_queries.get(connection, context.tenant_id, group_id) if validation.is_id(group_id) else None)
 
 
 def require_free(connection: Connection, tenant_id: str, name: str, except_for: str | None) -> None:
-    """Refuse a name another group of the tenant has, naming that group.
+    """Refuse the name of another group of the tenant, and name that group.
 
     Raises:
-        Refusal: 409 GROUP_NAME_TAKEN.
+        ApiError: 409 GROUP_NAME_TAKEN.
     """
     holder = group_queries.named(connection, tenant_id, name)
     if holder is not None and holder != except_for:
@@ -243,7 +243,7 @@ def require_free(connection: Connection, tenant_id: str, name: str, except_for: 
 
 
 def require_fresh(connection: Connection, group: Record, if_match: str | None) -> None:
-    """Refuse a write from an older version, with what the group is now and which members differ from then."""
+    """Refuse a write from an older version, with the current group and the members that changed since."""
     expected = validation.expected_version(if_match)
     if expected is not None and expected != group.version:
         then = group_queries.texts_at(connection, group, expected)

@@ -1,5 +1,6 @@
-"""Policies and their history over HTTP. contract: Access policies; checklist O, H"""
+"""Policies and their history over HTTP."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -8,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
 
-from client.policy.document import canonical_text
 from service import errors, validation
 from service.api.changes import change
 from service.api.dependencies import IdempotencyKey, IfMatch, PageParamsDep, PlatformDep, TenantContextDep
@@ -18,12 +18,14 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
 from service.audit.events import AuditEvent
 from service.authz.context import TenantContext
+from service.authz.decisions import CatalogueSnapshot
 from service.authz.paths import POLICIES, POLICY
 from service.context import Platform
 from service.db.engine import Record
 from service.iam import affected_principals, author_check, policy_queries, representations
+from service.iam.author_check import Author
 from service.iam.policy_body import PolicyBody, policy_body
-from service.iam.policy_documents import read_document, required
+from service.iam.policy_documents import Draft, read_document, required
 
 router = protected_router("policies")
 
@@ -36,7 +38,7 @@ TEXT = {"type": "string"}
 
 
 def _body(*needed: str) -> dict[str, Any]:
-    """The description of a body that is read from its bytes, for the API's document."""
+    """Return the OpenAPI description of a body that is read from its bytes."""
     members = {"name": TEXT, "description": TEXT, "document": {"type": "object"}}
     schema = {"type": "object", "properties": members, "required": list(needed), "additionalProperties": False}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
@@ -60,18 +62,18 @@ def create_policy(
     if body.name is None:
         raise errors.invalid_input('"name" is required', member="name", reason="missing")
     name, description = validation.display_name(body.name, "name"), validation.description(body.description or "")
-    text = read_draft(platform, context, required(body.document))
+    draft, catalogue = read_draft(platform, context, required(body.document))
     with change(platform, context) as (connection, context):
-        request = (tenant_id, name, description, text)
+        request = (tenant_id, name, description, draft.canonical_text)
         policy_id = resolve_idempotency_key(
             connection, context, idempotency_key, AuditEvent.POLICY_CREATE, request, wanted, now
         )
         if policy_id == wanted:
-            author_check.require_within(author_check.author_of(connection, platform, context), text)
+            author_check.require_within(author_check.author_of(connection, platform, context, catalogue), draft)
             shown = {
                 "name": name,
                 "description": description,
-                "document": text,
+                "document": draft.canonical_text,
                 "authored_by": context.principal.user_id,
             }
             changed = [member for member in ("description", "document", "name") if shown[member]]
@@ -119,25 +121,27 @@ def update_policy(
     context: TenantContextDep, platform: PlatformDep, policy_id: str, body: Sent, if_match: IfMatch = None
 ) -> JSONResponse:
     """Change the members that are given. A new document makes the caller its author; the same one changes nothing."""
-    wanted = {}
+    members, draft = {}, None
     if body.name is not None:
-        wanted["name"] = validation.display_name(body.name, "name")
+        members["name"] = validation.display_name(body.name, "name")
     if body.description is not None:
-        wanted["description"] = validation.description(body.description)
+        members["description"] = validation.description(body.description)
     if body.document is not None:
-        wanted["document"] = read_draft(platform, context, body.document)
-    if not wanted:
+        draft, catalogue = read_draft(platform, context, body.document)
+    elif not members:
         raise errors.invalid_input("nothing to change: give name, description or document", reason="nothing_to_change")
-    if body.document is None:
+    else:
         with platform.database.read() as connection:
             document = get_policy_or_404(connection, context, policy_id).document
             author = author_check.author_of(connection, platform, context)
-        # Before the writer's turn; the answer is remembered.
-        author_check.check_document(author, document)
+        # The check is cached, so that it takes no time in the write transaction.
+        author_check.check_document(author, Draft.stored(document))
+        catalogue = author.catalogue
     with change(platform, context) as (connection, context):
         before = lock_policy_or_404(connection, context, policy_id, if_match)
-        changed = write(connection, platform, context, before, wanted, "update")
-        return with_etag(representations.policy(get_policy_or_404(connection, context, policy_id)), changed=changed)
+        author = author_check.author_of(connection, platform, context, catalogue)
+        row = write(connection, platform, context, author, before, members, draft, "update")
+        return with_etag(representations.policy(row), changed=row is not before)
 
 
 @router.delete(POLICY, operation_id="deletePolicy", status_code=204)
@@ -189,64 +193,66 @@ def roll_back_policy(
         get_policy_or_404(connection, context, policy_id)
         earlier = get_version_or_404(connection, context, policy_id, str(body.version))
         author = author_check.author_of(connection, platform, context)
-    # Examined before the writer's turn, and remembered.
-    author_check.check_document(author, earlier.document)
+    draft = Draft.stored(earlier.document)
+    # The check is cached, so that it takes no time in the write transaction.
+    author_check.check_document(author, draft)
     with change(platform, context) as (connection, context):
         before = lock_policy_or_404(connection, context, policy_id, if_match)
-        earlier = get_version_or_404(connection, context, policy_id, str(body.version))
-        changed = write(connection, platform, context, before, {"document": earlier.document}, "rollback", body.version)
-        return with_etag(representations.policy(get_policy_or_404(connection, context, policy_id)), changed=changed)
+        # Versions are never changed, but they are deleted with their policy, which may have happened meanwhile.
+        get_version_or_404(connection, context, policy_id, str(body.version))
+        author = author_check.author_of(connection, platform, context, author.catalogue)
+        row = write(connection, platform, context, author, before, {}, draft, "rollback", body.version)
+        return with_etag(representations.policy(row), changed=row is not before)
 
 
-def read_draft(platform: Platform, context: TenantContext, text: str) -> str:
-    """A document as it will be stored; read and examined before the writer's turn, so that others need not wait."""
+def read_draft(platform: Platform, context: TenantContext, text: str) -> tuple[Draft, CatalogueSnapshot]:
+    """Parse a document and check it against its author, outside the write transaction; the check is cached."""
     with platform.database.read() as connection:
         author = author_check.author_of(connection, platform, context)
-    reading = read_document(platform, author.known, text)
-    draft = canonical_text(reading.document)
+    draft = Draft.of(read_document(platform, author.catalogue, text).document)
     author_check.check_document(author, draft)
-    return draft
+    return draft, author.catalogue
 
 
 def write(
     connection: Connection,
     platform: Platform,
     context: TenantContext,
+    author: Author,
     before: Record,
-    wanted: dict[str, str],
+    members: Mapping[str, str],
+    draft: Draft | None,
     change: str,
     rolled_back_to: int | None = None,
-) -> bool:
-    """Make what is wanted the next version of a policy; False when it is that already."""
+) -> Record:
+    """Write the next version of a policy and return it; without any change return `before`."""
     now = platform.clock.now()
-    changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
+    values = dict(members) if draft is None else {**members, "document": draft.canonical_text}
+    changes = {name: value for name, value in values.items() if getattr(before, name) != value}
     if not changes:
-        return False
-    # A name or a description alone is changed only by an author who could have written the text.
-    author = author_check.author_of(connection, platform, context)
-    affected_principals.check_update(connection, author, before, changes.get("document", before.document))
+        return before
+    # A change of the name or the description alone needs the right to write the document, too.
+    new = draft if draft is not None and "document" in changes else Draft.stored(before.document)
+    affected_principals.check_update(connection, author, before, new)
     author_id = author.user_id if "document" in changes else before.authored_by
-    shown = {name: getattr(before, name) for name in ("name", "description", "document")} | changes
-    number = before.version + 1
-    policy_queries.change(
+    content = {name: getattr(before, name) for name in ("name", "description", "document")} | changes
+    row = policy_queries.change(
         connection,
-        before.tenant_id,
-        before.id,
-        number,
-        shown | {"authored_by": author_id, "updated_at": now},
-        shown
+        before,
+        content | {"authored_by": author_id, "updated_at": now},
+        content
         | {"authored_by": author_id, "rolled_back_to": rolled_back_to}
         | _entry(context, now, change, sorted(changes)),
     )
-    details: dict[str, Any] = {"version": number, "changed": sorted(changes)}
+    details: dict[str, Any] = {"version": row.version, "changed": sorted(changes)}
     if rolled_back_to is not None:
         details["rolledBackTo"] = rolled_back_to
     audit_in_tenant(connection, context, AuditEvent(f"policy.{change}"), f"policy:{before.id}", now, details)
-    return True
+    return row
 
 
 def _entry(context: TenantContext, at: Any, change: str, changed: list[str]) -> dict[str, Any]:
-    """What the history says of a change beside what the policy became."""
+    """Return the history columns of a change besides the content of the policy."""
     return {"changed_by": context.principal.user_id, "changed_at": at, "change": change, "changed": changed}
 
 
@@ -266,16 +272,16 @@ def lock_policy_or_404(
 
 
 def get_policy_or_404(connection: Connection, context: TenantContext, policy_id: str) -> Record:
-    """The policy of the path in the tenant of the path, or the flat 404."""
+    """Return the policy of the path in the tenant of the path, or refuse with the flat 404."""
     return or_404(policy_queries.get(connection, context.tenant_id, policy_id) if validation.is_id(policy_id) else None)
 
 
 def get_version_or_404(connection: Connection, context: TenantContext, policy_id: str, version: str) -> Record:
-    """A version of the policy of the path, or the flat 404."""
+    """Return a version of the policy of the path, or refuse with the flat 404."""
     number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0
     return or_404(policy_queries.version(connection, context.tenant_id, policy_id, number))
 
 
 def attachee_of(kind: str | None, identifier: str | None) -> tuple[str, str] | None:
-    """What a listing is narrowed to; both of the pair, or none."""
+    """Return the filter of a list by attachee: both parameters of the pair, or None."""
     return validation.paired_filter(("attacheeType", kind), ("attacheeId", identifier), validation.ATTACHEE_TYPES)

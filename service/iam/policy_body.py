@@ -1,7 +1,7 @@
-"""Bodies that carry a policy document: the document is taken out as the text it was sent as.
+"""Reads bodies that contain a policy document, and takes the document out as text.
 
-Read as JSON first, a member given twice would be gone before the strict reader saw it, and its lines and columns would
-be those of the request. design: Service (policies travel as text)
+Parsing the whole body first would drop repeated members of the document before the strict parser sees them, and would
+give lines and columns of the body instead of the document.
 """
 
 import json
@@ -26,7 +26,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 @dataclass(frozen=True, slots=True)
 class PolicyBody:
-    """The members of a body that were given; `document` is text, not yet read."""
+    """The members that a body has; `document` is text that is not parsed yet."""
 
     name: str | None = None
     description: str | None = None
@@ -34,10 +34,10 @@ class PolicyBody:
 
 
 async def policy_body(request: Request) -> PolicyBody:
-    """The dependency of the routes that write a policy.
+    """Return the body of a route that writes a policy.
 
     Raises:
-        Refusal: 415, or 400 INVALID_INPUT for what is no such object, and for a member that is not known.
+        ApiError: 415, or 400 INVALID_INPUT for an invalid object or an unknown member.
     """
     require_json(request)
     try:
@@ -69,7 +69,7 @@ def split(text: str) -> tuple[dict[str, Any], str | None]:
 
     Raises:
         StrictJsonError: the text around the document is not one strict JSON object.
-        Refusal: 400 INVALID_INPUT for too many values around the document.
+        ApiError: 400 INVALID_INPUT for too many values around the document.
     """
     found = _place(text)
     around = text
@@ -90,9 +90,9 @@ def split(text: str) -> tuple[dict[str, Any], str | None]:
 
 
 def _place(text: str) -> tuple[int, int | None] | None:
-    """Where the value of `document` begins and ends; the end is None where it cannot be read, all None without one.
+    """Return where the value of `document` begins and ends; the end is None if it cannot be parsed.
 
-    Any other error is left to the strict reader, and so is an object with more members than any request has.
+    Every other error is left to the strict parser, and so is an object with more members than any request has.
     """
     found: tuple[int, int] | None = None
     decoder = json.JSONDecoder()

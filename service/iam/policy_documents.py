@@ -1,10 +1,19 @@
-"""Policy documents as requests bring them: read strictly, or refused with every problem and its place."""
+"""Parses policy documents strictly; a refusal lists every problem with its position."""
 
 import threading
 from collections import OrderedDict
-from typing import Any
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Self
 
-from client.policy.document import InvalidDocument, ParsedDocument, RegionTargets, canonical_text, parse_document
+from client.policy.document import (
+    MAX_BYTES,
+    InvalidDocument,
+    ParsedDocument,
+    RegionTargets,
+    canonical_text,
+    parse_document,
+)
 from client.policy.model import Document
 from client.policy.problems import Problem
 from service import errors
@@ -16,14 +25,44 @@ MAX_CACHED_CHARACTERS = 2 * 1024 * 1024
 """Of all documents in the cache; read, a document takes up to ten times its text."""
 
 
-def read_document(platform: Platform, known: CatalogueSnapshot, text: str) -> ParsedDocument:
-    """The document of a text.
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A policy document in canonical form, compared by its digest; `document` is None until it is parsed."""
+
+    document: Document | None = field(compare=False, repr=False)
+    canonical_text: str = field(compare=False, repr=False)
+    digest: bytes
+
+    @classmethod
+    def of(cls, document: Document) -> Self:
+        """Return the draft of a parsed document."""
+        text = canonical_text(document)
+        encoded = text.encode()
+        # The canonical form may be longer than the text of the request. One that is too long cannot be read later.
+        return cls(document if len(encoded) <= MAX_BYTES else None, text, sha256(encoded).digest())
+
+    @classmethod
+    def stored(cls, text: str) -> Self:
+        """Return the draft of a stored document, which is parsed when it is needed."""
+        return cls(None, text, sha256(text.encode()).digest())
+
+    def read(self, catalogue: CatalogueSnapshot) -> Document:
+        """Return the parsed document.
+
+        Raises:
+            InvalidDocument: a stored document is not valid any more.
+        """
+        return self.document or read_stored(self.canonical_text, catalogue)
+
+
+def read_document(platform: Platform, catalogue: CatalogueSnapshot, text: str) -> ParsedDocument:
+    """Return the parsed document of a text.
 
     Raises:
-        Refusal: 400 INVALID_POLICY_DOCUMENT with the problems in the order of the text.
+        ApiError: 400 INVALID_POLICY_DOCUMENT with the problems in the order of the text.
     """
     try:
-        return _CACHE.read(text, known, platform.settings.region_targets)
+        return _CACHE.read(text, catalogue, platform.settings.region_targets)
     except InvalidDocument as refused:
         raise ApiError(
             400,
@@ -34,20 +73,17 @@ def read_document(platform: Platform, known: CatalogueSnapshot, text: str) -> Pa
         ) from None
 
 
-def read_stored(text: str, known: CatalogueSnapshot) -> Document:
-    """Return the document of a stored or canonical text. Raises `DocumentRefused`."""
-    return _CACHE.read(text, known, "accept").document
+def read_stored(text: str, catalogue: CatalogueSnapshot) -> Document:
+    """Return the document of a canonical text.
 
-
-def canonical(reading: ParsedDocument, known: CatalogueSnapshot) -> str:
-    """Return the canonical text of a document that was just read; `read_stored` then knows it."""
-    text = canonical_text(reading.document)
-    _CACHE.add(text, known, "accept", ParsedDocument(reading.document))
-    return text
+    Raises:
+        InvalidDocument: the document is not valid any more.
+    """
+    return _CACHE.read(text, catalogue, "accept").document
 
 
 class ReadingCache:
-    """The documents that were read last, by their text: an editor sends the same one with each request it tries."""
+    """The latest parsed documents by text: an editor sends the same text with each request."""
 
     def __init__(self, max_characters: int = MAX_CACHED_CHARACTERS) -> None:
         self.max_characters = max_characters
@@ -55,21 +91,23 @@ class ReadingCache:
         self._lock = threading.Lock()
         self._readings: OrderedDict[tuple[str, CatalogueSnapshot, RegionTargets], ParsedDocument] = OrderedDict()
 
-    def read(self, text: str, known: CatalogueSnapshot, region_targets: RegionTargets) -> ParsedDocument:
+    def read(self, text: str, catalogue: CatalogueSnapshot, region_targets: RegionTargets) -> ParsedDocument:
         """Return the reading of a text. Raises `DocumentRefused`; a refused text is read again the next time."""
-        key = (text, known, region_targets)
+        key = (text, catalogue, region_targets)
         with self._lock:
             reading = self._readings.get(key)
             if reading is not None:
                 self._readings.move_to_end(key)
                 return reading
-        reading = parse_document(text, known.catalogue, region_targets=region_targets)
-        self.add(text, known, region_targets, reading)
+        reading = parse_document(text, catalogue.operations, region_targets=region_targets)
+        self.add(text, catalogue, region_targets, reading)
         return reading
 
-    def add(self, text: str, known: CatalogueSnapshot, region_targets: RegionTargets, reading: ParsedDocument) -> None:
+    def add(
+        self, text: str, catalogue: CatalogueSnapshot, region_targets: RegionTargets, reading: ParsedDocument
+    ) -> None:
         """Keep a reading; the ones that were used longest ago make room for it."""
-        key = (text, known, region_targets)
+        key = (text, catalogue, region_targets)
         with self._lock:
             if key not in self._readings:
                 self._readings[key] = reading
@@ -83,7 +121,7 @@ _CACHE = ReadingCache()
 
 
 def problem(found: Problem) -> dict[str, Any]:
-    """A problem on the wire."""
+    """Return a problem for the wire."""
     return {
         "path": found.path,
         "line": found.line,
@@ -94,7 +132,7 @@ def problem(found: Problem) -> dict[str, Any]:
 
 
 def required(text: str | None) -> str:
-    """A document that must be there."""
+    """Return the document of a body that must have one."""
     if text is None:
         raise errors.invalid_input('"document" is required', member="document", reason="missing")
     return text

@@ -1,9 +1,9 @@
-"""Policies, their history and their attachments in the database. Every query carries the tenant."""
+"""Reads and writes policies, their history and their attachments. Every query names the tenant or a policy of it."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, String, bindparam, delete, func, insert, literal, select, update
 
 from service.db.engine import Record
 from service.db.statements import KeysetKey, after_key, chunks
@@ -34,15 +34,16 @@ _POLICY = (
 
 
 def get(connection: Connection, tenant_id: str, policy_id: str) -> Record | None:
-    """One policy with its author and `attachment_count`."""
+    """Return a policy with its author and `attachment_count`."""
     return connection.execute(
         _POLICY.where(policies.c.tenant_id == tenant_id, policies.c.id == policy_id)
     ).one_or_none()
 
 
 def held(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
-    """Some policies in the order of their ids, without documents: `id`, `name`, `version`, `authored_by`,
-    `author_role`."""
+    """Return policies in the order of their ids, without documents: `id`, `name`, `version`, `authored_by`,
+    `author_role`.
+    """
     query = _POLICY.where(policies.c.tenant_id == tenant_id).with_only_columns(
         policies.c.id,
         policies.c.name,
@@ -64,8 +65,7 @@ def page(
     after: KeysetKey | None,
     limit: int,
 ) -> Sequence[Record]:
-    """Policies in the order they were made, only those attached to an attachee and of a name where these are given;
-    one row more."""
+    """Return policies in the order of creation, filtered by attachee and name if given; one row more than `limit`."""
     query = _POLICY.where(policies.c.tenant_id == tenant_id)
     if name is not None:
         query = query.where(policies.c.name == name)
@@ -86,21 +86,47 @@ def page(
 
 
 def add(connection: Connection, values: dict[str, Any], version: dict[str, Any]) -> None:
-    """A new policy and the first entry of its history."""
+    """Write a new policy and the first entry of its history."""
     connection.execute(insert(policies).values(**values, version=1))
     _remember(connection, values["tenant_id"], values["id"], 1, version)
 
 
-def change(
-    connection: Connection, tenant_id: str, policy_id: str, number: int, values: dict[str, Any], version: dict[str, Any]
-) -> None:
-    """Make a policy its version `number`, and remember it."""
-    connection.execute(
+def change(connection: Connection, before: Record, values: dict[str, Any], version: dict[str, Any]) -> Record:
+    """Write the next version of a policy, with its history, and return the policy like `get`.
+
+    Args:
+        before: the policy as `get` returned it in this transaction.
+    """
+    number, author_id = before.version + 1, values["authored_by"]
+    author: Any = before
+    if author_id != before.authored_by:
+        author = connection.execute(_AUTHOR, {"tenant": before.tenant_id, "user": author_id}).one()
+    columns = ("author_name", "author_email", "author_role")
+    row = connection.execute(
         update(policies)
-        .where(policies.c.tenant_id == tenant_id, policies.c.id == policy_id)
+        .where(policies.c.tenant_id == before.tenant_id, policies.c.id == before.id)
         .values(**values, version=number)
+        .returning(
+            policies,
+            *(literal(getattr(author, name), String).label(name) for name in columns),
+            literal(before.attachment_count).label("attachment_count"),
+        )
+    ).one()
+    _remember(connection, before.tenant_id, before.id, number, version)
+    return row
+
+
+_AUTHOR = (
+    select(
+        users.c.name.label("author_name"),
+        users.c.email.label("author_email"),
+        memberships.c.role.label("author_role"),
     )
-    _remember(connection, tenant_id, policy_id, number, version)
+    .select_from(users)
+    .join(tenants, tenants.c.id == bindparam("tenant"))
+    .outerjoin(memberships, entitled_membership())
+    .where(users.c.id == bindparam("user"))
+)
 
 
 def _remember(connection: Connection, tenant_id: str, policy_id: str, number: int, version: dict[str, Any]) -> None:
@@ -126,7 +152,7 @@ _ENTRY = tuple(policy_versions.c[name] for name in ("version", "changed_by", "ch
 
 
 def version(connection: Connection, tenant_id: str, policy_id: str, number: int) -> Record | None:
-    """One entry of a policy's history."""
+    """Return one entry of a policy's history."""
     return connection.execute(
         _VERSION.where(
             policy_versions.c.tenant_id == tenant_id,
@@ -139,7 +165,7 @@ def version(connection: Connection, tenant_id: str, policy_id: str, number: int)
 def version_page(
     connection: Connection, tenant_id: str, policy_id: str, before: int | None, limit: int
 ) -> Sequence[Record]:
-    """A policy's history, newest first, from before a version on; one row more than asked."""
+    """Return the history of a policy before a version, newest first, one row more than `limit`."""
     query = _VERSION.where(policy_versions.c.tenant_id == tenant_id, policy_versions.c.policy_id == policy_id)
     if before is not None:
         query = query.where(policy_versions.c.version < before)
@@ -147,7 +173,7 @@ def version_page(
 
 
 def versions_after(connection: Connection, tenant_id: str, policy_id: str, number: int) -> Sequence[Record]:
-    """What happened to a policy since a version, oldest first, at most 50 entries, without the documents."""
+    """Return the changes of a policy since a version without documents, oldest first, at most 50."""
     entries = _VERSION.with_only_columns(*_ENTRY, users.c.name.label("changed_by_name"))
     return connection.execute(
         entries.where(
@@ -168,7 +194,7 @@ def attachment_page(
     after: KeysetKey | None,
     limit: int,
 ) -> Sequence[Record]:
-    """What a policy is attached to, in the order it was attached; one row more than asked."""
+    """Return the attachments of a policy in the order of creation, one row more than `limit`."""
     query = with_names(
         select(policy_attachments),
         policy_attachments.c.tenant_id,
@@ -186,7 +212,7 @@ def attachment_page(
 
 
 def attached(connection: Connection, tenant_id: str, policy_id: str, kind: str, attachee_id: str) -> bool:
-    """Whether a policy is attached to this very attachee."""
+    """Return whether a policy is attached to an attachee directly."""
     return (
         connection.scalar(
             select(policy_attachments.c.policy_id).where(
@@ -216,7 +242,7 @@ def detach(connection: Connection, tenant_id: str, policy_id: str, kind: str, at
 
 
 def attached_to(connection: Connection, tenant_id: str, kind: str, attachee_id: str) -> Sequence[Record]:
-    """The policies attached to this very attachee: `id`, `name`, `document`."""
+    """Return the policies attached to an attachee directly: `id`, `name`, `document`."""
     return connection.execute(
         select(policies.c.id, policies.c.name, policies.c.document)
         .join(policy_attachments, policy_attachments.c.policy_id == policies.c.id)
@@ -230,7 +256,7 @@ def attached_to(connection: Connection, tenant_id: str, kind: str, attachee_id: 
 
 
 def affected_principals(connection: Connection, tenant_id: str, policy_id: str) -> list[tuple[str, str]]:
-    """Every key and identity a policy counts for, directly or through a group, as (type, id), each once."""
+    """Return every key and identity of a policy, directly or through a group, as (type, id), each once."""
     mine = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
     direct = select(policy_attachments.c.attachee_type, policy_attachments.c.attachee_id).where(
         *mine, policy_attachments.c.attachee_type != "group"

@@ -1,4 +1,4 @@
-"""Groups, policies, traces and counterexamples as they travel."""
+"""The wire form of groups, policies, traces and counterexamples."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def group(row: Record) -> dict[str, Any]:
 
 
 def whole_group(row: Record, members: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """A group with its members as (type, id), or the first of them."""
+    """Return a group with its members as (type, id), or the first of them."""
     return {
         **group(row),
         "members": [{"type": kind, "id": identifier} for kind, identifier in members],
@@ -47,9 +47,9 @@ def member(row: Record) -> dict[str, Any]:
 
 
 def document(text: str) -> dict[str, Any]:
-    """A stored document; empty where something else than this service has made it unreadable.
+    """Return a stored document; empty if something other than this service made it unreadable.
 
-    What the standard reader lets through beyond JSON (NaN, no end of digits, half a surrogate pair) cannot be sent.
+    The standard parser accepts more than JSON (NaN, numbers of any length, lone surrogates), which cannot be sent.
     """
     try:
         value = json.loads(text, parse_constant=_refused, parse_float=_finite)
@@ -99,7 +99,7 @@ def version(row: Record) -> dict[str, Any]:
 
 
 def change(row: Record) -> dict[str, Any]:
-    """What a version changed, without the document."""
+    """Return what a version changed, without the document."""
     return {
         "version": row.version,
         "changedBy": row.changed_by,
@@ -121,7 +121,7 @@ def attachment(row: Record) -> dict[str, Any]:
 
 
 def binding(row: Record, granted: bool) -> dict[str, Any]:
-    """A workload identity; inert while it has neither scopes nor a policy."""
+    """Return a workload identity; it is inert without scopes and policies."""
     return {
         "id": row.id,
         "clusterId": row.cluster_id,
@@ -167,19 +167,19 @@ def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
     }
 
 
-def facts(known: RequestContext) -> dict[str, Any]:
-    """Return the facts that are known, as simulate reads them; the others are left out."""
+def facts(facts: RequestContext) -> dict[str, Any]:
+    """Return a request context without its unknown members, as simulate reads it."""
     shown: dict[str, Any] = {}
-    if known.source_ip is not None:
-        family, number = known.source_ip
+    if facts.source_ip is not None:
+        family, number = facts.source_ip
         shown["sourceIp"] = str(IPv4Address(number) if family == 4 else IPv6Address(number))
-    if known.current_time is not None:
+    if facts.current_time is not None:
         # To the microsecond: a cut instant may be on the other side of a limit.
-        instant = datetime.fromtimestamp(known.current_time, UTC)
+        instant = datetime.fromtimestamp(facts.current_time, UTC)
         shown["currentTime"] = instant.isoformat().removesuffix("+00:00") + "Z"
-    texts = {"region": known.region, "principalType": known.principal_type, "tenant": known.tenant}
+    texts = {"region": facts.region, "principalType": facts.principal_type, "tenant": facts.tenant}
     shown |= {name: text for name, text in texts.items() if text is not None}
-    for name, tags in (("requestTags", known.request_tags), ("resourceTags", known.resource_tags)):
+    for name, tags in (("requestTags", facts.request_tags), ("resourceTags", facts.resource_tags)):
         if tags is not None:
             shown[name] = dict(tags)
     return shown

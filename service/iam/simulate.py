@@ -1,4 +1,4 @@
-"""Trying a document: decided, mapped and checked, never stored. contract: iam simulate; checklist S"""
+"""Simulates, maps and checks policy documents without storing them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ from service.authz.decisions import CatalogueSnapshot, role_engine
 from service.authz.paths import IAM
 from service.context import Platform
 from service.iam import author_check, policy_queries, representations
-from service.iam.policy_documents import canonical, problem, read_document
+from service.iam.policy_documents import Draft, problem, read_document
 from service.iam.simulation_requests import (
     NO_FACTS,
     FactsBody,
@@ -89,8 +89,8 @@ def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateReq
     says so.
     """
     target = target_of(body.target)
-    known, reading = _read(context, platform, body.document_text, body.facts, target)
-    operation = operation_of(body.operation, known)
+    catalogue, reading = _read(context, platform, body.document_text, body.facts, target)
+    operation = operation_of(body.operation, catalogue)
     facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id, region=known_region(target))
     cap = role_engine(context.role) if body.as_author else None
     engine = compile_document(reading.document, cap=cap)
@@ -118,18 +118,18 @@ def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateReq
 @router.post(f"{IAM}/coverage", operation_id="mapCoverage")
 def map_coverage(context: TenantContextDep, platform: PlatformDep, body: CoverageRequest) -> JSONResponse:
     """Which operations a document gives on some targets, and what that changes against another document."""
-    known, reading = _read(context, platform, body.document_text, body.facts)
+    catalogue, reading = _read(context, platform, body.document_text, body.facts)
     targets = [target_of(text, "targets") for text in body.targets]
     facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id)
-    masks = known.catalogue.masks
-    covered = _covered(known, reading, targets, facts)
+    masks = catalogue.operations.masks
+    covered = _covered(catalogue, reading, targets, facts)
     other: ParsedDocument | None = None
     if body.compare is not None:
         other = _read(context, platform, _compared(context, platform, body.compare))[1]
-    moved = _changes(known, other, reading, covered, facts) if other is not None else []
+    moved = _changes(catalogue, other, reading, covered, facts) if other is not None else []
     maps = []
     for place, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
-        shown = {"target": text, **_counts(coverage, masks.all), "services": _services(known, coverage)}
+        shown = {"target": text, **_counts(coverage, masks.all), "services": _services(catalogue, coverage)}
         if moved:
             shown |= {name: masks.names(mask) for name, mask in moved[place].items()}
         if body.operations:
@@ -144,10 +144,10 @@ def map_coverage(context: TenantContextDep, platform: PlatformDep, body: Coverag
 @router.post(f"{IAM}/check", operation_id="checkDocument")
 def check_document(context: TenantContextDep, platform: PlatformDep, body: CheckRequest) -> JSONResponse:
     """Whether a document stays within what the caller holds, with counterexamples where it does not."""
-    known, reading = _read(context, platform, body.document_text)
+    _, reading = _read(context, platform, body.document_text)
     with platform.database.read() as connection:
         author = author_check.author_of(connection, platform, context)
-    check = author_check.check_document(author, canonical(reading, known))
+    check = author_check.check_document(author, Draft.of(reading.document))
     return JSONResponse(
         {
             "answer": check.answer.value,
@@ -165,16 +165,16 @@ def _read(
     target: Target | None = None,
 ) -> tuple[CatalogueSnapshot, ParsedDocument]:
     with platform.database.read() as connection:
-        known = platform.decisions.known(connection)
+        catalogue = platform.decisions.catalogue(connection)
         require_region(connection, context.tenant_id, facts, target)
-    return known, read_document(platform, known, text)
+    return catalogue, read_document(platform, catalogue, text)
 
 
 def _covered(
-    known: CatalogueSnapshot, reading: ParsedDocument, targets: Sequence[Target], facts: RequestContext
+    catalogue: CatalogueSnapshot, reading: ParsedDocument, targets: Sequence[Target], facts: RequestContext
 ) -> list[Coverage]:
-    """The map of a document; on the targets of one service only operations of that service are done."""
-    masks = known.catalogue.masks
+    """Return the coverage of a document; on the targets of one service, only by operations of that service."""
+    masks = catalogue.operations.masks
     return [
         one.within(masks.for_pattern(OperationPattern(one.target.service, STAR, STAR)))
         for one in compute_coverage(masks, granted_rules(reading.document), targets, facts)
@@ -182,17 +182,18 @@ def _covered(
 
 
 def _changes(
-    known: CatalogueSnapshot,
+    catalogue: CatalogueSnapshot,
     before: ParsedDocument,
     after: ParsedDocument,
     covered: Sequence[Coverage],
     facts: RequestContext,
 ) -> list[dict[str, int]]:
-    """What changes on each target from one document to another whose map is known, by how."""
-    old = _covered(known, before, [one.target for one in covered], facts)
+    """Return what changes on each target from one document to another, by kind of change."""
+    old = _covered(catalogue, before, [one.target for one in covered], facts)
     both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
     open_then, open_now = (
-        conditions_by_target(known.catalogue.masks, granted_rules(one.document), both, facts) for one in (before, after)
+        conditions_by_target(catalogue.operations.masks, granted_rules(one.document), both, facts)
+        for one in (before, after)
     )
     return [
         classify_changes(then, now, differing_operations(was, becomes))
@@ -201,7 +202,7 @@ def _changes(
 
 
 def _compared(context: TenantContext, platform: Platform, body: CompareTo) -> str:
-    """The text of the other document."""
+    """Return the text of the other document."""
     if (body.document_text is None) is (body.policy_id is None):
         raise errors.invalid_input("compare takes documentText or policyId, one of them", member="compare")
     if body.document_text is not None:
@@ -247,8 +248,8 @@ def _counts(coverage: Coverage, within: int) -> dict[str, int]:
     }
 
 
-def _services(known: CatalogueSnapshot, coverage: Coverage) -> list[dict[str, Any]]:
-    masks = known.catalogue.masks
+def _services(catalogue: CatalogueSnapshot, coverage: Coverage) -> list[dict[str, Any]]:
+    masks = catalogue.operations.masks
     services = dict.fromkeys(name.partition(":")[0] for name in masks.operations)
     within = {service: masks.for_pattern(OperationPattern(service, STAR, STAR)) for service in services}
     return [

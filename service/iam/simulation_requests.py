@@ -1,4 +1,4 @@
-"""Requests that are made up: the body that tells an operation, a target and facts, read into the engine's terms."""
+"""Parses simulated requests: operation, target and request context."""
 
 from typing import Annotated, Any, Literal
 
@@ -46,13 +46,13 @@ NO_FACTS = FactsBody.model_validate({})
 
 
 def require_region(connection: Connection, tenant_id: str, body: FactsBody, target: Target | None = None) -> None:
-    """Refuse a region that does not exist: neither one of the platform nor of a resource of the tenant.
+    """Refuse a region that neither the platform nor a resource of the tenant has.
 
-    A trial in a misspelt region would be decided by rules that no real request meets. The region of the target is
-    accepted: so a counterexample in a region that does not exist yet can be tried as it is printed.
+    In a misspelt region, rules would decide that no real request meets. The region of the target is accepted, so that a
+    counterexample in a region that does not exist yet can be simulated as it is printed.
 
     Raises:
-        Refusal: 400 INVALID_INPUT with the regions that exist.
+        ApiError: 400 INVALID_INPUT with the regions that exist.
     """
     region = body.region
     if region is None or region in REGIONS or not is_region(region):
@@ -67,11 +67,11 @@ def require_region(connection: Connection, tenant_id: str, body: FactsBody, targ
     )
 
 
-def facts_of(body: FactsBody, clock: Clock, **known: Any) -> RequestContext:
-    """The facts of a body; `known` fills what it leaves out.
+def facts_of(body: FactsBody, clock: Clock, **defaults: Any) -> RequestContext:
+    """Return the request context of a body; `defaults` fill what it leaves out.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for an address, an instant or a region that is not well-formed.
+        ApiError: 400 INVALID_INPUT for an invalid address, instant or region.
     """
     address = instant = None
     if body.source_ip is not None:
@@ -95,26 +95,26 @@ def facts_of(body: FactsBody, clock: Clock, **known: Any) -> RequestContext:
     return RequestContext(
         source_ip=address,
         current_time=instant,
-        region=body.region or known.get("region"),
-        principal_type=body.principal_type or known.get("principal_type"),
-        tenant=body.tenant or known.get("tenant"),
+        region=body.region or defaults.get("region"),
+        principal_type=body.principal_type or defaults.get("principal_type"),
+        tenant=body.tenant or defaults.get("tenant"),
         request_tags=body.request_tags,
         resource_tags=body.resource_tags,
     )
 
 
-def operation_of(text: str, known: CatalogueSnapshot) -> str:
-    """One operation of the catalogue.
+def operation_of(text: str, catalogue: CatalogueSnapshot) -> str:
+    """Return an operation of the catalogue.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for a pattern or part of one, UNKNOWN_OPERATION with the nearest names.
+        ApiError: 400 INVALID_INPUT for a pattern or an incomplete name, UNKNOWN_OPERATION with the nearest names.
     """
     try:
         operation = parse_operation(text)
     except InvalidPattern as refused:
         raise errors.invalid_input(str(refused), member="operation") from None
-    if text not in known.levels:
-        near = known.catalogue.suggest(operation)
+    if text not in catalogue.levels:
+        near = catalogue.operations.suggest(operation)
         raise ApiError(
             400,
             "UNKNOWN_OPERATION",
@@ -126,10 +126,10 @@ def operation_of(text: str, known: CatalogueSnapshot) -> str:
 
 
 def target_of(text: str, member: str = "target") -> Target:
-    """A target, whole.
+    """Return a complete target.
 
     Raises:
-        Refusal: 400 INVALID_INPUT.
+        ApiError: 400 INVALID_INPUT.
     """
     try:
         return parse_target(text)
@@ -138,10 +138,10 @@ def target_of(text: str, member: str = "target") -> Target:
 
 
 def target_for(operation: str, text: str) -> Target:
-    """The target of a request for one operation: its service is that of the operation, or open.
+    """Return the target of a request for one operation; its service must be that of the operation, or open.
 
     Raises:
-        Refusal: 400 INVALID_INPUT saying which service was expected.
+        ApiError: 400 INVALID_INPUT naming the expected service.
     """
     target = target_of(text)
     if because := other_service(operation, target):
@@ -150,7 +150,7 @@ def target_for(operation: str, text: str) -> Target:
 
 
 def other_service(operation: str, target: Target) -> str | None:
-    """Return why no request can do an operation on a target: it is of another service. None if it is not."""
+    """Return why no request can do an operation on a target of another service; None for its own service."""
     service = operation.partition(":")[0]
     if target.service in (STAR, service):
         return None
@@ -158,10 +158,10 @@ def other_service(operation: str, target: Target) -> str | None:
 
 
 def known_region(target: Target) -> str | None:
-    """Return the region of a target, which is also that of the request; None where it is open."""
+    """Return the region of a target, which is also that of the request; None if it is open."""
     return None if target.region == STAR else target.region
 
 
 def full_target(target: Target, operation: str, region: str | None) -> str:
-    """The target as it is decided: its service is the operation's, an open region the request's."""
+    """Return the target that is decided: an open service is the operation's, an open region the request's."""
     return str(resolve_target(target, operation.partition(":")[0], region))

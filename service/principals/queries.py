@@ -1,4 +1,4 @@
-"""Keys, workload identities and people as principals of a tenant, in the database."""
+"""Reads and writes keys, workload identities and people as principals of a tenant."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -27,24 +27,23 @@ CLUSTER = "kubernetes_cluster"
 
 
 def key(connection: Connection, tenant_id: str, key_id: str) -> Record | None:
-    """A key of the tenant that was not deleted: `id`, `name`, `user_id`, `scopes`, `expires_at`, `revoked_at`."""
+    """Return a key of the tenant: `id`, `name`, `user_id`, `scopes`, `expires_at`, `revoked_at`."""
     return connection.execute(_KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id)).one_or_none()
 
 
 def keys_among(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
-    """The keys of the tenant with one of these ids."""
+    """Return the keys of the tenant with one of these ids."""
     return _among(connection, _KEY.where(api_keys.c.tenant_id == tenant_id), api_keys.c.id, ids)
 
 
 def identities_among(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
-    """The workload identities of the tenant with one of these ids."""
+    """Return the workload identities of the tenant with one of these ids."""
     mine = select(workload_identities).where(workload_identities.c.tenant_id == tenant_id)
     return _among(connection, mine, workload_identities.c.id, ids)
 
 
 def _among(connection: Connection, query: Select[Any], column: Column[str], ids: Sequence[str]) -> list[Record]:
-    """The rows of a query that have one of these ids, however many these are: of very many the whole table is as
-    near."""
+    """Return the rows of a query with one of these ids; with very many ids, filter the whole result."""
     if not ids:
         return []
     if len(ids) <= MAX_PARAMETERS:
@@ -74,7 +73,7 @@ _KEY = select(
 
 
 def identity(connection: Connection, tenant_id: str, binding_id: str) -> Record | None:
-    """A workload identity of the tenant."""
+    """Return a workload identity of the tenant."""
     return connection.execute(
         select(workload_identities).where(
             workload_identities.c.tenant_id == tenant_id, workload_identities.c.id == binding_id
@@ -83,7 +82,7 @@ def identity(connection: Connection, tenant_id: str, binding_id: str) -> Record 
 
 
 def identities(connection: Connection, tenant_id: str) -> Sequence[Record]:
-    """Every workload identity of a tenant."""
+    """Return every workload identity of a tenant."""
     return connection.execute(
         select(workload_identities)
         .where(workload_identities.c.tenant_id == tenant_id)
@@ -92,7 +91,7 @@ def identities(connection: Connection, tenant_id: str) -> Sequence[Record]:
 
 
 def identity_page(connection: Connection, tenant_id: str, after: KeysetKey | None, limit: int) -> Sequence[Record]:
-    """Workload identities in the order they were made; one row more than asked."""
+    """Return workload identities in the order of creation, one row more than `limit`."""
     query = select(workload_identities).where(workload_identities.c.tenant_id == tenant_id)
     order = (workload_identities.c.created_at, workload_identities.c.id)
     if after is not None:
@@ -101,7 +100,7 @@ def identity_page(connection: Connection, tenant_id: str, after: KeysetKey | Non
 
 
 def bound(connection: Connection, tenant_id: str, subject: dict[str, str]) -> str | None:
-    """The id of the binding of a service account."""
+    """Return the id of the binding of a service account."""
     conditions = [workload_identities.c[name] == value for name, value in subject.items()]
     return connection.scalar(
         select(workload_identities.c.id).where(workload_identities.c.tenant_id == tenant_id, *conditions)
@@ -132,7 +131,7 @@ def remove_identity(connection: Connection, tenant_id: str, binding_id: str) -> 
 
 
 def forget(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> None:
-    """Take a principal that is deleted out of every group and off every policy. checklist K38, M12"""
+    """Remove a deleted principal from every group and every policy."""
     connection.execute(
         delete(group_members).where(
             group_members.c.tenant_id == tenant_id,
@@ -150,7 +149,7 @@ def forget(connection: Connection, tenant_id: str, kind: str, principal_id: str)
 
 
 def cluster_exists(connection: Connection, tenant_id: str, cluster_id: str) -> bool:
-    """Whether the tenant has such a cluster."""
+    """Return whether the tenant has a cluster."""
     found = select(resources.c.id).where(
         resources.c.tenant_id == tenant_id, resources.c.id == cluster_id, resources.c.kind == CLUSTER
     )
@@ -158,7 +157,7 @@ def cluster_exists(connection: Connection, tenant_id: str, cluster_id: str) -> b
 
 
 def people(connection: Connection, tenant_id: str) -> Sequence[Record]:
-    """Everybody who may enter a tenant: `id`, `name`, `email`, `role`."""
+    """Return every person who may enter a tenant: `id`, `name`, `email`, `role`."""
     return connection.execute(
         select(users.c.id, users.c.name, users.c.email, memberships.c.role)
         .select_from(users)
@@ -170,7 +169,7 @@ def people(connection: Connection, tenant_id: str) -> Sequence[Record]:
 
 
 def granted_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[str]) -> set[str]:
-    """Which of some identities have a policy, directly or through a group."""
+    """Return which of the identities have a policy, directly or through a group."""
     direct = select(policy_attachments.c.attachee_id.label("id")).where(
         policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "workload_identity"
     )
@@ -189,7 +188,7 @@ def granted_policies(connection: Connection, tenant_id: str, binding_ids: Sequen
 
 
 def held_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-    """The policies of some identities, attached directly or to a group of theirs, by the identity's id."""
+    """Return the policies of identities, attached directly or to one of their groups, by identity id."""
     if not binding_ids:
         return {}
     attached = select(policy_attachments.c.attachee_id.label("id"), policy_attachments.c.policy_id).where(
@@ -220,7 +219,7 @@ def held_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[
 
 
 def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> dict[str, list[Record | None]]:
-    """How each policy reaches a principal, by policy id: None for directly, else the group (`id`, `name`)."""
+    """Return how each policy reaches a principal, by policy id: None for directly, else the group (`id`, `name`)."""
     found: dict[str, list[Record | None]] = {}
     direct = select(policy_attachments.c.policy_id).where(
         policy_attachments.c.tenant_id == tenant_id,
@@ -248,7 +247,7 @@ def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) 
 
 
 def ways_of(connection: Connection, tenant_id: str, policy_id: str) -> dict[tuple[str, str], list[Record | None]]:
-    """How one policy reaches each key and identity it counts for: None for directly, else the group (`id`, `name`)."""
+    """Return how a policy reaches each of its keys and identities: None for directly, else the group (`id`, `name`)."""
     mine = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
     found: dict[tuple[str, str], list[Record | None]] = {}
     direct = select(policy_attachments.c.attachee_type, policy_attachments.c.attachee_id).where(

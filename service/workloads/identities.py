@@ -19,6 +19,7 @@ from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import attachments, author_check, representations
 from service.iam.author_check import Author
+from service.iam.policy_documents import Draft
 from service.principals import queries
 from service.principals.grants import policies_for_principal, policy_documents
 
@@ -197,4 +198,4 @@ def require_policies_within(connection: Connection, author: Author, binding_id: 
     """
     held = [one.policy_id for one in policies_for_principal(connection, author.tenant_id, KIND, binding_id)]
     for policy_id, (name, text) in policy_documents(connection, author.tenant_id, held).items():
-        author_check.require_within(author, text, policyId=policy_id, policyName=name)
+        author_check.require_within(author, Draft.stored(text), policyId=policy_id, policyName=name)

@@ -30,7 +30,7 @@ def compiled(policies: int, *rules: dict[str, Any]) -> CompiledGrants:
     known = CatalogueSnapshot(
         Catalogue(one.name for one in operations), {one.name: one.access_level for one in operations}
     )
-    one = parse_document(json.dumps(document(*rules)), known.catalogue).document
+    one = parse_document(json.dumps(document(*rules)), known.operations).document
     engine = Engine(
         granted for number in range(policies) for granted in granted_rules(one, f"p{number}", f"name {number}")
     )

@@ -24,6 +24,7 @@ from service.db import tables
 from service.db.engine import Database
 from service.iam import author_check, policy_body
 from service.iam.author_check import Author
+from service.iam.policy_documents import Draft
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, details, document
 from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
 
@@ -187,7 +188,7 @@ def test_what_was_found_within_ones_rights_is_not_found_out_again_in_the_writers
     monkeypatch.setattr(containment, "check", lambda *given, **more: next(asked) >= 0 and whole(*given, **more))
     texts = [json.dumps(document(allow("compute:instances:read") | {"name": str(n)})) for n in range(200)]
     for _ in range(2):
-        assert {author_check.check_document(author, text).answer for text in texts} == {Answer.WITHIN}
+        assert {author_check.check_document(author, Draft.stored(text)).answer for text in texts} == {Answer.WITHIN}
     assert next(asked) == len(texts)
 
 
