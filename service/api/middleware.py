@@ -72,8 +72,8 @@ class RequestMiddleware:
             await self.app(scope, receive, send)
             return
         began = time.monotonic()
-        request_id = scope["frost.request_id"] = request_id_of(scope)
-        response_id = echoed_request_id(scope) or request_id
+        scope["frost.request_id"] = request_id_of(scope)
+        response_id = echoed_request_id(scope) or scope["frost.request_id"]
         status = 0
         release_slot: Callable[[], None] = _release_nothing
 
@@ -108,23 +108,10 @@ class RequestMiddleware:
         except ClientDisconnect:
             pass  # The client disconnected while it was sending the body.
         except Exception as error:
-            unavailable = is_transient(error)
-            if unavailable:
-                # Without the message, which names the server, and without the traceback: every request fails alike.
-                logger.warning(
-                    "the database did not answer: %s", type(error).__name__, extra={"request_id": request_id}
-                )
-            else:
-                logger.exception("request failed", extra={"request_id": request_id})
+            log_exception(scope, error)
             if status:
                 raise  # The response has begun, so the connection can only be closed.
-            read_only = isinstance(error, DBAPIError) and is_read_only_or_full(error)
-            if read_only:
-                scope["app"].state.platform.request_metrics.note_no_changes()
-            if unavailable:
-                api_error = errors.unavailable()
-            else:
-                api_error = errors.read_only(request_id) if read_only else errors.internal_error(request_id)
+            api_error = unexpected_error(scope, error)
             response = api_error.plain() if is_authzen_path(scope) else api_error.response()
             await response(scope, receive, send_with_headers)
         finally:
@@ -277,6 +264,27 @@ def limit_body(receive: Receive, scope: Scope) -> Receive:
     return receive_limited
 
 
+def log_exception(scope: Scope, error: Exception) -> None:
+    """Log an exception that the application did not handle."""
+    extra = {"request_id": scope["frost.request_id"]}
+    if is_transient(error):
+        # Without message and traceback: every request fails alike, and the message names the server.
+        logger.warning("the database did not answer: %s", type(error).__name__, extra=extra)
+    else:
+        logger.exception("request failed", extra=extra)
+
+
+def unexpected_error(scope: Scope, error: Exception) -> ApiError:
+    """Return the error that answers an exception that the application did not handle."""
+    read_only = isinstance(error, DBAPIError) and is_read_only_or_full(error)
+    if read_only:
+        scope["app"].state.platform.request_metrics.note_no_changes()
+    if is_transient(error):
+        return errors.unavailable()
+    request_id = scope["frost.request_id"]
+    return errors.read_only(request_id) if read_only else errors.internal_error(request_id)
+
+
 def log_request(scope: Scope, status: int, seconds: float) -> None:
     """Log a request, with a shortened path and without the query, which may contain secrets."""
     principal, context = scope.get("frost.caller"), scope.get("frost.access")
@@ -302,7 +310,7 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
 
 
 def log_level(scope: Scope, status: int) -> int:
-    """Return ERROR for status 500 and above, except while the platform drains or is overloaded."""
+    """Return ERROR for status 500 and above, except for overload and for `/readyz` while the platform drains."""
     if status < 500:
         return logging.INFO
     stopping = status == 503 and route_of(scope) == READY and scope["app"].state.platform.draining.is_set()

@@ -14,10 +14,9 @@ RESOURCE = {
     ),
     **dict.fromkeys(("tags", "relations", "attributes"), "object"),
 }
+INTERACTIVE_SESSION = dict.fromkeys(("decision", "operation", "resourceId", "resourceKind"), "string")
 
-INTERACTIVE_SESSION = dict.fromkeys(
-    ("decision", "operation", "resourceId", "resourceKind"), "string"
-)  # By operation id: a model (`module:name`) or the required members of an object. `[]` marks an array, `?` a nullable
+# By operation id: a model (`module:name`) or the required members of an object. `[]` marks an array, `?` a nullable
 # value; a name without a colon is a JSON type.
 SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
     "alive": {"status": "string"},
