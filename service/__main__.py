@@ -23,8 +23,8 @@ def main() -> int:
     os.umask(0o077)
     try:
         service_sockets.ensure_private_directory(settings.data_dir)
-        service_sockets.refuse_link(settings.data_dir / NAME)
-        service_sockets.take_lock(settings.data_dir)
+        service_sockets.require_not_symlink(settings.data_dir / NAME)
+        service_sockets.acquire_lock(settings.data_dir)
         if any((settings.data_dir / name).exists() for name in ("restore.staged", "restore.ready")):
             from service.operator.restore import finish_interrupted_restore
 

@@ -109,7 +109,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.admission = admission
     platform = app.state.platform = open_platform(settings)
     app.state.worker = open_worker(platform.database, platform.clock, settings)
-    admission.refused = platform.request_metrics.refused
+    admission.rejections = platform.request_metrics.rejections
     return app
 
 

@@ -46,13 +46,13 @@ def open_platform(settings: Settings) -> Platform:
     rolling = database.kind == "postgresql" and stored_revision not in (None, migrate.HEAD)
     chain.initialize_chain(database, secret, clock.now(), rolling=rolling)
     request_metrics = RequestMetrics()
-    chain.install_audit_hooks(database, secret, request_metrics.note_audit_failure)
+    chain.install_audit_hooks(database, secret, request_metrics.record_audit_failure)
     issuer: TrustedIssuer = (
         # The signing key is stored next to the secret, so that replicas share both.
         LocalIssuer(database, clock, settings.secret_file.parent, secret)
         if settings.issuer == "local"
         else ExternalIssuer(
-            settings.issuer, client_id=settings.client_id, audience=settings.audience, assumed=settings.assumed
+            settings.issuer, client_id=settings.client_id, audience=settings.audience, assumed_claims=settings.assumed
         )
     )
     request_limit = RequestLimit(database, settings.requests_per_minute)
@@ -62,7 +62,7 @@ def open_platform(settings: Settings) -> Platform:
         database=database,
         secret=secret,
         issuer=issuer,
-        tokens=BearerTokens(database, clock, issuer, request_limit),
+        bearer_tokens=BearerTokens(database, clock, issuer, request_limit),
         request_limit=request_limit,
         decisions=PolicyEngineCache(),
         login_throttle=LoginThrottle(shared=database),
@@ -79,10 +79,8 @@ def open_worker(database: Database, clock: Clock, settings: Settings) -> Worker:
         clock,
         settings,
         {
-            provisioning.KIND: provisioning.ProvisioningJob(
-                database, clock, settings.provisioning_pace, max_attempts
-            ).run,
-            apply_job.KIND: apply_job.ApplyJob(database, clock, settings.apply_pace, max_tries=max_attempts).run,
+            provisioning.KIND: provisioning.ProvisioningJob(database, clock, settings.provisioning_pace, max_attempts),
+            apply_job.KIND: apply_job.ApplyJob(database, clock, settings.apply_pace, max_tries=max_attempts),
         },
         provisioning.plan_again,
     )

@@ -1,7 +1,7 @@
-"""What time it is, and how an instant is written on the wire.
+"""Clocks, and instants as RFC 3339 writes them.
 
-Everything that needs the time asks a `Clock`, so that pictures and tests can stand still
-(environment variable FROST_CLOCK, an RFC 3339 instant).
+Code that needs the time takes a `Clock`, so that tests and screenshots can stop it with the environment variable
+FROST_CLOCK.
 """
 
 import time
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from client.policy.model import parse_rfc3339
+
 
 class Clock(Protocol):
     """A source of aware UTC datetimes."""
@@ -17,39 +19,40 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
 
-def _wall() -> datetime:
+def _system_time() -> datetime:
     return datetime.now(UTC)
 
 
 class SystemClock:
-    """The machine's clock, which never goes back while this process runs: nothing that has expired is good again.
+    """The system clock, except that it never goes back while the process runs: an expired credential stays expired.
 
-    When the machine's clock is set back, time goes on here as it would have; when it is set forward, it is followed.
-    hostile J09
+    While the system clock is behind, this clock advances from its last value; it follows jumps forward.
     """
 
-    def __init__(self, wall: Callable[[], datetime] = _wall, steady: Callable[[], float] = time.monotonic) -> None:
-        self._wall = wall
-        self._steady = steady
-        self._anchor = (wall(), steady())
+    def __init__(
+        self, system: Callable[[], datetime] = _system_time, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._system = system
+        self._monotonic = monotonic
+        self._anchor = (system(), monotonic())
 
     def now(self) -> datetime:
-        wall, (then, passed) = self._wall(), self._anchor
-        steady = self._steady()
-        expected = then + timedelta(seconds=steady - passed)
-        if wall < expected:
+        instant, monotonic = self._system(), self._monotonic()
+        anchor_instant, anchor_monotonic = self._anchor
+        expected = anchor_instant + timedelta(seconds=monotonic - anchor_monotonic)
+        if instant < expected:
             return expected
-        self._anchor = (wall, steady)
-        return wall
+        self._anchor = (instant, monotonic)
+        return instant
 
-    def went_back(self) -> timedelta:
-        """How far the machine's clock is behind what it would be, had it not been set back."""
-        return self.now() - self._wall()
+    def lag(self) -> timedelta:
+        """Return how far the system clock is behind this one."""
+        return self.now() - self._system()
 
 
 @dataclass(frozen=True, slots=True)
 class FixedClock:
-    """A clock that stands still."""
+    """A clock that is stopped."""
 
     instant: datetime
 
@@ -58,25 +61,35 @@ class FixedClock:
 
 
 def clock_from_environment(environ: Mapping[str, str]) -> Clock:
-    """The clock FROST_CLOCK asks for, else the machine's.
+    """Return a clock stopped at FROST_CLOCK if that is set, otherwise the system clock.
 
     Raises:
-        ValueError: FROST_CLOCK is not an RFC 3339 instant with a zone.
+        ValueError: FROST_CLOCK is not an instant with a zone.
     """
-    fixed = environ.get("FROST_CLOCK", "")
-    if not fixed:
+    text = environ.get("FROST_CLOCK", "")
+    if not text:
         return SystemClock()
     try:
-        instant = datetime.fromisoformat(fixed)
+        # Every ISO 8601 form, as in the client.
+        instant = datetime.fromisoformat(text)
     except ValueError:
         instant = None
     if instant is None or instant.tzinfo is None:
-        raise ValueError(f"FROST_CLOCK must be an RFC 3339 instant with a zone, not {fixed!r}")
+        raise ValueError(f"FROST_CLOCK must be an RFC 3339 instant with a zone, not {text!r}")
     return FixedClock(instant.astimezone(UTC))
 
 
+def parse_instant(text: str) -> datetime | None:
+    """Parse an RFC 3339 instant with a zone as UTC; None if it is not one."""
+    instant = parse_rfc3339(text)
+    try:
+        return None if instant is None else instant.astimezone(UTC)
+    except OverflowError:
+        return None
+
+
 def wire_time(instant: datetime) -> str:
-    """RFC 3339 in UTC with `Z`; milliseconds only when there are any, microseconds cut (`2026-01-31T09:30:00.250Z`)."""
+    """Format an instant as RFC 3339 in UTC, with milliseconds only if it has any (`2026-01-31T09:30:00.250Z`)."""
     utc = instant.astimezone(UTC)
-    exact = "milliseconds" if utc.microsecond >= 1000 else "seconds"
-    return utc.isoformat(timespec=exact).removesuffix("+00:00") + "Z"
+    precision = "milliseconds" if utc.microsecond >= 1000 else "seconds"
+    return utc.isoformat(timespec=precision).removesuffix("+00:00") + "Z"

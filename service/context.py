@@ -47,7 +47,7 @@ class Platform:
     database: Database
     secret: bytes
     issuer: TrustedIssuer
-    tokens: BearerTokens
+    bearer_tokens: BearerTokens
     request_limit: RequestLimit
     decisions: PolicyEngineCache
     login_throttle: LoginThrottle

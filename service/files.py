@@ -1,12 +1,53 @@
-"""Files that survive a crash."""
+"""Write files so that a crash leaves the old content or the new, never a part of it."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
-def fsync_folder(folder: Path) -> None:
-    """Make sure that what was renamed in a folder is there after a crash of the machine."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> None:
+    """Write a file with mode 0600, synced to disk.
+
+    Args:
+        exclusive: keep an existing file instead of replacing it.
+
+    Raises:
+        FileExistsError: the file exists and `exclusive` is set. Of concurrent calls, one succeeds.
+        OSError: the file cannot be written.
+    """
+    # Another process may write the same file. A leftover of a killed one may have the same process id.
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.unlink(missing_ok=True)
+    try:
+        with create_private(scratch) as out:
+            out.write(data)
+        if exclusive:
+            path.hardlink_to(scratch)
+        else:
+            scratch.rename(path)
+        fsync_directory(path.parent)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+@contextmanager
+def create_private(path: Path) -> Iterator[IO[bytes]]:
+    """Create a file with mode 0600 and sync it to disk at the end.
+
+    Raises:
+        FileExistsError: the file exists.
+    """
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        yield out
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def fsync_directory(directory: Path) -> None:
+    """Sync a directory to disk, so that its new and renamed files survive a crash of the machine."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:

@@ -103,11 +103,11 @@ class JsonLines(logging.Formatter):
             "at": wire_time(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": api_keys.masked(record.getMessage()),
+            "message": api_keys.mask_secrets(record.getMessage()),
         }
         line.update({name: value for name in FIELDS if (value := getattr(record, name, None)) is not None})
         if record.exc_info:
-            line["exception"] = api_keys.masked(self.formatException(record.exc_info))
+            line["exception"] = api_keys.mask_secrets(self.formatException(record.exc_info))
         return json.dumps(line, default=str)
 
 

@@ -13,7 +13,9 @@ import stat
 from hashlib import sha256
 from pathlib import Path
 
-from service.db.engine import Database, upsert_insert
+from service import files
+from service.db.dialect import upsert_insert
+from service.db.engine import Database
 from service.db.platform_state import get_value
 from service.db.tables import platform_state
 
@@ -65,17 +67,8 @@ def _begin(database: Database, path: Path, secret: bytes | None) -> tuple[bytes 
 
 
 def _write(path: Path, secret: bytes) -> None:
-    from service.files import fsync_folder
-
-    scratch = path.with_name(f".{path.name}.tmp")
     try:
-        scratch.unlink(missing_ok=True)
-        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-            out.write(secret)
-            out.flush()
-            os.fsync(out.fileno())
-        scratch.rename(path)
-        fsync_folder(path.parent)
+        files.write_atomically(path, secret)
     except OSError as error:
         raise ValueError(f"{path} is missing and cannot be made: {error.strerror or error}") from error
 

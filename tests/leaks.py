@@ -32,7 +32,7 @@ def secrets_in(content: bytes) -> Iterator[str]:
     for form in _FORMS:
         for found in form.findall(content):
             text = found.decode("ascii")
-            if api_keys.well_formed(text) or workload_tokens.well_formed(text) or _is_token(text):
+            if api_keys.is_well_formed(text) or workload_tokens.is_well_formed(text) or _is_token(text):
                 yield text
 
 

@@ -21,6 +21,7 @@ ALLOWED = {
 ORDER = (
     "settings",
     "clock",
+    "lru_cache",
     "errors",
     "principal",
     "db",

@@ -1,142 +1,142 @@
-"""Sets of places as integers: bit i of a mask is place i.
+"""Sets of small integers as bit masks, boxes of masks, and a budget for the work on them.
 
-Boxes in a space of atoms: a mask for each coordinate. They are met, split, joined, and subtracted as sets.
-
-A bound on the work of one author check: whoever exceeds it gets "undecided", never an endless wait.
-
-A document may be a quarter of a megabyte, and what is cheap for each of its parts is not for each pair of them.
+A box has one mask for each dimension of a space; it contains the points whose coordinates are all in the masks. A
+document may have 256 KB, and work that is cheap for each of its parts is not for each pair, so all loops over pairs
+consume a budget.
 """
 
 from collections.abc import Iterable, Iterator
 
-MAX_STEPS = 4_000_000
-"""Units of about a quarter of a microsecond: one atom tried, one mask compared, one place of a box looked at."""
+MAX_WORK_UNITS = 4_000_000
+"""Units of about 0.25 µs: test an atom, compare two masks, read one dimension of a box."""
 
 
 class OutOfBudget(Exception):
-    """Too much work."""
+    """The computation needs more work than its budget allows."""
 
 
 class Budget:
-    """What was spent so far."""
+    """Units of work that are left."""
 
-    def __init__(self, limit: int = MAX_STEPS) -> None:
-        self.left = limit
+    def __init__(self, limit: int = MAX_WORK_UNITS) -> None:
+        self.remaining = limit
 
-    def spend(self, units: int) -> None:
-        """Raises `OutOfBudget`; called before the work, so that nothing large is begun."""
-        self.left -= units
-        if self.left < 0:
+    def consume(self, units: int) -> None:
+        """Consume units. Call it before the work. Raises `OutOfBudget`."""
+        self.remaining -= units
+        if self.remaining < 0:
             raise OutOfBudget
 
 
 def indices(mask: int) -> Iterator[int]:
-    """The places of a mask, in order."""
+    """Yield the indices of the bits set, in order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
 
 
-def mask_from(places: Iterable[int], length: int) -> int:
-    """The mask of some of `length` places; through bytes, as setting bits of a long integer copies it each time."""
+def mask_from(positions: Iterable[int], length: int) -> int:
+    """Return the mask of some positions. Built from bytes: setting bits of a long integer copies it each time."""
     data = bytearray(length // 8 + 1)
-    for place in places:
-        data[place >> 3] |= 1 << (place & 7)
+    for position in positions:
+        data[position >> 3] |= 1 << (position & 7)
     return int.from_bytes(data, "little")
 
 
 Box = tuple[int, ...]
 
 
-def meet(one: Box, other: Box) -> Box | None:
-    both = tuple(mine & theirs for mine, theirs in zip(one, other, strict=True))
-    return both if all(both) else None
+def intersection(left: Box, right: Box) -> Box | None:
+    """Return the intersection of two boxes; None if it is empty."""
+    result = tuple(mask & other for mask, other in zip(left, right, strict=True))
+    return result if all(result) else None
 
 
-def split(box: Box, cover: Box) -> Iterator[Box]:
-    """Box minus cover: one coordinate at a time, the pieces do not overlap."""
-    rest = list(box)
-    for place, (mine, other) in enumerate(zip(box, cover, strict=True)):
-        outside = mine & ~other
+def difference(box: Box, cover: Box) -> Iterator[Box]:
+    """Yield disjoint boxes that make up `box` without `cover`."""
+    remainder = list(box)
+    for axis, (mask, covered) in enumerate(zip(box, cover, strict=True)):
+        outside = mask & ~covered
         if outside:
-            yield (*rest[:place], outside, *rest[place + 1 :])
-            rest[place] = mine & other
+            yield (*remainder[:axis], outside, *remainder[axis + 1 :])
+            remainder[axis] = mask & covered
 
 
-def merged(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Join boxes that differ in one coordinate only, the last one first: fewer boxes, the same union."""
-    found = list(dict.fromkeys(boxes))
-    if len(found) < 2:
-        return found
-    for place in reversed(range(len(found[0]))):
+def merge_boxes(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Join boxes that differ in one dimension only, last dimension first."""
+    result = list(dict.fromkeys(boxes))
+    if len(result) < 2:
+        return result
+    for axis in reversed(range(len(result[0]))):
         joined: dict[tuple[int, ...], int] = {}
-        for box in found:
-            key = box[:place] + box[place + 1 :]
-            joined[key] = joined.get(key, 0) | box[place]
-        found = [(*key[:place], mask, *key[place:]) for key, mask in joined.items()]
-    return found
+        for box in result:
+            key = box[:axis] + box[axis + 1 :]
+            joined[key] = joined.get(key, 0) | box[axis]
+        result = [(*key[:axis], mask, *key[axis:]) for key, mask in joined.items()]
+    return result
 
 
-class Covers:
-    """Boxes to subtract, widest first, asked as sets: bit i of a set is box i.
+class BoxIndex:
+    """Boxes to subtract, largest first. Sets of boxes are masks: bit i is box i.
 
-    Every coordinate has few different masks, so that what meets or holds a box is one set for each of its masks,
-    found once and kept, and the answer for the whole box their intersection.
+    A dimension has few different masks. For each, the set of boxes that overlap or contain it is computed once; the
+    result for a whole box is the intersection over its dimensions.
     """
 
-    def __init__(self, boxes: Iterable[Box], coordinates: int, work: Budget) -> None:
-        self.work = work
-        # Widest first: one wide cover ends a search that many narrow ones would only split.
-        self.boxes = sorted(set(boxes), key=_size, reverse=True)
+    def __init__(self, boxes: Iterable[Box], dimensions: int, budget: Budget) -> None:
+        self.budget = budget
+        # Largest first: one large box may end a search that many small ones only split.
+        self.boxes = sorted(set(boxes), key=_volume, reverse=True)
         self.all = (1 << len(self.boxes)) - 1
-        # A set of boxes is as long as there are boxes.
+        # Operations on a set take time in proportion to the number of boxes.
         self.cost = 1 + len(self.boxes) // 1_024
-        work.spend(len(self.boxes) * coordinates * self.cost)
-        self._by_mask: list[dict[int, int]] = [{} for _ in range(coordinates)]
+        budget.consume(len(self.boxes) * dimensions * self.cost)
+        self._by_mask: list[dict[int, int]] = [{} for _ in range(dimensions)]
         for number, box in enumerate(self.boxes):
-            for place, mask in enumerate(box):
-                masks = self._by_mask[place]
+            for axis, mask in enumerate(box):
+                masks = self._by_mask[axis]
                 masks[mask] = masks.get(mask, 0) | 1 << number
-        self._meeting: list[dict[int, int]] = [{} for _ in range(coordinates)]
-        self._holding: list[dict[int, int]] = [{} for _ in range(coordinates)]
+        self._overlapping: list[dict[int, int]] = [{} for _ in range(dimensions)]
+        self._containing: list[dict[int, int]] = [{} for _ in range(dimensions)]
 
-    def meeting(self, box: Box, among: int) -> int:
-        """Those that share a point with the box."""
-        for place, mask in enumerate(box):
-            kept = self._meeting[place]
-            if (found := kept.get(mask)) is None:
-                self.work.spend(len(self._by_mask[place]) * self.cost)
-                found = kept[mask] = union(covers for other, covers in self._by_mask[place].items() if other & mask)
-            among &= found
-            if not among:
+    def overlapping(self, box: Box, candidates: int) -> int:
+        """Return the candidates that share a point with the box."""
+        for axis, mask in enumerate(box):
+            cache = self._overlapping[axis]
+            if (matches := cache.get(mask)) is None:
+                self.budget.consume(len(self._by_mask[axis]) * self.cost)
+                matches = cache[mask] = union(numbers for other, numbers in self._by_mask[axis].items() if other & mask)
+            candidates &= matches
+            if not candidates:
                 break
-        return among
+        return candidates
 
-    def holding(self, box: Box, among: int) -> int:
-        """Those that hold all of the box."""
-        for place, mask in enumerate(box):
-            kept = self._holding[place]
-            if (found := kept.get(mask)) is None:
-                self.work.spend(len(self._by_mask[place]) * self.cost)
-                found = kept[mask] = union(
-                    covers for other, covers in self._by_mask[place].items() if other & mask == mask
+    def containing(self, box: Box, candidates: int) -> int:
+        """Return the candidates that contain the box."""
+        for axis, mask in enumerate(box):
+            cache = self._containing[axis]
+            if (matches := cache.get(mask)) is None:
+                self.budget.consume(len(self._by_mask[axis]) * self.cost)
+                matches = cache[mask] = union(
+                    numbers for other, numbers in self._by_mask[axis].items() if other & mask == mask
                 )
-            among &= found
-            if not among:
+            candidates &= matches
+            if not candidates:
                 break
-        return among
+        return candidates
 
 
 def union(sets: Iterable[int]) -> int:
-    found = 0
-    for one in sets:
-        found |= one
-    return found
+    """Return the union of sets."""
+    result = 0
+    for bits in sets:
+        result |= bits
+    return result
 
 
-def _size(box: Box) -> int:
-    """How many points a box holds."""
+def _volume(box: Box) -> int:
+    """Return the number of points in a box."""
     size = 1
     for mask in box:
         size *= mask.bit_count()

@@ -1,17 +1,17 @@
-"""The operations a document may speak of, and the nearest names for one that is misspelt."""
+"""The operations that a document may name, and suggestions for misspelt ones."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 
 from client.policy.coverage import CatalogueMasks
-from client.policy.matching import STAR, OperationPattern, glob
+from client.policy.matching import STAR, OperationPattern, compile_glob
 
 MAX_SUGGESTIONS = 3
 
 
 class Catalogue:
-    """Names in the order of the catalogue; immutable, a larger catalogue is a new one."""
+    """Operation names in the order of the catalogue; immutable."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
@@ -21,44 +21,46 @@ class Catalogue:
         """The names as bit masks."""
         return CatalogueMasks(self.names)
 
-    def has(self, pattern: OperationPattern) -> bool:
-        """Whether at least one operation is of the pattern."""
-        return bool(self.masks.of(pattern))
+    def has_match(self, pattern: OperationPattern) -> bool:
+        """Return whether the pattern matches at least one operation."""
+        return bool(self.masks.for_pattern(pattern))
 
     @cached_property
-    def _tree(self) -> dict[str, dict[str, list[str]]]:
+    def _names_by_part(self) -> dict[str, dict[str, list[str]]]:
         tree: dict[str, dict[str, list[str]]] = {}
         for name in self.names:
             service, resource, action = name.split(":")
             tree.setdefault(service, {}).setdefault(resource, []).append(action)
         return tree
 
-    def nearest(self, pattern: OperationPattern) -> list[str]:
-        """The likeliest names meant by a pattern that has no operation; it goes part by part, so it is quick."""
-        found: list[str] = []
-        for service in _close(pattern.service, list(self._tree)):
-            resources = self._tree[service]
-            for resource in _close(pattern.resource, list(resources)):
+    def suggest(self, pattern: OperationPattern) -> list[str]:
+        """Return the names closest to a pattern that matches nothing. Compares part by part, which is fast."""
+        suggestions: list[str] = []
+        for service in _close_matches(pattern.service, list(self._names_by_part)):
+            resources = self._names_by_part[service]
+            for resource in _close_matches(pattern.resource, list(resources)):
                 actions = resources[resource]
-                for action in _close(pattern.action, actions):
+                for action in _close_matches(pattern.action, actions):
                     parts = (service, resource, action)
-                    # A * that was written stays: only the misspelt part is put right.
-                    shown = [STAR if mine == STAR else other for mine, other in zip(pattern, parts, strict=True)]
-                    found.append(":".join(shown))
-        return list(dict.fromkeys(found))[:MAX_SUGGESTIONS]
+                    # Keep the * of the pattern; correct only the misspelt part.
+                    corrected = [
+                        STAR if written == STAR else known for written, known in zip(pattern, parts, strict=True)
+                    ]
+                    suggestions.append(":".join(corrected))
+        return list(dict.fromkeys(suggestions))[:MAX_SUGGESTIONS]
 
-    def expansion(self, text: str) -> list[str]:
-        """The operations a pattern with `*` inside a part would mean, if that were allowed."""
+    def expand(self, text: str) -> list[str]:
+        """Return the operations that a pattern with `*` inside a part appears to mean."""
         parts = text.split(":")
         if len(parts) != 3:
             return []
-        tests = [glob(part) for part in parts]
+        tests = [compile_glob(part) for part in parts]
         return [
             name for name in self.names if all(test(part) for test, part in zip(tests, name.split(":"), strict=True))
         ]
 
 
-def _close(part: str, values: Sequence[str]) -> list[str]:
+def _close_matches(part: str, values: Sequence[str]) -> list[str]:
     if part == STAR or part in values:
         return [part] if part in values else list(values)[:MAX_SUGGESTIONS]
     return get_close_matches(part, values, n=2, cutoff=0.6)

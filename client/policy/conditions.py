@@ -1,7 +1,7 @@
-"""Constraints as tests of the facts, in two polarities.
+"""Constraints compiled to predicates over the request context.
 
-An allow needs every constraint to be surely true; a deny needs none to be surely false. Compiling each
-polarity on its own makes three-valued logic free when a request is decided.
+An allow applies only if every constraint must hold; a deny applies unless a constraint cannot hold. Compiling each
+constraint in both forms makes three-valued logic free at decision time.
 """
 
 import re
@@ -11,7 +11,7 @@ from ipaddress import ip_address, ip_network
 from operator import attrgetter
 from socket import AF_INET, AF_INET6, inet_pton
 
-from client.policy.matching import glob
+from client.policy.matching import compile_glob
 from client.policy.model import (
     CURRENT_TIME,
     PRINCIPAL_TYPE,
@@ -22,22 +22,22 @@ from client.policy.model import (
     TENANT,
     Address,
     Constraint,
-    Facts,
-    read_instant,
+    RequestContext,
+    parse_timestamp,
 )
 
-Test = Callable[[Facts], bool]
+Predicate = Callable[[RequestContext], bool]
 Block = tuple[int, int, int]
-"""Version, first and last address of a CIDR block."""
+"""IP version, first and last address of a CIDR block."""
 
-# The standard library's reader also takes netmasks, host masks, leading zeros and scopes.
+# `ipaddress` also accepts netmasks, host masks, leading zeros and scopes.
 _BLOCK = re.compile(r"([0-9A-Fa-f:.]{2,45})/(0|[1-9][0-9]{0,2})")
 
 
-def read_block(text: str) -> Block:
-    """Return a CIDR block without host bits; IPv4-mapped blocks are IPv4. Raises ValueError for anything else.
+def parse_cidr_block(text: str) -> Block:
+    """Return a CIDR block without host bits, IPv4-mapped blocks as IPv4. Raises ValueError if the text is not one.
 
-    A document may hold some ten thousand of them, so that they are read by the C library.
+    A document may contain some ten thousand blocks, so the C library parses them.
     """
     match = _BLOCK.fullmatch(text)
     if match is None:
@@ -59,74 +59,76 @@ def read_block(text: str) -> Block:
     return 4 if bits == 32 else 6, first, last
 
 
-def why_no_block(text: str) -> tuple[str, tuple[str, ...]]:
-    """What is wrong with a text that `read_block` refuses, and which block may have been meant."""
+def explain_invalid_block(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return why `parse_cidr_block` rejects a text, and blocks to suggest."""
     address, slash, length = text.partition("/")
     try:
-        most: int = ip_address(address).max_prefixlen
+        max_length: int = ip_address(address).max_prefixlen
     except ValueError:
-        most = 0
-    if not most or "%" in address:
+        max_length = 0
+    if not max_length or "%" in address:
         return "it does not begin with an IPv4 or IPv6 address", ()
     if not slash:
-        return f"its length is missing; a single address has the length {most}", (f"{address}/{most}",)
-    if length not in map(str, range(most + 1)):
-        return f"the length behind the slash is a number from 0 to {most}", ()
+        return f"its length is missing; a single address has the length {max_length}", (f"{address}/{max_length}",)
+    if length not in map(str, range(max_length + 1)):
+        return f"the length behind the slash is a number from 0 to {max_length}", ()
     return "it has host bits set", (str(ip_network(text, strict=False)),)
 
 
-def surely(constraint: Constraint) -> Test:
-    """True only where the constraint is known to hold."""
-    return _test(constraint, False)
+def must_hold(constraint: Constraint) -> Predicate:
+    """Return a predicate that is false where the constraint is false or unknown."""
+    return _compile(constraint, False)
 
 
-def possibly(constraint: Constraint) -> Test:
-    """False only where the constraint is known not to hold."""
-    return _test(constraint, True)
+def may_hold(constraint: Constraint) -> Predicate:
+    """Return a predicate that is true where the constraint is true or unknown."""
+    return _compile(constraint, True)
 
 
-def every(tests: Sequence[Test]) -> Test | None:
-    """All of them; None when there is nothing to test."""
+def conjunction(tests: Sequence[Predicate]) -> Predicate | None:
+    """Combine predicates with AND; None if there are none."""
     if not tests:
         return None
     if len(tests) == 1:
         return tests[0]
     if len(tests) == 2:
         first, second = tests
-        return lambda facts: first(facts) and second(facts)
-    return lambda facts: all(test(facts) for test in tests)
+        return lambda context: first(context) and second(context)
+    return lambda context: all(test(context) for test in tests)
 
 
-def _test(constraint: Constraint, unknown: bool) -> Test:
+def _compile(constraint: Constraint, unknown: bool) -> Predicate:
     operator, key, values = constraint
     if operator == "ipInRange":
         assert key == SOURCE_IP
-        return _in_blocks(tuple(map(read_block, values)), unknown)
+        return _address_test(tuple(map(parse_cidr_block, values)), unknown)
     value = values[0]
     if operator in ("before", "after"):
         assert key == CURRENT_TIME
-        return _at(operator == "before", value, unknown)
+        return _time_test(operator == "before", value, unknown)
     if key.startswith(REQUEST_TAG):
-        return _tag("request_tags", key.removeprefix(REQUEST_TAG), operator, value, unknown)
+        return _tag_test("request_tags", key.removeprefix(REQUEST_TAG), operator, value, unknown)
     if key.startswith(RESOURCE_TAG):
-        return _tag("resource_tags", key.removeprefix(RESOURCE_TAG), operator, value, unknown)
-    return _text({REGION: "region", PRINCIPAL_TYPE: "principal_type", TENANT: "tenant"}[key], operator, value, unknown)
+        return _tag_test("resource_tags", key.removeprefix(RESOURCE_TAG), operator, value, unknown)
+    return _field_test(
+        {REGION: "region", PRINCIPAL_TYPE: "principal_type", TENANT: "tenant"}[key], operator, value, unknown
+    )
 
 
-def _in_blocks(blocks: Sequence[Block], unknown: bool) -> Test:
-    spans = {version: _spans(blocks, version) for version in (4, 6)}
+def _address_test(blocks: Sequence[Block], unknown: bool) -> Predicate:
+    intervals = {version: _merge_blocks(blocks, version) for version in (4, 6)}
 
-    def inside(address: Address) -> bool:
+    def contains(address: Address) -> bool:
         version, number = address
-        firsts, lasts = spans[version]
-        place = bisect_right(firsts, number) - 1
-        return place >= 0 and number <= lasts[place]
+        firsts, lasts = intervals[version]
+        index = bisect_right(firsts, number) - 1
+        return index >= 0 and number <= lasts[index]
 
-    return lambda facts: unknown if facts.source_ip is None else inside(facts.source_ip)
+    return lambda context: unknown if context.source_ip is None else contains(context.source_ip)
 
 
-def _spans(blocks: Sequence[Block], version: int) -> tuple[list[int], list[int]]:
-    """Where the blocks of a version begin and end, in order and without overlap."""
+def _merge_blocks(blocks: Sequence[Block], version: int) -> tuple[list[int], list[int]]:
+    """Return the first and last addresses of a version's blocks, sorted and without overlap."""
     firsts: list[int] = []
     lasts: list[int] = []
     for first, last in sorted((first, last) for family, first, last in blocks if family == version):
@@ -138,37 +140,37 @@ def _spans(blocks: Sequence[Block], version: int) -> tuple[list[int], list[int]]
     return firsts, lasts
 
 
-def _at(before: bool, text: str, unknown: bool) -> Test:
-    instant = read_instant(text)
+def _time_test(before: bool, text: str, unknown: bool) -> Predicate:
+    instant = parse_timestamp(text)
     assert instant is not None
     limit = instant
     if before:
-        return lambda facts: unknown if facts.current_time is None else facts.current_time < limit
-    return lambda facts: unknown if facts.current_time is None else facts.current_time > limit
+        return lambda context: unknown if context.current_time is None else context.current_time < limit
+    return lambda context: unknown if context.current_time is None else context.current_time > limit
 
 
-def _tag(tags: str, name: str, operator: str, value: str, unknown: bool) -> Test:
-    """A tag map is known or unknown as a whole; a tag missing from a known one is known to be absent."""
-    held_by, same, absent = attrgetter(tags), _sameness(operator, value), operator == "notEquals"
+def _tag_test(tags: str, name: str, operator: str, value: str, unknown: bool) -> Predicate:
+    """Test a tag. A tag map is known or unknown as a whole; a tag missing from a known map is absent."""
+    tags_of, matches, absent_result = attrgetter(tags), _text_test(operator, value), operator == "notEquals"
 
-    def test(facts: Facts) -> bool:
-        held = held_by(facts)
-        if held is None:
+    def test(context: RequestContext) -> bool:
+        present = tags_of(context)
+        if present is None:
             return unknown
-        text = held.get(name)
-        return absent if text is None else same(text)
+        text = present.get(name)
+        return absent_result if text is None else matches(text)
 
     return test
 
 
-def _text(fact: str, operator: str, value: str, unknown: bool) -> Test:
-    known, same = attrgetter(fact), _sameness(operator, value)
-    return lambda facts: unknown if (text := known(facts)) is None else same(text)
+def _field_test(field: str, operator: str, value: str, unknown: bool) -> Predicate:
+    value_of, matches = attrgetter(field), _text_test(operator, value)
+    return lambda context: unknown if (text := value_of(context)) is None else matches(text)
 
 
-def _sameness(operator: str, value: str) -> Callable[[str], bool]:
+def _text_test(operator: str, value: str) -> Callable[[str], bool]:
     if operator == "equals":
         return value.__eq__
     if operator == "notEquals":
         return value.__ne__
-    return glob(value)
+    return compile_glob(value)

@@ -1,15 +1,14 @@
-"""The author's cap: does a draft allow any request its author may not make? Exact, with counterexamples.
+"""The author check: finds requests that a draft allows and its author may not make. Exact, with counterexamples.
 
-The space of requests is cut into atoms (`atoms`, `space`), every rule becomes boxes in it, and boxes are subtracted
-from boxes. What is left over is a request the draft would allow and the author may not make; it is built and put to
-the ordinary engine on both sides before it is reported.
+The space of requests is divided into atoms (`request_classes`), each rule becomes boxes in it (`request_space`), and
+boxes are subtracted from boxes. A remaining box is a request that the draft allows and the author may not make. It is
+tried with the ordinary engine on both sides before it is reported.
 
-Two questions are asked. Of every allow of the draft: does it lie within the author's allows and the draft's own denies?
-Of every allow of the draft within a deny of the author: does it lie within the draft's own denies? Rules that one rule
-of the other side settles are not compared (`pruning`). The other rules are compared in rounds: first without the
-draft's denies and without globs that are costly to tell apart. If nothing is left over then, no further rule can
-change the answer. A request that is left over and that one of the omitted rules covers brings that rule into the next
-round.
+Two questions are decided. Does each allow of the draft lie within the author's allows and the draft's own denies? Does
+each part of an allow that a deny of the author covers lie within the draft's own denies? Rules that one rule of the
+other side settles are left out (`pruning`). The others are compared in rounds, first without the draft's denies and
+without globs that are costly to distinguish. If nothing remains, further rules cannot change the answer. If a remaining
+request is covered by an omitted rule, that rule is added in the next round.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,18 +18,10 @@ from functools import cached_property
 from typing import Any
 
 from client.policy import conditions
-from client.policy.bitsets import MAX_STEPS, Box, Budget, Covers, OutOfBudget, indices, meet, split
-from client.policy.conditions import Test
+from client.policy.bitsets import MAX_WORK_UNITS, Box, BoxIndex, Budget, OutOfBudget, difference, indices, intersection
+from client.policy.conditions import Predicate
 from client.policy.engine import Engine, GrantedRule, Source
-from client.policy.matching import (
-    STAR,
-    OperationPattern,
-    Target,
-    may_cover,
-    read_operation,
-    read_target,
-    surely_covers,
-)
+from client.policy.matching import STAR, OperationPattern, Target, may_cover, must_cover, parse_operation, parse_target
 from client.policy.model import (
     CURRENT_TIME,
     PRINCIPAL_TYPE,
@@ -39,31 +30,39 @@ from client.policy.model import (
     RESOURCE_TAG,
     SOURCE_IP,
     TENANT,
+    AccessRequest,
     Constraint,
     Document,
-    Facts,
-    Question,
+    RequestContext,
     Rule,
 )
-from client.policy.pruning import Settled, Tangle, applicable, entangled, grouped, remaining, separated
+from client.policy.pruning import (
+    GlobSet,
+    RuleIndex,
+    entangled_globs,
+    group_rules,
+    restrict_to_tenant,
+    split_entangled,
+    uncovered_rules,
+)
 from client.policy.request_classes import UNKNOWN as UNKNOWN_ATOM
-from client.policy.request_classes import facts_of
-from client.policy.request_space import ACTION, ID, RESOURCE, SERVICE, TYPE, Names, Space, split_names
-from client.policy.request_space import REGION as REGION_PLACE
+from client.policy.request_classes import context_of_atoms
+from client.policy.request_space import ACTION, ID, RESOURCE, SERVICE, TYPE, CatalogueIndex, Space, split_names
+from client.policy.request_space import REGION as REGION_AXIS
 
-BUDGET = 50_000
-"""Subtraction steps; beyond, the answer is "undecided", which counts as a refusal."""
+MAX_STEPS = 50_000
+"""Subtraction steps of a check. If they are used up, the answer is "undecided", which counts as a refusal."""
 MAX_EXAMPLES = 5
 MAX_REMAINING = 64
-"""Boxes that are left over before the search stops: there are counterexamples enough in them."""
+"""Remaining boxes after which the search stops: they contain enough counterexamples."""
 FIRST_BATCH = 8
-"""Omitted rules that the second round brings in; each further round brings in four times as many."""
+"""Omitted rules added in the second round; each further round adds four times as many."""
 MAX_COVERED_POINTS = 8
-"""Requests of a round for which the omitted rules that cover them are looked up."""
+"""Requests of a round for which the covering omitted rules are looked up."""
 
-# Facts that few denies match, for requests on which a round does not depend.
+# Values that few denies match, for attributes that a round does not compare.
 NEUTRAL_ADDRESS = (4, 0xC6336401)
-NEUTRAL_INSTANT = 0.0
+NEUTRAL_TIME = 0.0
 
 
 class Answer(StrEnum):
@@ -76,28 +75,28 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A request the draft would allow and its author may not make."""
+    """A request that the draft allows and its author may not make."""
 
-    question: Question
+    request: AccessRequest
     draft_rule: Source
-    # The author's rule that denies it; None: nothing gives it to the author.
+    # The author's rule that denies it; None if no rule of the author allows it.
     author_deny: Source | None
-    # The operation or the region does not exist yet: the draft would outgrow its author as the platform grows.
+    # The operation or the region does not exist yet: the draft exceeds its author's rights once it does.
     future: bool
-    # It is the region only; the operation exists.
+    # Only the region does not exist yet.
     new_region: bool = False
-    # Rules of either side ask for the time, and this request is one of which it is not known.
+    # Rules have time constraints, and the time of this request is unknown.
     time_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """The answer with up to five counterexamples, and how many steps and units of work it took."""
+class CheckResult:
+    """The answer with up to five counterexamples, and the steps and units of work that it took."""
 
     answer: Answer
     examples: tuple[Counterexample, ...] = ()
     steps: int = 0
-    work: int = 0
+    work_units: int = 0
 
 
 def check(
@@ -107,30 +106,33 @@ def check(
     tenant: str,
     catalogue: Iterable[str],
     regions: Sequence[str] = (),
-    budget: int = BUDGET,
-    work: int = MAX_STEPS,
-) -> Check:
-    """Return whether every request of `tenant` that the draft allows is one the author may make.
+    max_steps: int = MAX_STEPS,
+    max_work: int = MAX_WORK_UNITS,
+) -> CheckResult:
+    """Return whether the author may make every request of `tenant` that the draft allows.
 
-    `regions` are the regions that exist, preferred in this order in counterexamples; empty if they are not known.
+    Args:
+        regions: The existing regions in order of preference for counterexamples; empty if they are not known.
+        max_steps: Limit on subtraction steps.
+        max_work: Limit on units of work.
     """
     if all(rule.denies for rule in draft.rules):
-        return Check(Answer.WITHIN)
-    steps, units = Budget(budget), Budget(work)
-    comparison = _Comparison(draft, author, tenant, catalogue, regions, steps, units)
+        return CheckResult(Answer.WITHIN)
+    steps, work = Budget(max_steps), Budget(max_work)
+    comparison = _Comparison(draft, author, tenant, catalogue, regions, steps, work)
     try:
         comparison.run()
         answer = Answer.BEYOND if comparison.examples else Answer.WITHIN
     except OutOfBudget:
         answer = Answer.BEYOND if comparison.examples else Answer.UNDECIDED
     examples = comparison.examples
-    # One whose operation does not exist yet cannot be tried, so it is returned only if there is no other.
-    examples = [one for one in examples if one.new_region or not one.future] or examples
-    return Check(answer, tuple(examples), budget - max(steps.left, 0), work - max(units.left, 0))
+    # A request for a future operation cannot be tried by users, so it is returned only if there is no other.
+    examples = [example for example in examples if example.new_region or not example.future] or examples
+    return CheckResult(answer, tuple(examples), max_steps - max(steps.remaining, 0), max_work - max(work.remaining, 0))
 
 
 class _Comparison:
-    """One draft and its author: what is asked, in which order, and the counterexamples found so far."""
+    """Compares a draft with its author and collects counterexamples."""
 
     def __init__(
         self,
@@ -139,245 +141,267 @@ class _Comparison:
         tenant: str,
         catalogue: Iterable[str],
         regions: Sequence[str],
-        steps: Budget,
-        work: Budget,
+        step_budget: Budget,
+        work_budget: Budget,
     ) -> None:
         self.tenant = tenant
         self.regions = tuple(dict.fromkeys(regions))
-        self.steps = steps
-        self.work = work
+        self.step_budget = step_budget
+        self.work_budget = work_budget
         self.examples: list[Counterexample] = []
         self._rules = draft.rules, author
-        self._names = catalogue
-        self._tests: dict[tuple[bool, Constraint], Test] = {}
-        drafted, held = _applicable(draft.rules, tenant), _applicable([granted.rule for granted in author], tenant)
-        keys = {one.key for rule in (*draft.rules, *(granted.rule for granted in author)) for one in rule.constraints}
+        self._operation_names = catalogue
+        self._predicates: dict[tuple[bool, Constraint], Predicate] = {}
+        draft_rules, author_rules = (
+            _applicable(draft.rules, tenant),
+            _applicable([granted.rule for granted in author], tenant),
+        )
+        keys = {
+            constraint.key
+            for rule in (*draft.rules, *(granted.rule for granted in author))
+            for constraint in rule.constraints
+        }
         self._uses_region, self._uses_tenant, self._uses_time = (key in keys for key in (REGION, TENANT, CURRENT_TIME))
-        self.allows, self.denies = _apart(drafted)
-        self.held, self.held_denies = _apart(held)
+        self.allows, self.denies = _split_by_effect(draft_rules)
+        self.author_allows, self.author_denies = _split_by_effect(author_rules)
 
     @cached_property
     def _engines(self) -> tuple[Engine, Engine]:
-        """The draft's and the author's."""
+        """The engines of the draft and of the author."""
         draft, author = self._rules
-        drafted = [GrantedRule(rule, Source("", "draft", index)) for index, rule in enumerate(draft)]
-        return Engine(drafted), Engine(author)
+        draft_rules = [GrantedRule(rule, Source("", "draft", index)) for index, rule in enumerate(draft)]
+        return Engine(draft_rules), Engine(author)
 
     @cached_property
     def _catalogue(self) -> list[list[str]]:
-        return split_names(self._names)
+        return split_names(self._operation_names)
 
     def run(self) -> None:
-        """Find counterexamples, up to five. Raises `OutOfBudget`."""
-        own_denies = [part for rule in self.denies for part in separated(rule)]
-        held = [part for rule in self.held for part in separated(rule)]
-        allows = remaining(self.allows, Settled(self.denies))
-        beyond = [part for rule in remaining(allows, Settled(self.held)) for part in separated(rule)]
-        for group in grouped(beyond):
-            self._examine(group, None, held, own_denies)
+        """Collect up to five counterexamples. Raises `OutOfBudget`."""
+        own_denies = [piece for rule in self.denies for piece in split_entangled(rule)]
+        author_allows = [piece for rule in self.author_allows for piece in split_entangled(rule)]
+        open_allows = uncovered_rules(self.allows, RuleIndex(self.denies))
+        uncovered = [
+            piece
+            for rule in uncovered_rules(open_allows, RuleIndex(self.author_allows))
+            for piece in split_entangled(rule)
+        ]
+        for group in group_rules(uncovered):
+            self._compare(group, None, author_allows, own_denies)
             if len(self.examples) == MAX_EXAMPLES:
                 return
-        taken = remaining(self.held_denies, Settled(self.denies))
-        if not taken:
+        relevant_denies = uncovered_rules(self.author_denies, RuleIndex(self.denies))
+        if not relevant_denies:
             return
-        whole = [part for rule in allows for part in separated(rule)]
-        for denied in grouped(part for rule in taken for part in separated(rule)):
-            for group in grouped(whole):
-                self._examine(group, denied, [], own_denies)
+        draft_allows = [piece for rule in open_allows for piece in split_entangled(rule)]
+        for denies in group_rules(piece for rule in relevant_denies for piece in split_entangled(rule)):
+            for group in group_rules(draft_allows):
+                self._compare(group, denies, [], own_denies)
                 if len(self.examples) == MAX_EXAMPLES:
                     return
 
-    def _examine(
-        self, allows: Sequence[Rule], denied: Sequence[Rule] | None, covers: Sequence[Rule], later: Sequence[Rule]
+    def _compare(
+        self,
+        allows: Sequence[Rule],
+        within: Sequence[Rule] | None,
+        author_allows: Sequence[Rule],
+        draft_denies: Sequence[Rule],
     ) -> None:
-        """Compare some allows of the draft, within some denies of the author if any, with what may cover them."""
-        tangle = Tangle(glob for rule in (*allows, *(denied or ())) for glob in entangled(rule))
-        chosen: list[Rule] = []
+        """Compare allows of the draft, limited to denies of the author if given, with the rules that may cover them."""
+        globs = GlobSet(glob for rule in (*allows, *(within or ())) for glob in entangled_globs(rule))
+        compared: list[Rule] = []
         omitted: list[Rule] = []
-        for rule in covers:
-            (chosen if tangle.takes(rule) else omitted).append(rule)
-        omitted += later
+        for rule in author_allows:
+            (compared if globs.try_add(rule) else omitted).append(rule)
+        omitted += draft_denies
         batch = FIRST_BATCH
         while True:
-            space = Space([*allows, *(denied or ()), *chosen], self.tenant, self.work, self.regions)
-            left = _Search(space, self.steps).run(allows, denied, chosen)
-            if not left or self._report(space, left, omitted):
+            space = Space([*allows, *(within or ()), *compared], self.tenant, self.work_budget, self.regions)
+            remaining_boxes = _Search(space, self.step_budget).run(allows, within, compared)
+            missing = self._collect_examples(space, remaining_boxes, omitted) if remaining_boxes else None
+            if missing is None:
                 return
-            missing = self._missing
             if not missing:
                 raise AssertionError("the search and the engine disagree")
-            # One entangled glob may be enough for all that is left over; each one more doubles what is told apart.
-            plain = [place for place in missing if not entangled(omitted[place])]
-            taken = set(plain[:batch] or missing[:1])
-            chosen += [omitted[place] for place in sorted(taken)]
-            omitted = [rule for place, rule in enumerate(omitted) if place not in taken]
+            # One entangled glob may cover all remaining boxes; each one more doubles the number of classes.
+            plain_rules = [index for index in missing if not entangled_globs(omitted[index])]
+            added = set(plain_rules[:batch] or missing[:1])
+            compared += [omitted[index] for index in sorted(added)]
+            omitted = [rule for index, rule in enumerate(omitted) if index not in added]
             batch *= 4
 
-    def _report(self, space: Space, left: Sequence[Box], omitted: Sequence[Rule]) -> bool:
-        """Add the counterexamples among the boxes left over; if there are none, find the omitted rules that cover them.
+    def _collect_examples(
+        self, space: Space, remaining_boxes: Sequence[Box], omitted: Sequence[Rule]
+    ) -> list[int] | None:
+        """Collect counterexamples from the remaining boxes.
 
-        Returns whether there were any.
+        Returns None if there are any, else the indices of omitted rules that cover requests in the boxes.
         """
-        names = Names(self._catalogue, space)
-        found = False
-        points = 0
+        catalogue = CatalogueIndex(self._catalogue, space)
+        has_example = False
+        examined = 0
         missing: dict[int, None] = {}
-        for box in sorted(left, key=lambda box: not names.within(box)):
-            for question, future, new_region in self._questions(space, box, names, omitted):
-                example = self._example(question, future, new_region)
+        for box in sorted(remaining_boxes, key=lambda box: not catalogue.within(box)):
+            for request, future, new_region in self._requests(space, box, catalogue, omitted):
+                example = self._try_request(request, future, new_region)
                 if example is not None:
-                    found = True
-                    if all(example.question != known.question for known in self.examples):
+                    has_example = True
+                    if all(example.request != other.request for other in self.examples):
                         self.examples.append(example)
                     break
-                if not found and points < MAX_COVERED_POINTS:
-                    points += 1
-                    missing |= dict.fromkeys(self._covering(question, omitted))
+                if not has_example and examined < MAX_COVERED_POINTS:
+                    examined += 1
+                    missing |= dict.fromkeys(self._matching_rules(request, omitted))
             if len(self.examples) == MAX_EXAMPLES:
                 break
-        self._missing = list(missing)
-        return found
+        return None if has_example else list(missing)
 
-    def _questions(
-        self, space: Space, box: Box, names: Names, omitted: Sequence[Rule]
-    ) -> Iterator[tuple[Question, bool, bool]]:
-        """Yield requests of a box, with whether they need something that does not exist yet, and whether a region.
+    def _requests(
+        self, space: Space, box: Box, catalogue: CatalogueIndex, omitted: Sequence[Rule]
+    ) -> Iterator[tuple[AccessRequest, bool, bool]]:
+        """Yield requests in a box, each with whether it needs something that does not exist yet, and whether a region.
 
-        The second one has facts for keys that only omitted rules use.
+        The second request has values for keys that only omitted rules use.
         """
-        chosen: list[Any] = [
-            coordinate.atoms[(mask & -mask).bit_length() - 1]
-            for coordinate, mask in zip(space.coordinates, box, strict=True)
+        witnesses: list[Any] = [
+            dimension.atoms[(mask & -mask).bit_length() - 1]
+            for dimension, mask in zip(space.dimensions, box, strict=True)
         ]
-        known = next(space.operations_in(box, names), None)
-        operation = known or OperationPattern(chosen[SERVICE], chosen[RESOURCE], chosen[ACTION])
+        existing = next(space.known_operations(box, catalogue), None)
+        operation = existing or OperationPattern(witnesses[SERVICE], witnesses[RESOURCE], witnesses[ACTION])
         new_region = False
-        if self.regions and chosen[REGION_PLACE] not in self.regions:
-            # A region that does not exist is the last choice: no request has it today.
-            if box[REGION_PLACE] & space.coordinates[REGION_PLACE].only_unknown():
-                chosen[REGION_PLACE] = UNKNOWN_ATOM
-            new_region = chosen[REGION_PLACE] is not UNKNOWN_ATOM
-        region, kind, name = (STAR if atom is UNKNOWN_ATOM else atom for atom in chosen[REGION_PLACE : ID + 1])
-        if kind == space.unnamed(TYPE) and operation.resource not in space.coordinates[TYPE].atoms:
-            # Any type that no rule names will do: that of the operation is the one a person expects.
-            kind = operation.resource
-        target = Target(operation.service, region, space.tenant, kind, name)
-        facts = replace(
-            facts_of(dict(zip(space.keys, chosen[6:], strict=True))),
+        if self.regions and witnesses[REGION_AXIS] not in self.regions:
+            # A region that does not exist is the last choice: no current request has it.
+            if box[REGION_AXIS] & space.dimensions[REGION_AXIS].only_unknown():
+                witnesses[REGION_AXIS] = UNKNOWN_ATOM
+            new_region = witnesses[REGION_AXIS] is not UNKNOWN_ATOM
+        region, type_, id_ = (STAR if atom is UNKNOWN_ATOM else atom for atom in witnesses[REGION_AXIS : ID + 1])
+        if type_ == space.unnamed_value(TYPE) and operation.resource not in space.dimensions[TYPE].atoms:
+            # Any type that no rule names is correct; readers expect that of the operation.
+            type_ = operation.resource
+        target = Target(operation.service, region, space.tenant, type_, id_)
+        context = replace(
+            context_of_atoms(dict(zip(space.keys, witnesses[6:], strict=True))),
             region=region if self._uses_region and region != STAR else None,
             tenant=space.tenant if self._uses_tenant else None,
         )
-        future = known is None or new_region
-        new_region = new_region and known is not None
-        yield Question(str(operation), str(target), facts), future, new_region
+        future = existing is None or new_region
+        new_region = new_region and existing is not None
+        yield AccessRequest(str(operation), str(target), context), future, new_region
         keys = {constraint.key for rule in omitted for constraint in rule.constraints}.difference(space.keys)
-        neutral = _with_neutral(facts, keys, space.keys)
-        if neutral != facts:
-            yield Question(str(operation), str(target), neutral), future, new_region
+        neutral = _with_neutral(context, keys, space.keys)
+        if neutral != context:
+            yield AccessRequest(str(operation), str(target), neutral), future, new_region
 
-    def _example(self, question: Question, future: bool, new_region: bool) -> Counterexample | None:
-        """Try a request on both sides; None if the draft does not allow it or the author does."""
+    def _try_request(self, request: AccessRequest, future: bool, new_region: bool) -> Counterexample | None:
+        """Decide a request on both sides; None if the draft denies it or the author may make it."""
         draft, author = self._engines
-        given, held = (engine.decide(question.operation, question.target, question.facts) for engine in (draft, author))
-        if given <= 0 or held > 0:
+        draft_decision, author_decision = (
+            engine.decide(request.operation, request.target, request.context) for engine in (draft, author)
+        )
+        if draft_decision <= 0 or author_decision > 0:
             return None
-        source = draft.source(given)
+        source = draft.source(draft_decision)
         assert source is not None
-        time_unknown = self._uses_time and question.facts.current_time is None
-        return Counterexample(question, source, author.source(held), future, new_region, time_unknown)
+        time_unknown = self._uses_time and request.context.current_time is None
+        return Counterexample(request, source, author.source(author_decision), future, new_region, time_unknown)
 
-    def _covering(self, question: Question, omitted: Sequence[Rule]) -> list[int]:
-        """Return the places of the omitted rules that cover a request."""
-        self.work.spend(4 * len(omitted))
-        operation, target = read_operation(question.operation), read_target(question.target)
+    def _matching_rules(self, request: AccessRequest, omitted: Sequence[Rule]) -> list[int]:
+        """Return the indices of the omitted rules that match a request."""
+        self.work_budget.consume(4 * len(omitted))
+        operation, target = parse_operation(request.operation), parse_target(request.target)
         return [
-            place
-            for place, rule in enumerate(omitted)
+            index
+            for index, rule in enumerate(omitted)
             if any(pattern.matches(operation) for pattern in rule.operations)
-            and any((may_cover if rule.denies else surely_covers)(pattern, target) for pattern in rule.targets)
-            and all(self._test(constraint, rule.denies)(question.facts) for constraint in rule.constraints)
+            and any((may_cover if rule.denies else must_cover)(pattern, target) for pattern in rule.targets)
+            and all(self._predicate(constraint, rule.denies)(request.context) for constraint in rule.constraints)
         ]
 
-    def _test(self, constraint: Constraint, deny: bool) -> Test:
-        test = self._tests.get((deny, constraint))
-        if test is None:
-            polarity = conditions.possibly if deny else conditions.surely
-            test = self._tests[deny, constraint] = polarity(constraint)
-        return test
+    def _predicate(self, constraint: Constraint, deny: bool) -> Predicate:
+        predicate = self._predicates.get((deny, constraint))
+        if predicate is None:
+            polarity = conditions.may_hold if deny else conditions.must_hold
+            predicate = self._predicates[deny, constraint] = polarity(constraint)
+        return predicate
 
 
 def _applicable(rules: Iterable[Rule], tenant: str) -> list[Rule]:
-    return [found for rule in rules if (found := applicable(rule, tenant)) is not None]
+    return [restricted for rule in rules if (restricted := restrict_to_tenant(rule, tenant)) is not None]
 
 
-def _apart(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
+def _split_by_effect(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
     """Return the allows and the denies."""
     return [rule for rule in rules if not rule.denies], [rule for rule in rules if rule.denies]
 
 
-def _with_neutral(facts: Facts, keys: set[str], cut: Sequence[str]) -> Facts:
-    """Return the facts with known values for some keys; a tag map of which a tag is already known or unknown stays."""
-    if any(key.startswith(REQUEST_TAG) for key in keys) and not any(key.startswith(REQUEST_TAG) for key in cut):
-        facts = replace(facts, request_tags={})
-    if any(key.startswith(RESOURCE_TAG) for key in keys) and not any(key.startswith(RESOURCE_TAG) for key in cut):
-        facts = replace(facts, resource_tags={})
+def _with_neutral(context: RequestContext, keys: set[str], dimension_keys: Sequence[str]) -> RequestContext:
+    """Return the context with values for some keys. A tag map with a key of its own dimension is left unchanged."""
+    if any(key.startswith(REQUEST_TAG) for key in keys) and not any(
+        key.startswith(REQUEST_TAG) for key in dimension_keys
+    ):
+        context = replace(context, request_tags={})
+    if any(key.startswith(RESOURCE_TAG) for key in keys) and not any(
+        key.startswith(RESOURCE_TAG) for key in dimension_keys
+    ):
+        context = replace(context, resource_tags={})
     if SOURCE_IP in keys:
-        facts = replace(facts, source_ip=NEUTRAL_ADDRESS)
+        context = replace(context, source_ip=NEUTRAL_ADDRESS)
     if CURRENT_TIME in keys:
-        facts = replace(facts, current_time=NEUTRAL_INSTANT)
+        context = replace(context, current_time=NEUTRAL_TIME)
     if PRINCIPAL_TYPE in keys:
-        facts = replace(facts, principal_type="user")
-    return facts
+        context = replace(context, principal_type="user")
+    return context
 
 
 class _Search:
-    def __init__(self, space: Space, steps: Budget) -> None:
+    def __init__(self, space: Space, step_budget: Budget) -> None:
         self.space = space
-        self.steps = steps
+        self.step_budget = step_budget
 
-    def run(self, allows: Sequence[Rule], denied: Sequence[Rule] | None, covers: Sequence[Rule]) -> list[Box]:
-        """Return the boxes of the allows, within the denied rules if any, that the covers leave."""
-        coordinates, work = len(self.space.coordinates), self.space.work
-        subtracted = Covers(self._boxes(covers), coordinates, work)
-        within = None if denied is None else Covers(self._boxes(denied), coordinates, work)
+    def run(self, allows: Sequence[Rule], denies: Sequence[Rule] | None, author_allows: Sequence[Rule]) -> list[Box]:
+        """Return the boxes of the allows, limited to the denies if given, that the author's allows leave."""
+        dimensions, budget = len(self.space.dimensions), self.space.budget
+        index = BoxIndex(self._boxes(author_allows), dimensions, budget)
+        index_of_denies = None if denies is None else BoxIndex(self._boxes(denies), dimensions, budget)
         boxes = self._boxes(allows)
-        left: list[Box] = []
-        for world in self.space.worlds():
-            for whole in boxes:
-                box = meet(whole, world)
+        remaining_boxes: list[Box] = []
+        for subspace in self.space.subspaces():
+            for full_box in boxes:
+                box = intersection(full_box, subspace)
                 if box is None:
                     continue
-                if within is None:
-                    left += self._minus(box, subtracted)
+                if index_of_denies is None:
+                    remaining_boxes += self._subtract(box, index)
                 else:
-                    for number in indices(within.meeting(box, within.all)):
-                        both = meet(box, within.boxes[number])
-                        assert both is not None
-                        left += self._minus(both, subtracted)
-                if len(left) > MAX_REMAINING:
-                    return left
-        return left
+                    for number in indices(index_of_denies.overlapping(box, index_of_denies.all)):
+                        overlap = intersection(box, index_of_denies.boxes[number])
+                        assert overlap is not None
+                        remaining_boxes += self._subtract(overlap, index)
+                if len(remaining_boxes) > MAX_REMAINING:
+                    return remaining_boxes
+        return remaining_boxes
 
     def _boxes(self, rules: Sequence[Rule]) -> list[Box]:
         return list(dict.fromkeys(box for rule in rules for box in self.space.boxes(rule)))
 
-    def _minus(self, box: Box, covers: Covers) -> list[Box]:
-        """Return the pieces of a box that the covers leave, depth first: the first pieces are enough."""
-        left: list[Box] = []
-        stack = [(box, covers.all)]
+    def _subtract(self, box: Box, index: BoxIndex) -> list[Box]:
+        """Return up to about `MAX_REMAINING` pieces of a box outside the indexed boxes. Searches depth first."""
+        remaining_boxes: list[Box] = []
+        stack = [(box, index.all)]
         while stack:
-            self.steps.spend(1)
-            self.space.work.spend(10 + len(box))
-            rest, among = stack.pop()
-            near = covers.meeting(rest, among)
-            if not near:
-                left.append(rest)
-                if len(left) > MAX_REMAINING:
-                    return left
-            elif not covers.holding(rest, near):
-                widest = near & -near
-                cover = covers.boxes[widest.bit_length() - 1]
-                for piece in split(rest, cover):
-                    self.space.work.spend(len(piece))
-                    stack.append((piece, near ^ widest))
-        return left
+            self.step_budget.consume(1)
+            self.space.budget.consume(10 + len(box))
+            remainder, candidates = stack.pop()
+            overlapping = index.overlapping(remainder, candidates)
+            if not overlapping:
+                remaining_boxes.append(remainder)
+                if len(remaining_boxes) > MAX_REMAINING:
+                    return remaining_boxes
+            elif not index.containing(remainder, overlapping):
+                lowest_bit = overlapping & -overlapping
+                cover = index.boxes[lowest_bit.bit_length() - 1]
+                for piece in difference(remainder, cover):
+                    self.space.budget.consume(len(piece))
+                    stack.append((piece, overlapping ^ lowest_bit))
+        return remaining_boxes

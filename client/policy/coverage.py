@@ -1,11 +1,7 @@
-"""The coverage map: which operations of the catalogue a set of rules gives on each of some targets.
+"""Computes which operations of the catalogue rules allow on targets, and which they can allow in a tenant at all.
 
-Bit i of a mask is operation i of the catalogue. A pattern is the AND of two or three masks, a rule the OR of
-its patterns, so the work is rules times targets, never operations times targets.
-
-Which operations a set of rules can give in a tenant at all: always, under conditions, or never.
-
-The coarse map beside the coverage of one target: what a principal may do "somewhere, somehow", by bit masks.
+Bit i of a mask is operation i of the catalogue. A pattern is the AND of two or three masks, a rule the OR of its
+patterns, so the work is rules times targets, not operations times targets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,205 +10,211 @@ from dataclasses import dataclass
 from client.policy import conditions
 from client.policy.bitsets import indices, mask_from
 from client.policy.engine import GrantedRule
-from client.policy.matching import STAR, OperationPattern, Target, asked_target, may_cover, surely_covers
-from client.policy.model import Constraint, Facts, Rule
+from client.policy.matching import STAR, OperationPattern, Target, may_cover, must_cover, resolve_target
+from client.policy.model import Constraint, RequestContext, Rule
 
 
 class CatalogueMasks:
-    """One mask for each value a part of an operation takes. Build it once for each catalogue."""
+    """Masks for each value of each part of an operation. Build it once for each catalogue."""
 
     def __init__(self, operations: Sequence[str]) -> None:
         self.operations = tuple(operations)
         self.all = (1 << len(self.operations)) - 1
         bits: tuple[dict[str, list[int]], ...] = ({}, {}, {})
-        for place, name in enumerate(self.operations):
+        for index, name in enumerate(self.operations):
             for part, values in zip(name.split(":"), bits, strict=True):
-                values.setdefault(part, []).append(place)
-        self._parts = tuple(
-            {value: mask_from(places, len(self.operations)) for value, places in p.items()} for p in bits
+                values.setdefault(part, []).append(index)
+        self._masks_by_part = tuple(
+            {value: mask_from(positions, len(self.operations)) for value, positions in values.items()}
+            for values in bits
         )
 
-    def of(self, pattern: OperationPattern) -> int:
-        """The operations a pattern stands for."""
-        services, resources, actions = self._parts
+    def for_pattern(self, pattern: OperationPattern) -> int:
+        """Return the operations that a pattern matches."""
+        services, resources, actions = self._masks_by_part
         service, resource, action = pattern
         mask = self.all if service == STAR else services.get(service, 0)
         if resource != STAR:
             mask &= resources.get(resource, 0)
         return mask if action == STAR else mask & actions.get(action, 0)
 
-    def of_service(self, service: str) -> int:
-        """The operations of a service."""
-        return self._parts[0].get(service, 0)
+    def for_service(self, service: str) -> int:
+        """Return the operations of a service."""
+        return self._masks_by_part[0].get(service, 0)
 
-    def of_rule(self, rule: Rule) -> int:
-        """The operations of all patterns of a rule."""
+    def for_rule(self, rule: Rule) -> int:
+        """Return the operations that the patterns of a rule match."""
         mask = 0
         for pattern in rule.operations:
-            mask |= self.of(pattern)
+            mask |= self.for_pattern(pattern)
         return mask
 
     def names(self, mask: int) -> list[str]:
-        """The operations of a mask, in the order of the catalogue."""
-        return [self.operations[place] for place in indices(mask)]
+        """Return the operations of a mask in the order of the catalogue."""
+        return [self.operations[index] for index in indices(mask)]
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the rules give on one target, as masks of operations.
+    """Operations on one target, as masks.
 
-    `allowed` and `denied` decide whatever is not known: an allow that surely holds, a deny that may. `possible` and
-    `shut` are the other way round: an allow that may hold, a deny that surely does.
+    `allowed`: an allow applies for all values of the unknown attributes. `possible`: for some values. `denied`: a deny
+    applies for some values. `always_denied`: for all values.
     """
 
     target: Target
     allowed: int
     denied: int
     possible: int = 0
-    shut: int = 0
+    always_denied: int = 0
 
     @property
     def effective(self) -> int:
-        """Allowed whatever the facts that are not known turn out to be."""
+        """Operations allowed for all values of the unknown attributes."""
         return self.allowed & ~self.denied
 
     @property
     def conditional(self) -> int:
-        """Allowed or not, as the facts turn out."""
-        return self.possible & ~self.shut & ~self.effective
+        """Operations whose decision depends on unknown attributes."""
+        return self.possible & ~self.always_denied & ~self.effective
 
     def within(self, mask: int) -> "Coverage":
-        """The same of some of the operations only."""
-        return Coverage(self.target, self.allowed & mask, self.denied & mask, self.possible & mask, self.shut & mask)
+        """Return the coverage limited to some operations."""
+        return Coverage(
+            self.target, self.allowed & mask, self.denied & mask, self.possible & mask, self.always_denied & mask
+        )
 
 
-def cover(
-    masks: CatalogueMasks, rules: Sequence[GrantedRule], targets: Sequence[Target], facts: Facts
+def compute_coverage(
+    masks: CatalogueMasks, rules: Sequence[GrantedRule], targets: Sequence[Target], context: RequestContext
 ) -> list[Coverage]:
-    """The map for each target. Caps are left out: the author's rights are shown by the author check."""
+    """Return the coverage of each target. Caps are ignored: the author check reports what exceeds them."""
     truths: dict[tuple[Constraint, ...], bool | None] = {}
     prepared = []
     for granted in rules:
         constraints = granted.rule.constraints
         if constraints not in truths:
-            truths[constraints] = _hold(constraints, facts)
+            truths[constraints] = _hold_all(constraints, context)
         if truths[constraints] is not False:
             prepared.append(_Prepared(masks, granted.rule, bool(truths[constraints])))
-    found = []
+    results = []
     for target in targets:
         open_service = target.service == STAR
-        asked = asked_target(target, STAR, facts.region)
-        allowed = denied = possible = shut = 0
+        requested = resolve_target(target, STAR, context.region)
+        allowed = denied = possible = always_denied = 0
         for rule in prepared:
             mask = rule.mask
-            # Nothing new from a rule whose operations are all decided the same way already.
-            if not mask & ~((denied & shut) if rule.denies else (possible & allowed)):
+            # Skip a rule that cannot change the result.
+            if not mask & ~((denied & always_denied) if rule.denies else (possible & allowed)):
                 continue
-            some = every = 0
+            partial = full = 0
             for service, pattern in rule.patterns:
-                # A target whose service is open takes its service from each operation.
+                # A target with an unknown service has that of each operation.
                 if service not in (STAR, target.service) and not open_service:
                     continue
-                if may_cover(pattern, asked):
-                    here = masks.all if service == STAR or not open_service else masks.of_service(service)
-                    some |= here
-                    if rule.sure and surely_covers(pattern, asked):
-                        every |= here
+                if may_cover(pattern, requested):
+                    operations = masks.all if service == STAR or not open_service else masks.for_service(service)
+                    partial |= operations
+                    if rule.holds and must_cover(pattern, requested):
+                        full |= operations
             if rule.denies:
-                denied |= mask & some
-                shut |= mask & every
+                denied |= mask & partial
+                always_denied |= mask & full
             else:
-                possible |= mask & some
-                allowed |= mask & every
-        found.append(Coverage(target, allowed, denied, possible, shut))
-    return found
+                possible |= mask & partial
+                allowed |= mask & full
+        results.append(Coverage(target, allowed, denied, possible, always_denied))
+    return results
 
 
 class _Prepared:
-    """A rule as a mask of operations and target patterns with their service apart; `sure` if its constraints hold."""
+    """A rule as a mask of operations and target patterns without service. `holds`: its constraints must hold."""
 
-    __slots__ = ("denies", "mask", "patterns", "sure")
+    __slots__ = ("denies", "holds", "mask", "patterns")
 
-    def __init__(self, masks: CatalogueMasks, rule: Rule, sure: bool) -> None:
+    def __init__(self, masks: CatalogueMasks, rule: Rule, holds: bool) -> None:
         self.denies = rule.denies
-        self.mask = masks.of_rule(rule)
+        self.mask = masks.for_rule(rule)
         self.patterns = [(pattern.service, pattern._replace(service=STAR)) for pattern in rule.targets]
-        self.sure = sure
+        self.holds = holds
 
 
-def _hold(constraints: Iterable[Constraint], facts: Facts) -> bool | None:
-    """Whether all constraints hold; None when what is not known decides."""
-    sure = True
+def _hold_all(constraints: Iterable[Constraint], context: RequestContext) -> bool | None:
+    """Return whether all constraints hold; None if that depends on unknown attributes."""
+    holds = True
     for constraint in constraints:
-        if not conditions.possibly(constraint)(facts):
+        if not conditions.may_hold(constraint)(context):
             return False
-        sure = sure and conditions.surely(constraint)(facts)
-    return True if sure else None
+        holds = holds and conditions.must_hold(constraint)(context)
+    return True if holds else None
 
 
 @dataclass(frozen=True, slots=True)
 class OperationBounds:
-    """Masks of operations.
+    """Bounds of the operations that rules allow in a tenant, as masks.
 
-    `named` are those some allow speaks of, `shut` those a deny without any condition takes away, `possible` those some
-    request gets, as far as conditions go, and `sure` those every request in the tenant gets.
+    `named`: an allow names the operation. `always_denied`: an unconditional deny covers every target. `possible`: some
+    request may be allowed. `always_allowed`: every request in the tenant is allowed.
     """
 
     named: int
-    shut: int
+    always_denied: int
     possible: int
-    sure: int
+    always_allowed: int
 
     def within(self, other: "OperationBounds") -> "OperationBounds":
-        """Both together: what each of the two gives."""
+        """Return the intersection of both."""
         return OperationBounds(
-            self.named & other.named, self.shut | other.shut, self.possible & other.possible, self.sure & other.sure
+            self.named & other.named,
+            self.always_denied | other.always_denied,
+            self.possible & other.possible,
+            self.always_allowed & other.always_allowed,
         )
 
 
-def everything(masks: CatalogueMasks) -> OperationBounds:
-    """Of somebody nothing limits."""
+def unlimited_bounds(masks: CatalogueMasks) -> OperationBounds:
+    """Return the bounds of a principal without restrictions."""
     return OperationBounds(masks.all, 0, masks.all, masks.all)
 
 
-def only(mask: int) -> OperationBounds:
-    """Of a plain set of operations, such as scopes are."""
+def exact_bounds(mask: int) -> OperationBounds:
+    """Return the bounds of a plain set of operations, such as scopes."""
     return OperationBounds(mask, 0, mask, mask)
 
 
 def operation_bounds(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant: str) -> OperationBounds:
-    """The reach of rules in a tenant; each allow ends where the reach of its author's rights ends."""
-    named = possible = sure = denied = shut = 0
+    """Return the bounds of rules in a tenant; those of each allow end at its author's bounds."""
+    named = possible = always_allowed = denied = always_denied = 0
     caps: dict[int, OperationBounds] = {}
     for granted in rules:
-        some, every = spans(masks, granted.rule, tenant)
+        partial, full = rule_bounds(masks, granted.rule, tenant)
         if granted.rule.denies:
-            denied |= some
-            shut |= every
+            denied |= partial
+            always_denied |= full
             continue
         if granted.cap is not None:
             cap = caps.get(id(granted.cap))
             if cap is None:
                 cap = caps[id(granted.cap)] = operation_bounds(masks, granted.cap.rules, tenant)
-            some, every = some & cap.possible, every & cap.sure
-        named |= some
-        possible |= some
-        sure |= every
-    return OperationBounds(named, shut, possible & ~shut, sure & ~denied)
+            partial, full = partial & cap.possible, full & cap.always_allowed
+        named |= partial
+        possible |= partial
+        always_allowed |= full
+    return OperationBounds(named, always_denied, possible & ~always_denied, always_allowed & ~denied)
 
 
-def spans(masks: CatalogueMasks, rule: Rule, tenant: str) -> tuple[int, int]:
-    """The operations a rule matches on some request of the tenant, and those it matches on every one."""
-    some = every = 0
+def rule_bounds(masks: CatalogueMasks, rule: Rule, tenant: str) -> tuple[int, int]:
+    """Return the operations that a rule matches on some request of the tenant, and those on every request."""
+    partial = full = 0
     for target in rule.targets:
         if target.tenant not in (STAR, tenant):
             continue
-        here = masks.of(OperationPattern(target.service, STAR, STAR))
-        some |= here
+        operations = masks.for_pattern(OperationPattern(target.service, STAR, STAR))
+        partial |= operations
         if not rule.constraints and _covers_all(target):
-            every |= here
-    mask = masks.of_rule(rule)
-    return mask & some, mask & every
+            full |= operations
+    mask = masks.for_rule(rule)
+    return mask & partial, mask & full
 
 
 def _covers_all(target: Target) -> bool:

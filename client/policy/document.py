@@ -1,7 +1,6 @@
-"""Reading a policy document: understood whole, or refused with path, line, column, reason and what to do.
+"""Parses and validates policy documents. Errors have a path, line, column, reason and suggestions.
 
-Nothing in a document is ever ignored: a constraint that is not understood must not become one that is merely not
-met. policy language: The document; checklist O14 to O37.
+Nothing in a document is ignored: an unknown constraint must not become one that is merely not met.
 """
 
 import json
@@ -13,8 +12,8 @@ from typing import Any, Literal, cast
 
 from client.models.strict_json import Path, StrictJsonError, loads, walk
 from client.policy.catalogue import Catalogue
-from client.policy.conditions import read_block, why_no_block
-from client.policy.matching import STAR, InvalidPattern, read_operation_pattern, read_target
+from client.policy.conditions import explain_invalid_block, parse_cidr_block
+from client.policy.matching import STAR, InvalidPattern, parse_operation_pattern, parse_target
 from client.policy.model import (
     CURRENT_TIME,
     OPERATORS,
@@ -23,14 +22,14 @@ from client.policy.model import (
     TEXT_KEYS,
     TEXT_OPERATORS,
     TIME_OPERATORS,
-    Access,
     Constraint,
     Document,
+    Effect,
     Operator,
     Rule,
-    read_instant,
+    parse_timestamp,
 )
-from client.policy.problems import MAX_PROBLEMS, Finding, Problem, of_json, problem_text, with_position
+from client.policy.problems import MAX_PROBLEMS, Finding, Problem, first_problems, json_problems, locate_findings
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 16
@@ -43,8 +42,8 @@ MEMBERS = ("schemaVersion", "rules")
 RULE_MEMBERS = ("name", "access", "operations", "targets", "constraints")
 KEYS = (SOURCE_IP, CURRENT_TIME, *TEXT_KEYS, *(f"{key}<key>" for key in TAG_KEYS))
 
-# What other policy languages call a member, in small letters and the singular.
-_ELSEWHERE = {
+# Member names of other policy languages, in lower case and singular.
+_FOREIGN_NAMES = {
     "version": "schemaVersion",
     "statement": "rules",
     "sid": "name",
@@ -59,7 +58,7 @@ RegionTargets = Literal["accept", "refuse"]
 
 
 class InvalidDocument(ValueError):
-    """The document cannot be read. `problems` are the first that were met, in the order of the text."""
+    """The document is invalid. `problems` has the first ones, in the order of the text."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__(str(problems[0]))
@@ -67,49 +66,53 @@ class InvalidDocument(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A document that was understood, and what is legal in it but seldom meant."""
+class ParsedDocument:
+    """A valid document, with warnings about content that is seldom intended."""
 
     document: Document
     warnings: tuple[Problem, ...] = ()
 
 
-def read(text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTargets = "accept") -> Reading:
-    """The document of a text. Raises `DocumentRefused` with every problem, but no more than a reader can use."""
+def parse_document(
+    text: str | bytes, catalogue: Catalogue, *, region_targets: RegionTargets = "accept"
+) -> ParsedDocument:
+    """Parse a document. Raises `InvalidDocument` with up to `MAX_PROBLEMS` problems."""
     repeated: list[StrictJsonError] = []
     try:
         value = loads(text, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, repeated=repeated)
     except StrictJsonError as error:
-        raise InvalidDocument(problem_text([*of_json(repeated), *of_json([error])])) from None
-    reader = _Reader(catalogue, region_targets)
+        raise InvalidDocument(first_problems([*json_problems(repeated), *json_problems([error])])) from None
+    parser = _Parser(catalogue, region_targets)
     rules: tuple[Rule, ...] = ()
     with suppress(_TooManyProblems):
-        rules = reader.document(value)
-    if not reader.found and not reader.warned and not repeated:
-        return Reading(Document(rules))
+        rules = parser.document(value)
+    if not parser.findings and not parser.warnings and not repeated:
+        return ParsedDocument(Document(rules))
     source = (text if isinstance(text, str) else text.decode()).removeprefix("\ufeff")
-    places = dict(walk(source, MAX_DEPTH, []))
-    if reader.found or repeated:
+    offsets = dict(walk(source, MAX_DEPTH, []))
+    if parser.findings or repeated:
         raise InvalidDocument(
-            problem_text([*of_json(repeated), *with_position(reader.found, places, source, reader.misnamed)])
+            first_problems(
+                [*json_problems(repeated), *locate_findings(parser.findings, offsets, source, parser.unknown_names)]
+            )
         )
-    return Reading(Document(rules), problem_text(with_position(reader.warned, places, source)))
+    return ParsedDocument(Document(rules), first_problems(locate_findings(parser.warnings, offsets, source)))
 
 
 def canonical(document: Document) -> dict[str, Any]:
-    """The stored form: members in a fixed order, `name` always, no empty `constraints`; arrays as they were."""
+    """Return the stored form: members in a fixed order, always a `name`, no empty `constraints`, arrays unchanged."""
     return {"schemaVersion": "1", "rules": [_canonical_rule(rule) for rule in document.rules]}
 
 
 def canonical_text(document: Document) -> str:
-    """The stored form as compact JSON."""
+    """Return the stored form as compact JSON."""
     return json.dumps(canonical(document), ensure_ascii=False, separators=(",", ":"))
 
 
 def _canonical_rule(rule: Rule) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+    members: dict[str, Any] = {
         "name": rule.name,
-        "access": rule.access,
+        "access": rule.effect,
         "operations": list(rule.operation_texts),
         "targets": list(rule.target_texts),
     }
@@ -117,198 +120,200 @@ def _canonical_rule(rule: Rule) -> dict[str, Any]:
     for operator, key, values in rule.constraints:
         constraints.setdefault(operator, {})[key] = list(values) if operator == "ipInRange" else values[0]
     if constraints:
-        shown["constraints"] = constraints
-    return shown
+        members["constraints"] = constraints
+    return members
 
 
 class _TooManyProblems(Exception):
-    """There are as many problems as are told. Looking for more, and for what was meant, would be work for nothing."""
+    """The maximum of problems is reached; looking for more, and for suggestions, would be wasted work."""
 
 
-class _Reader:
-    """Walks a decoded document and notes its problems; what it returns is of use only when there is none."""
+class _Parser:
+    """Walks a decoded document and collects its problems. The result is valid only if there are none."""
 
     def __init__(self, catalogue: Catalogue, region_targets: RegionTargets) -> None:
         self.catalogue = catalogue
         self.region_targets = region_targets
-        self.found: list[Finding] = []
-        self.warned: list[Finding] = []
-        self.misnamed: set[Path] = set()
-        """Of the findings those that are about the name of a member, not about its value."""
+        self.findings: list[Finding] = []
+        self.warnings: list[Finding] = []
+        self.unknown_names: set[Path] = set()
+        """Paths of findings about the name of a member, not about its value."""
         self.patterns = 0
 
-    def refuse(self, path: Path, reason: str, suggestions: tuple[str, ...] = ()) -> None:
-        self.found.append((path, reason, suggestions))
-        if len(self.found) == MAX_PROBLEMS:
+    def add_problem(self, path: Path, reason: str, suggestions: tuple[str, ...] = ()) -> None:
+        self.findings.append((path, reason, suggestions))
+        if len(self.findings) == MAX_PROBLEMS:
             raise _TooManyProblems
 
-    def warn(self, path: Path, reason: str) -> None:
-        if len(self.warned) < MAX_PROBLEMS:
-            self.warned.append((path, reason, ()))
+    def add_warning(self, path: Path, reason: str) -> None:
+        if len(self.warnings) < MAX_PROBLEMS:
+            self.warnings.append((path, reason, ()))
 
     def document(self, value: object) -> tuple[Rule, ...]:
         if not isinstance(value, dict):
-            self.refuse((), "a policy document is an object with schemaVersion and rules")
+            self.add_problem((), "a policy document is an object with schemaVersion and rules")
             return ()
-        self._members((), value, MEMBERS)
+        self._check_members((), value, MEMBERS)
         if "schemaVersion" not in value:
-            self.refuse((), 'schemaVersion is missing: this platform reads version "1"')
+            self.add_problem((), 'schemaVersion is missing: this platform reads version "1"')
         elif value["schemaVersion"] != "1" or not isinstance(value["schemaVersion"], str):
-            self.refuse(("schemaVersion",), 'this platform reads schemaVersion "1", as a string')
+            self.add_problem(("schemaVersion",), 'this platform reads schemaVersion "1", as a string')
         if "rules" not in value:
-            self.refuse((), "rules is missing: a list of at least one rule")
+            self.add_problem((), "rules is missing: a list of at least one rule")
             return ()
         rules = value["rules"]
         if not isinstance(rules, list) or not rules:
-            self.refuse(("rules",), "rules is a list of at least one rule")
+            self.add_problem(("rules",), "rules is a list of at least one rule")
             return ()
         if len(rules) > MAX_RULES:
-            self.refuse(("rules", MAX_RULES), f"{len(rules)} rules are too many: at most {MAX_RULES}")
+            self.add_problem(("rules", MAX_RULES), f"{len(rules)} rules are too many: at most {MAX_RULES}")
             return ()
-        read = [self._rule(("rules", index), rule) for index, rule in enumerate(rules)]
-        return tuple(rule for rule in read if rule is not None)
+        parsed = [self._rule(("rules", index), rule) for index, rule in enumerate(rules)]
+        return tuple(rule for rule in parsed if rule is not None)
 
-    def _members(self, path: Path, value: Mapping[str, object], known: tuple[str, ...]) -> None:
+    def _check_members(self, path: Path, value: Mapping[str, object], allowed: tuple[str, ...]) -> None:
         for name in value:
-            if name not in known:
-                elsewhere = _ELSEWHERE.get(name.casefold().removesuffix("s"))
-                near = [elsewhere] if elsewhere in known else get_close_matches(name, known, n=1)
-                self.misnamed.add((*path, name))
-                self.refuse((*path, name), f"unknown member; known here: {', '.join(known)}", tuple(near))
+            if name not in allowed:
+                foreign = _FOREIGN_NAMES.get(name.casefold().removesuffix("s"))
+                suggestions = [foreign] if foreign in allowed else get_close_matches(name, allowed, n=1)
+                self.unknown_names.add((*path, name))
+                self.add_problem((*path, name), f"unknown member; known here: {', '.join(allowed)}", tuple(suggestions))
 
     def _rule(self, path: Path, value: object) -> Rule | None:
         if not isinstance(value, dict):
-            self.refuse(path, "a rule is an object")
+            self.add_problem(path, "a rule is an object")
             return None
-        self._members(path, value, RULE_MEMBERS)
+        self._check_members(path, value, RULE_MEMBERS)
         name = value.get("name", "")
         if not isinstance(name, str):
-            self.refuse((*path, "name"), "the name of a rule is a text")
+            self.add_problem((*path, "name"), "the name of a rule is a text")
             name = ""
         elif len(name) > MAX_NAME_LENGTH or not name.isprintable():
-            self.refuse(
+            self.add_problem(
                 (*path, "name"), f"a rule's name has at most {MAX_NAME_LENGTH} characters, none of them invisible"
             )
-        access = value.get("access")
-        if access not in ("allow", "deny"):
-            where = (*path, "access") if "access" in value else path
-            self.refuse(where, 'access is "allow" or "deny"')
-        operations = self._texts(path, value, "operations")
+        effect = value.get("access")
+        if effect not in ("allow", "deny"):
+            error_path = (*path, "access") if "access" in value else path
+            self.add_problem(error_path, 'access is "allow" or "deny"')
+        operations = self._pattern_list(path, value, "operations")
         self.patterns += len(operations)
         if self.patterns > MAX_OPERATIONS:
-            self.refuse((*path, "operations"), f"more than {MAX_OPERATIONS} operation patterns in all")
+            self.add_problem((*path, "operations"), f"more than {MAX_OPERATIONS} operation patterns in all")
             return None
-        targets = self._texts(path, value, "targets")
+        targets = self._pattern_list(path, value, "targets")
         constraints = self._constraints((*path, "constraints"), value.get("constraints", {}))
-        patterns = [self._operation((*path, "operations", at), text) for at, text in enumerate(operations)]
-        aims = [self._target((*path, "targets", at), text) for at, text in enumerate(targets)]
-        if self.found:
+        parsed_operations = [
+            self._operation((*path, "operations", index), text) for index, text in enumerate(operations)
+        ]
+        parsed_targets = [self._target((*path, "targets", index), text) for index, text in enumerate(targets)]
+        if self.findings:
             return None
         return Rule(
             name=name,
-            access=cast(Access, access),
-            operations=tuple(pattern for pattern in patterns if pattern is not None),
+            effect=cast(Effect, effect),
+            operations=tuple(pattern for pattern in parsed_operations if pattern is not None),
             operation_texts=tuple(operations),
-            targets=tuple(target for target in aims if target is not None),
+            targets=tuple(target for target in parsed_targets if target is not None),
             target_texts=tuple(targets),
             constraints=tuple(constraints),
         )
 
-    def _texts(self, path: Path, rule: Mapping[str, object], member: str) -> list[str]:
+    def _pattern_list(self, path: Path, rule: Mapping[str, object], member: str) -> list[str]:
         value = rule.get(member)
         if member not in rule:
-            self.refuse(path, f"{member} is missing: a list of at least one pattern")
+            self.add_problem(path, f"{member} is missing: a list of at least one pattern")
             return []
         if not isinstance(value, list) or not value:
-            self.refuse((*path, member), f"{member} is a list of at least one pattern")
+            self.add_problem((*path, member), f"{member} is a list of at least one pattern")
             return []
-        for at, text in enumerate(value):
+        for index, text in enumerate(value):
             if not isinstance(text, str):
-                self.refuse((*path, member, at), "a pattern is a text")
+                self.add_problem((*path, member, index), "a pattern is a text")
                 return []
         return value
 
     def _operation(self, path: Path, text: str) -> Any:
         try:
-            pattern = read_operation_pattern(text)
-        except InvalidPattern as refused:
-            meant = self.catalogue.expansion(text) if STAR in text else []
-            self.refuse(path, f"{_shown(text)} is no operation pattern: {refused}", tuple(meant[:5]))
+            pattern = parse_operation_pattern(text)
+        except InvalidPattern as error:
+            suggestions = self.catalogue.expand(text) if STAR in text else []
+            self.add_problem(path, f"{_quote(text)} is no operation pattern: {error}", tuple(suggestions[:5]))
             return None
-        if not self.catalogue.has(pattern):
-            nearest = tuple(self.catalogue.nearest(pattern))
-            self.refuse(path, f"{_shown(text)} matches no operation of the catalogue", nearest)
+        if not self.catalogue.has_match(pattern):
+            nearest = tuple(self.catalogue.suggest(pattern))
+            self.add_problem(path, f"{_quote(text)} matches no operation of the catalogue", nearest)
         return pattern
 
     def _target(self, path: Path, text: str) -> Any:
         try:
-            target = read_target(text)
-        except InvalidPattern as refused:
-            self.refuse(path, f"{_shown(text)} is no target: {refused}")
+            target = parse_target(text)
+        except InvalidPattern as error:
+            self.add_problem(path, f"{_quote(text)} is no target: {error}")
             return None
         if self.region_targets == "refuse" and target.region != STAR:
-            self.refuse(path, "the region of a target must be * on this platform")
+            self.add_problem(path, "the region of a target must be * on this platform")
         return target
 
     def _constraints(self, path: Path, value: object) -> list[Constraint]:
-        found: list[Constraint] = []
+        constraints: list[Constraint] = []
         if not isinstance(value, dict):
-            self.refuse(path, "constraints is an object: operator, then key, then value")
-            return found
+            self.add_problem(path, "constraints is an object: operator, then key, then value")
+            return constraints
         for operator, keys in value.items():
             if operator not in OPERATORS:
-                near = tuple(get_close_matches(operator, OPERATORS, n=1, cutoff=0.5))
-                self.misnamed.add((*path, operator))
-                self.refuse((*path, operator), f"unknown operator; known: {', '.join(OPERATORS)}", near)
+                suggestions = tuple(get_close_matches(operator, OPERATORS, n=1, cutoff=0.5))
+                self.unknown_names.add((*path, operator))
+                self.add_problem((*path, operator), f"unknown operator; known: {', '.join(OPERATORS)}", suggestions)
                 continue
             if not isinstance(keys, dict) or not keys:
-                self.refuse((*path, operator), "an operator holds an object of at least one key and its value")
+                self.add_problem((*path, operator), "an operator holds an object of at least one key and its value")
                 continue
-            for key, held in keys.items():
-                constraint = self._constraint((*path, operator, key), operator, key, held)
+            for key, operand in keys.items():
+                constraint = self._constraint((*path, operator, key), operator, key, operand)
                 if constraint is not None:
-                    found.append(constraint)
-        return found
+                    constraints.append(constraint)
+        return constraints
 
     def _constraint(self, path: Path, operator: Operator, key: str, value: object) -> Constraint | None:
-        if not _known_key(key):
-            near = tuple(get_close_matches(key, KEYS, n=1, cutoff=0.5))
-            self.misnamed.add(path)
-            self.refuse(path, f"unknown key; known: {', '.join(KEYS)}", near)
+        if not _is_known_key(key):
+            suggestions = tuple(get_close_matches(key, KEYS, n=1, cutoff=0.5))
+            self.unknown_names.add(path)
+            self.add_problem(path, f"unknown key; known: {', '.join(KEYS)}", suggestions)
             return None
-        if not _goes_with(operator, key):
-            self.refuse(path, _pairing(operator))
+        if not _is_compatible(operator, key):
+            self.add_problem(path, _incompatible_reason(operator))
             return None
         if operator == "ipInRange":
             return self._blocks(path, key, value)
         if not isinstance(value, str) or len(value) > MAX_TEXT_LENGTH:
-            self.refuse(path, f"{operator} takes exactly one text of at most {MAX_TEXT_LENGTH} characters")
+            self.add_problem(path, f"{operator} takes exactly one text of at most {MAX_TEXT_LENGTH} characters")
             return None
-        if operator in TIME_OPERATORS and read_instant(value) is None:
-            self.refuse(path, f"{_shown(value)} is no RFC 3339 instant with a zone, such as 2026-01-31T09:00:00Z")
+        if operator in TIME_OPERATORS and parse_timestamp(value) is None:
+            self.add_problem(path, f"{_quote(value)} is no RFC 3339 instant with a zone, such as 2026-01-31T09:00:00Z")
             return None
         return Constraint(operator, key, (value,))
 
     def _blocks(self, path: Path, key: str, value: object) -> Constraint | None:
         if not isinstance(value, list) or not value:
-            self.refuse(path, "ipInRange takes a list of at least one CIDR block")
+            self.add_problem(path, "ipInRange takes a list of at least one CIDR block")
             return None
-        for at, text in enumerate(value):
+        for index, text in enumerate(value):
             if not isinstance(text, str):
-                self.refuse((*path, at), "a CIDR block is a text")
+                self.add_problem((*path, index), "a CIDR block is a text")
                 return None
             try:
-                _, first, last = read_block(text)
+                _, first, last = parse_cidr_block(text)
             except ValueError:
-                reason, meant = why_no_block(text)
-                self.refuse((*path, at), f"{_shown(text)} is no CIDR block: {reason}", meant)
+                reason, suggestions = explain_invalid_block(text)
+                self.add_problem((*path, index), f"{_quote(text)} is no CIDR block: {reason}", suggestions)
                 return None
             if text.endswith("/0") and first == 0:
-                self.warn((*path, at), f"{text} is every address of its version ({last - first + 1:,})")
+                self.add_warning((*path, index), f"{text} is every address of its version ({last - first + 1:,})")
         return Constraint("ipInRange", key, tuple(value))
 
 
-def _known_key(key: str) -> bool:
+def _is_known_key(key: str) -> bool:
     if key in (SOURCE_IP, CURRENT_TIME, *TEXT_KEYS):
         return True
     prefix = next((prefix for prefix in TAG_KEYS if key.startswith(prefix)), None)
@@ -318,7 +323,7 @@ def _known_key(key: str) -> bool:
     return 0 < len(name) <= 255 and name.isprintable() and name == name.strip()
 
 
-def _goes_with(operator: str, key: str) -> bool:
+def _is_compatible(operator: str, key: str) -> bool:
     if key == SOURCE_IP:
         return operator == "ipInRange"
     if key == CURRENT_TIME:
@@ -326,7 +331,7 @@ def _goes_with(operator: str, key: str) -> bool:
     return operator in TEXT_OPERATORS
 
 
-def _pairing(operator: str) -> str:
+def _incompatible_reason(operator: str) -> str:
     if operator == "ipInRange":
         return f"ipInRange goes with {SOURCE_IP} only"
     if operator in TIME_OPERATORS:
@@ -334,5 +339,5 @@ def _pairing(operator: str) -> str:
     return f"{operator} goes with text keys: not with {SOURCE_IP} (ipInRange) or {CURRENT_TIME} (before, after)"
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return text if text.isprintable() and 0 < len(text) <= 80 else ascii(text[:80])

@@ -1,7 +1,6 @@
-"""What changes between two sets of rules on one target: in effect for certain, and under conditions.
+"""Compares what two sets of rules allow on a target, unconditionally and under conditions.
 
-By bit masks as the coverage map is: each condition is told apart by what is said, not by where it stands, and two
-operations are under the same conditions when the same ones speak of them.
+Conditions are compared by content, not by position: two operations have equal conditions if the same ones mention both.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,96 +9,99 @@ from typing import NamedTuple
 from client.policy import conditions
 from client.policy.coverage import CatalogueMasks, Coverage
 from client.policy.engine import GrantedRule
-from client.policy.matching import STAR, Target, asked_target, may_cover, surely_covers
-from client.policy.model import Facts, Rule
+from client.policy.matching import STAR, Target, may_cover, must_cover, resolve_target
+from client.policy.model import RequestContext, Rule
 
 
 class Condition(NamedTuple):
-    """What has to turn out for a rule to match: one of some targets, none if any will do, and all constraints."""
+    """What must hold for a rule to match: one of the targets (any target if empty), and all constraints."""
 
     denies: bool
     targets: frozenset[Target]
     constraints: frozenset[tuple[str, str, frozenset[str]]]
 
 
-def conditions_of(
-    masks: CatalogueMasks, rules: Iterable[GrantedRule], asked: Iterable[tuple[Target, int]], facts: Facts
+def conditions_by_target(
+    masks: CatalogueMasks, rules: Iterable[GrantedRule], targets: Iterable[tuple[Target, int]], context: RequestContext
 ) -> list[dict[Condition, int]]:
-    """Which of the operations asked for on each target each condition speaks of."""
-    open_yet = [_Open(masks, granted.rule, facts) for granted in rules]
-    listed = []
-    for target, operations in asked:
-        found: dict[Condition, int] = {}
-        for rule in open_yet:
+    """Return, for each target, the conditions with the requested operations that each applies to."""
+    open_rules = [_OpenRule(masks, granted.rule, context) for granted in rules]
+    results = []
+    for target, operations in targets:
+        result: dict[Condition, int] = {}
+        for rule in open_rules:
             if rule.mask & operations:
-                for patterns, within in rule.on(target):
+                for patterns, within in rule.conditions_on(target):
                     condition = Condition(rule.denies, patterns, rule.constraints)
-                    found[condition] = found.get(condition, 0) | rule.mask & within & operations
-        listed.append(found)
-    return listed
+                    result[condition] = result.get(condition, 0) | rule.mask & within & operations
+        results.append(result)
+    return results
 
 
-def differing(before: dict[Condition, int], after: dict[Condition, int]) -> int:
-    """The operations that not the same conditions speak of."""
+def differing_operations(before: dict[Condition, int], after: dict[Condition, int]) -> int:
+    """Return the operations whose conditions differ."""
     mask = 0
     for condition in before.keys() | after.keys():
         mask |= before.get(condition, 0) ^ after.get(condition, 0)
     return mask
 
 
-def changes(before: Coverage, after: Coverage, conditions_differ: int) -> dict[str, int]:
-    """The operations that change on one target, by how.
+def classify_changes(before: Coverage, after: Coverage, differing: int) -> dict[str, int]:
+    """Return the operations that change on one target, by kind of change.
 
-    `gained` and `lost` are in effect for certain, `nowUnconditional` and `nowConditional` those of them that were, or
-    still are, allowed under conditions. `conditionalGained` were not allowed at all, `conditionalLost` no longer are.
+    `gained` and `lost` are unconditional. `nowUnconditional` are those gained that were allowed under conditions;
+    `nowConditional` those lost that still are. `conditionalGained` were not allowed at all, `conditionalLost` no longer
+    are, not even under conditions.
     """
-    then, now = before.effective, after.effective
-    perhaps_then, perhaps_now = before.conditional, after.conditional
+    allowed_before, allowed_after = before.effective, after.effective
+    conditional_before, conditional_after = before.conditional, after.conditional
     return {
-        "gained": now & ~then,
-        "lost": then & ~now,
-        "nowUnconditional": perhaps_then & now,
-        "nowConditional": then & perhaps_now,
-        "conditionalGained": perhaps_now & ~perhaps_then & ~then,
-        "conditionalLost": perhaps_then & ~perhaps_now & ~now,
-        "conditionsChanged": perhaps_then & perhaps_now & conditions_differ,
+        "gained": allowed_after & ~allowed_before,
+        "lost": allowed_before & ~allowed_after,
+        "nowUnconditional": conditional_before & allowed_after,
+        "nowConditional": allowed_before & conditional_after,
+        "conditionalGained": conditional_after & ~conditional_before & ~allowed_before,
+        "conditionalLost": conditional_before & ~conditional_after & ~allowed_after,
+        "conditionsChanged": conditional_before & conditional_after & differing,
     }
 
 
-class _Open:
-    """A rule as a mask of operations, with its target patterns and what it says of facts that are not known."""
+class _OpenRule:
+    """A rule as a mask of operations, target patterns, and the constraints that the context leaves open."""
 
     __slots__ = ("constraints", "denies", "mask", "masks", "patterns", "region")
 
-    def __init__(self, masks: CatalogueMasks, rule: Rule, facts: Facts) -> None:
+    def __init__(self, masks: CatalogueMasks, rule: Rule, context: RequestContext) -> None:
         self.masks = masks
         self.denies = rule.denies
-        self.region = facts.region
-        constraints = [one for one in rule.constraints if not conditions.surely(one)(facts)]
-        self.constraints = frozenset((one.operator, one.key, frozenset(one.values)) for one in constraints)
-        never = any(not conditions.possibly(one)(facts) for one in constraints)
-        self.mask = 0 if never else masks.of_rule(rule)
+        self.region = context.region
+        constraints = [constraint for constraint in rule.constraints if not conditions.must_hold(constraint)(context)]
+        self.constraints = frozenset(
+            (constraint.operator, constraint.key, frozenset(constraint.values)) for constraint in constraints
+        )
+        never = any(not conditions.may_hold(constraint)(context) for constraint in constraints)
+        self.mask = 0 if never else masks.for_rule(rule)
         self.patterns = [] if never else [(target.service, target._replace(service=STAR)) for target in rule.targets]
 
-    def on(self, target: Target) -> Iterator[tuple[frozenset[Target], int]]:
-        """The patterns that may cover a target, none where one surely does; with the operations of their service."""
-        asked = asked_target(target, STAR, self.region)
+    def conditions_on(self, target: Target) -> Iterator[tuple[frozenset[Target], int]]:
+        """Yield the patterns that may cover a target (none if one must cover it), with operations of their service."""
+        requested = resolve_target(target, STAR, self.region)
         open_service = target.service == STAR
-        here = [
+        applicable = [
             (service if open_service else STAR, pattern)
             for service, pattern in self.patterns
-            if (open_service or service in (STAR, target.service)) and may_cover(pattern, asked)
+            if (open_service or service in (STAR, target.service)) and may_cover(pattern, requested)
         ]
-        services = {service for service, _ in here} - {STAR}
+        services = {service for service, _ in applicable} - {STAR}
         rest = self.masks.all
         for service in services:
-            of = self.masks.of_service(service)
-            rest &= ~of
-            yield _deciding([pattern for mine, pattern in here if mine in (STAR, service)], asked), of
-        everywhere = [pattern for mine, pattern in here if mine == STAR]
-        if everywhere:
-            yield _deciding(everywhere, asked), rest
+            operations = self.masks.for_service(service)
+            rest &= ~operations
+            yield _deciding([pattern for own, pattern in applicable if own in (STAR, service)], requested), operations
+        general = [pattern for own, pattern in applicable if own == STAR]
+        if general:
+            yield _deciding(general, requested), rest
 
 
-def _deciding(patterns: Sequence[Target], asked: Target) -> frozenset[Target]:
-    return frozenset(() if any(surely_covers(pattern, asked) for pattern in patterns) else patterns)
+def _deciding(patterns: Sequence[Target], requested: Target) -> frozenset[Target]:
+    return frozenset(() if any(must_cover(pattern, requested) for pattern in patterns) else patterns)

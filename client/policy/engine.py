@@ -1,8 +1,8 @@
-"""The decision engine: rules compiled once, decided in a few look-ups.
+"""The decision engine: rules are compiled on first use and then decided in a few dictionary look-ups.
 
-A decision finds `table[operation][head]`, the head being the target up to its first slash, and then, only
-where some rule names ids, the leaf of the id. A leaf is a constant verdict or two short tuples of tests:
-the denies, then the allows. Missing leaves are built on first touch; the table is bounded.
+`table[operation][head]` holds the decision for a target up to its first slash or, if a rule names ids, a `TargetEntry`
+with one decision for each id. A compiled decision is constant, or two tuples of predicates: denies, then allows.
+Missing entries are compiled on first access; the table is bounded.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,33 +10,33 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from client.policy import conditions
-from client.policy.conditions import Test
+from client.policy.conditions import Predicate
 from client.policy.matching import (
     STAR,
     InvalidPattern,
     OperationPattern,
     Target,
     fields_may_cover,
-    fields_surely_cover,
+    fields_must_cover,
     may_cover,
-    read_operation,
-    read_target,
-    surely_covers,
+    must_cover,
+    parse_operation,
+    parse_target,
 )
-from client.policy.model import Constraint, Document, Facts, Rule
+from client.policy.model import Constraint, Document, RequestContext, Rule
 
 NO_MATCH = 0
-MAX_LEAVES = 50_000
+MAX_COMPILED = 50_000
 
-Verdict = int
-"""Above 0: allowed by rule number n; below 0: denied by rule number -n; 0: no rule matched. Rules count from 1."""
+Decision = int
+"""n > 0: allowed by rule n; n < 0: denied by rule -n; 0: no rule matched. Rules count from 1."""
 
-Leaf = Verdict | tuple[tuple[tuple[Test, Verdict], ...], tuple[tuple[Test, Verdict], ...]]
+CompiledDecision = Decision | tuple[tuple[tuple[Predicate, Decision], ...], tuple[tuple[Predicate, Decision], ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a rule stands: the policy's id and name, and its place in that document, from 0."""
+    """The origin of a rule: the policy's id and name, and the rule's index in its document."""
 
     policy_id: str
     policy_name: str
@@ -44,7 +44,7 @@ class Source:
 
 
 class GrantedRule(NamedTuple):
-    """A rule as it works for a principal. What an allow gives ends where `cap`, its author's rights, ends."""
+    """A rule as attached to a principal. `cap` has its author's rights, which limit what an allow gives."""
 
     rule: Rule
     source: Source
@@ -53,22 +53,27 @@ class GrantedRule(NamedTuple):
 
 @dataclass(slots=True)
 class TargetEntry:
-    """Rules whose target fields match, kept where one of them names ids or has a cap; `target` is without its id."""
+    """Rules whose target fields match, for targets where ids or caps matter. `target` has no id."""
 
     target: Target
     rules: tuple["Candidate", ...]
-    leaves: dict[str, Leaf]
+    decisions: dict[str, CompiledDecision]
 
 
 class Candidate(NamedTuple):
     number: int
     granted: GrantedRule
-    # None: any id will do.
+    # None if every id matches.
     ids: tuple[Target, ...] | None
 
 
 class Engine:
-    """Immutable once built: a change of rules makes a new one, which is swapped in."""
+    """Decides requests by a fixed set of rules. To change the rules, build another engine.
+
+    An engine may be shared by threads. Its rules never change; the caches are derived from them, and every access is a
+    single dictionary read or write, which CPython makes atomic. Threads that race compile the same decision twice, and
+    `MAX_COMPILED` may be exceeded slightly.
+    """
 
     def __init__(self, rules: Iterable[GrantedRule]) -> None:
         self.rules = tuple(rules)
@@ -76,164 +81,165 @@ class Engine:
         for number, granted in enumerate(self.rules, 1):
             for pattern in dict.fromkeys(granted.rule.operations):
                 self._by_pattern.setdefault(pattern, []).append(number)
-        self._tests: dict[tuple[bool, tuple[Constraint, ...]], Test | None] = {}
-        self._truths: dict[Constraint, tuple[Test, Test]] = {}
-        self._table: dict[str, dict[str, Leaf | TargetEntry]] = {}
-        self._leaves = 0
+        self._predicates: dict[tuple[bool, tuple[Constraint, ...]], Predicate | None] = {}
+        self._truth_tests: dict[Constraint, tuple[Predicate, Predicate]] = {}
+        self._table: dict[str, dict[str, CompiledDecision | TargetEntry]] = {}
+        self._compiled_count = 0
 
-    def decide(self, operation: str, target: str, facts: Facts) -> Verdict:
-        """The verdict on one request. `target` is a full name; its `*` parts are unknown. Malformed: no match.
+    def decide(self, operation: str, target: str, context: RequestContext) -> Decision:
+        """Return the decision on a request.
 
-        Malformed is a name without an id or with fields that are none; an id may be any text.
+        `target` is a full name whose `*` parts are unknown; its id may be any text. A name without an id or with
+        invalid fields matches no rule.
         """
-        head, _, name = target.partition("/")
-        if not name:
+        head, _, id_ = target.partition("/")
+        if not id_:
             return NO_MATCH
         try:
-            leaf = self._table[operation][head]
+            compiled = self._table[operation][head]
         except KeyError:
-            found = self._head(operation, head, name)
-            if found is None:
+            entry = self._compile_entry(operation, head, id_)
+            if entry is None:
                 return NO_MATCH
-            leaf = found
-        if leaf.__class__ is TargetEntry:
+            compiled = entry
+        if compiled.__class__ is TargetEntry:
             try:
-                leaf = leaf.leaves[name]
+                compiled = compiled.decisions[id_]
             except KeyError:
-                leaf = self._named(operation, head, name, leaf)  # type: ignore[arg-type]
-        if leaf.__class__ is int:
-            return leaf
-        denies, allows = leaf  # type: ignore[misc]
-        for test, verdict in denies:
-            if test(facts):
-                return verdict
-        for test, verdict in allows:
-            if test(facts):
-                return verdict
+                compiled = self._compile_for_id(operation, head, id_, compiled)  # type: ignore[arg-type]
+        if compiled.__class__ is int:
+            return compiled
+        denies, allows = compiled  # type: ignore[misc]
+        for predicate, decision in denies:
+            if predicate(context):
+                return decision
+        for predicate, decision in allows:
+            if predicate(context):
+                return decision
         return NO_MATCH
 
-    def source(self, verdict: Verdict) -> Source | None:
-        """Which rule decided; None when none matched."""
-        return self.rules[abs(verdict) - 1].source if verdict else None
+    def source(self, decision: Decision) -> Source | None:
+        """Return the origin of the deciding rule; None if no rule matched."""
+        return self.rules[abs(decision) - 1].source if decision else None
 
     def candidates(self, operation: OperationPattern) -> list[int]:
-        """The numbers of the rules with a pattern for the operation, in order: eight look-ups."""
-        found: set[int] = set()
+        """Return the numbers of the rules with a pattern for the operation, in order. Takes eight look-ups."""
+        numbers: set[int] = set()
         for service in (operation.service, STAR):
             for resource in (operation.resource, STAR):
                 for action in (operation.action, STAR):
-                    found.update(self._by_pattern.get(OperationPattern(service, resource, action), ()))
-        return sorted(found)
+                    numbers.update(self._by_pattern.get(OperationPattern(service, resource, action), ()))
+        return sorted(numbers)
 
-    def _head(self, operation: str, head: str, name: str) -> Leaf | TargetEntry | None:
-        """Build what stands behind an operation and a target's fields; None for a request that is not well-formed."""
+    def _compile_entry(self, operation: str, head: str, id_: str) -> CompiledDecision | TargetEntry | None:
+        """Compile the entry of an operation and target fields; None if the request is malformed."""
         try:
-            # Whether the fields are well-formed must not depend on the id that came with them first.
-            asked, target = read_operation(operation), read_target(f"{head}/{STAR}")
+            # The validity of the fields must not depend on the first id seen with them.
+            concrete, target = parse_operation(operation), parse_target(f"{head}/{STAR}")
         except InvalidPattern:
-            # Not kept: a table filled with nonsense would push out what is asked for every second.
+            # Not cached: malformed requests must not evict entries in use.
             return None
         rules = []
-        for number in self.candidates(asked):
+        for number in self.candidates(concrete):
             candidate = _candidate(number, self.rules[number - 1], target)
             if candidate is not None:
                 rules.append(candidate)
-        self._make_room()
-        entry: Leaf | TargetEntry
+        self._evict()
+        entry: CompiledDecision | TargetEntry
         if any(candidate.ids is not None or candidate.granted.cap is not None for candidate in rules):
             entry = TargetEntry(target, tuple(rules), {})
         else:
-            entry = self._leaf(operation, f"{head}/{name}", rules)
+            entry = self._compile_decision(operation, f"{head}/{id_}", rules)
         self._table.setdefault(operation, {})[head] = entry
         return entry
 
-    def _named(self, operation: str, head: str, name: str, entry: TargetEntry) -> Leaf:
-        target = entry.target._replace(id=name)
-        rules = [candidate for candidate in entry.rules if _holds_for(candidate, target)]
-        self._make_room()
-        leaf = entry.leaves[name] = self._leaf(operation, f"{head}/{name}", rules)
-        return leaf
+    def _compile_for_id(self, operation: str, head: str, id_: str, entry: TargetEntry) -> CompiledDecision:
+        target = entry.target._replace(id=id_)
+        rules = [candidate for candidate in entry.rules if _covers_id(candidate, target)]
+        self._evict()
+        compiled = entry.decisions[id_] = self._compile_decision(operation, f"{head}/{id_}", rules)
+        return compiled
 
-    def _make_room(self) -> None:
-        self._leaves += 1
-        if self._leaves > MAX_LEAVES:
+    def _evict(self) -> None:
+        self._compiled_count += 1
+        if self._compiled_count > MAX_COMPILED:
             self._table.clear()
-            self._leaves = 1
+            self._compiled_count = 1
 
-    def _leaf(self, operation: str, text: str, rules: Sequence[Candidate]) -> Leaf:
-        """The rules left over as tests, cut after the first that needs none: nothing behind it can decide."""
-        denies: list[tuple[Test, Verdict]] = []
-        allows: list[tuple[Test, Verdict]] = []
-        for deny, tests in ((True, denies), (False, allows)):
+    def _compile_decision(self, operation: str, text: str, rules: Sequence[Candidate]) -> CompiledDecision:
+        """Compile rules to predicates, up to the first rule without any: later rules cannot decide."""
+        denies: list[tuple[Predicate, Decision]] = []
+        allows: list[tuple[Predicate, Decision]] = []
+        for deny, predicates in ((True, denies), (False, allows)):
             for candidate in rules:
                 granted = candidate.granted
                 if granted.rule.denies is not deny:
                     continue
-                verdict = -candidate.number if deny else candidate.number
-                test = self._test(deny, granted.rule.constraints)
+                decision = -candidate.number if deny else candidate.number
+                predicate = self._predicate(deny, granted.rule.constraints)
                 if granted.cap is not None and not deny:
-                    test = _capped(test, granted.cap, operation, text)
-                if test is None:
-                    if not tests and (deny or not denies):
-                        return verdict
-                    tests.append((_always, verdict))
+                    predicate = _capped(predicate, granted.cap, operation, text)
+                if predicate is None:
+                    if not predicates and (deny or not denies):
+                        return decision
+                    predicates.append((_always, decision))
                     break
-                tests.append((test, verdict))
+                predicates.append((predicate, decision))
         return (tuple(denies), tuple(allows)) if denies or allows else NO_MATCH
 
-    def _test(self, deny: bool, constraints: tuple[Constraint, ...]) -> Test | None:
-        """One test for each different set of constraints, however many rules share it."""
-        key = (deny, constraints)
-        if key not in self._tests:
-            polarity = conditions.possibly if deny else conditions.surely
-            self._tests[key] = conditions.every([polarity(constraint) for constraint in constraints])
-        return self._tests[key]
+    def _predicate(self, deny: bool, constraints: tuple[Constraint, ...]) -> Predicate | None:
+        """Return the predicate of a set of constraints; rules with equal constraints share it."""
+        cache_key = (deny, constraints)
+        if cache_key not in self._predicates:
+            polarity = conditions.may_hold if deny else conditions.must_hold
+            self._predicates[cache_key] = conditions.conjunction([polarity(constraint) for constraint in constraints])
+        return self._predicates[cache_key]
 
-    def truth_tests(self, constraint: Constraint) -> tuple[Test, Test]:
-        """Return the tests whether a constraint surely and whether it possibly holds, compiled once."""
-        tests = self._truths.get(constraint)
-        if tests is None:
-            tests = self._truths[constraint] = conditions.surely(constraint), conditions.possibly(constraint)
-        return tests
+    def truth_tests(self, constraint: Constraint) -> tuple[Predicate, Predicate]:
+        """Return the `must_hold` and `may_hold` predicates of a constraint, compiled once."""
+        pair = self._truth_tests.get(constraint)
+        if pair is None:
+            pair = self._truth_tests[constraint] = conditions.must_hold(constraint), conditions.may_hold(constraint)
+        return pair
 
 
 def compile_document(document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None) -> Engine:
-    """An engine of one document on its own."""
-    return Engine(labelled_rules(document, policy_id, name, cap))
+    """Return an engine for one document."""
+    return Engine(granted_rules(document, policy_id, name, cap))
 
 
-def labelled_rules(
+def granted_rules(
     document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None
 ) -> list[GrantedRule]:
-    """A document's rules labelled with where they come from, ready to stand beside those of other documents."""
+    """Return a document's rules with their origin, to combine with those of other documents."""
     return [GrantedRule(rule, Source(policy_id, name, index), cap) for index, rule in enumerate(document.rules)]
 
 
-def _always(facts: Facts) -> bool:
+def _always(context: RequestContext) -> bool:
     return True
 
 
-def _capped(test: Test | None, cap: Engine, operation: str, target: str) -> Test:
-    if test is None:
-        return lambda facts: cap.decide(operation, target, facts) > 0
-    return lambda facts: test(facts) and cap.decide(operation, target, facts) > 0
+def _capped(predicate: Predicate | None, cap: Engine, operation: str, target: str) -> Predicate:
+    if predicate is None:
+        return lambda context: cap.decide(operation, target, context) > 0
+    return lambda context: predicate(context) and cap.decide(operation, target, context) > 0
 
 
 def _candidate(number: int, granted: GrantedRule, target: Target) -> Candidate | None:
-    """Return a rule whose target fields hold; its ids are left for the leaf."""
-    covers = fields_may_cover if granted.rule.denies else fields_surely_cover
+    """Return a rule whose target fields match, with the patterns left to compare with ids."""
+    covers = fields_may_cover if granted.rule.denies else fields_must_cover
     matching = [pattern for pattern in granted.rule.targets if covers(pattern, target)]
     if not matching:
         return None
-    # A pattern of stars only matches any id; every other one is tried by name.
+    # A pattern of stars matches every id; others are compared with each id.
     for pattern in matching:
         if pattern.id == STAR or not pattern.id.strip(STAR):
             return Candidate(number, granted, None)
     return Candidate(number, granted, tuple(matching))
 
 
-def _holds_for(candidate: Candidate, target: Target) -> bool:
+def _covers_id(candidate: Candidate, target: Target) -> bool:
     if candidate.ids is None:
         return True
-    covers = may_cover if candidate.granted.rule.denies else surely_covers
+    covers = may_cover if candidate.granted.rule.denies else must_cover
     return any(covers(pattern, target) for pattern in candidate.ids)

@@ -1,6 +1,6 @@
-"""Why a request is decided as it is: every rule and every part of it as true, false or unknown.
+"""Explains a decision: each part of each rule is true, false or unknown.
 
-The slower path beside the engine. The verdict is the engine's own; a test holds the two together.
+Slower than the engine, which makes the decision itself.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from client.policy.matching import (
     STAR,
     OperationPattern,
     Target,
-    asked_target,
     may_cover,
-    read_operation,
-    read_target,
-    surely_covers,
+    must_cover,
+    parse_operation,
+    parse_target,
+    resolve_target,
 )
 from client.policy.model import (
     CURRENT_TIME,
@@ -26,15 +26,15 @@ from client.policy.model import (
     RESOURCE_TAG,
     SOURCE_IP,
     TENANT,
+    AccessRequest,
     Constraint,
-    Facts,
-    Question,
+    RequestContext,
 )
 from client.policy.partial import exists_allowed_target
 
 
 class Truth(StrEnum):
-    """Three values: a fact may be known to hold, known not to, or not known."""
+    """Three-valued truth."""
 
     TRUE = "true"
     FALSE = "false"
@@ -42,7 +42,7 @@ class Truth(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why, in one word (checklist S10)."""
+    """Reason of a decision."""
 
     EXPLICIT_DENY = "explicit_deny"
     ALLOWED = "allowed"
@@ -51,8 +51,8 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One constraint of a rule and how it came out."""
+class ConstraintTrace:
+    """A constraint of a rule with its truth."""
 
     operator: str
     key: str
@@ -65,116 +65,120 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class RuleTrace:
-    """One rule with all its parts; `fires` says whether it takes part in the decision."""
+    """A rule with the truth of its parts. `applies` is true if the rule takes part in the decision."""
 
     source: Source
     name: str
-    access: str
+    effect: str
     operation: Truth
     target: Truth
-    constraints: tuple[Part, ...]
-    # An allow beyond its author's present rights gives nothing: None where the rule has no cap.
+    constraints: tuple[ConstraintTrace, ...]
+    # Whether the author currently has the right that the allow gives; None if the rule has no cap.
     within_author: bool | None
-    fires: bool
+    applies: bool
 
     @property
     def truth(self) -> Truth:
-        """All parts together."""
-        return _all(self.operation, self.target, *(part.truth for part in self.constraints))
+        """The conjunction of all parts."""
+        return _conjunction(self.operation, self.target, *(part.truth for part in self.constraints))
 
-    def failing(self) -> list[str]:
-        """The parts that are not surely true, in the order they are written."""
-        named = [("operations", self.operation), ("targets", self.target)]
-        named += [(str(part), part.truth) for part in self.constraints]
-        return [name for name, truth in named if truth is not Truth.TRUE]
+    def failing_parts(self) -> list[str]:
+        """Return the parts that are false or unknown, in the order of the document."""
+        parts = [("operations", self.operation), ("targets", self.target)]
+        parts += [(str(part), part.truth) for part in self.constraints]
+        return [name for name, truth in parts if truth is not Truth.TRUE]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The decision on a request and what it rests on."""
+    """A decision and the rules that lead to it."""
 
     allowed: bool
     reason: Reason
-    deciding: RuleTrace | None
-    # On a refusal without a deny: the allow that came nearest, and the one part to look at first.
-    nearest: RuleTrace | None
-    failed: str | None
+    deciding_rule: RuleTrace | None
+    # If no rule matched: the allow with the fewest failing parts, and the first of these.
+    nearest_rule: RuleTrace | None
+    failed_part: str | None
     rules: tuple[RuleTrace, ...]
-    # With unknown target parts: whether some target there would be allowed; None where it took too long to find out.
-    some_target: bool | None
-    # The facts that, if known, could turn the decision: the names of their keys.
-    missing: tuple[str, ...]
+    # Whether some value of the target's unknown parts is allowed; None if there are none, or the search took too long.
+    some_target_allowed: bool | None
+    # Keys whose values could change the decision.
+    missing_keys: tuple[str, ...]
 
 
-def explain(engine: Engine, question: Question) -> Explanation:
-    """Decide a request and say why. The operation and the target must be well-formed (`PatternRefused` otherwise)."""
-    operation = read_operation(question.operation)
-    target = asked_target(read_target(question.target), operation.service, question.facts.region)
-    tracer = _Tracer(engine, operation, target, question.facts)
+def explain(engine: Engine, request: AccessRequest) -> Explanation:
+    """Decide a request and explain the decision. Raises `InvalidPattern` for a malformed operation or target."""
+    operation = parse_operation(request.operation)
+    target = resolve_target(parse_target(request.target), operation.service, request.context.region)
+    tracer = _Tracer(engine, operation, target, request.context)
     traces = tuple([tracer.trace(number, granted) for number, granted in enumerate(engine.rules, 1)])
-    verdict = engine.decide(str(operation), str(target), question.facts)
-    deciding = traces[abs(verdict) - 1] if verdict else None
-    undecided = [trace for trace in traces if trace.access == "allow" and trace.truth is Truth.UNKNOWN]
-    if verdict:
-        reason = Reason.ALLOWED if verdict > 0 else Reason.EXPLICIT_DENY
+    decision = engine.decide(str(operation), str(target), request.context)
+    deciding_rule = traces[abs(decision) - 1] if decision else None
+    undecided = [trace for trace in traces if trace.effect == "allow" and trace.truth is Truth.UNKNOWN]
+    if decision:
+        reason = Reason.ALLOWED if decision > 0 else Reason.EXPLICIT_DENY
     else:
         reason = Reason.UNKNOWN_CONTEXT if undecided else Reason.NO_MATCH
-    nearest = _nearest(traces) if verdict == 0 else None
+    nearest_rule = _nearest(traces) if decision == 0 else None
     return Explanation(
-        allowed=verdict > 0,
+        allowed=decision > 0,
         reason=reason,
-        deciding=deciding,
-        nearest=nearest,
-        failed=next(iter(nearest.failing()), "author") if nearest is not None else None,
+        deciding_rule=deciding_rule,
+        nearest_rule=nearest_rule,
+        failed_part=next(iter(nearest_rule.failing_parts()), "author") if nearest_rule is not None else None,
         rules=traces,
-        some_target=exists_allowed_target(engine, operation, target, question.facts) if STAR in target else None,
-        missing=_missing(traces, verdict),
+        some_target_allowed=exists_allowed_target(engine, operation, target, request.context)
+        if STAR in target
+        else None,
+        missing_keys=_missing(traces, decision),
     )
 
 
-def unmatched(explained: Explanation) -> Explanation:
-    """Return the explanation of a request that no rule can be about: denied, and no rule covers its target."""
-    rules = tuple(replace(trace, target=Truth.FALSE, fires=False) for trace in explained.rules)
-    nearest = _nearest(rules)
+def explain_unmatched(explanation: Explanation) -> Explanation:
+    """Return the explanation of a request whose target no rule covers."""
+    rules = tuple(replace(trace, target=Truth.FALSE, applies=False) for trace in explanation.rules)
+    nearest_rule = _nearest(rules)
     return Explanation(
         allowed=False,
         reason=Reason.NO_MATCH,
-        deciding=None,
-        nearest=nearest,
-        failed="targets" if nearest is not None else None,
+        deciding_rule=None,
+        nearest_rule=nearest_rule,
+        failed_part="targets" if nearest_rule is not None else None,
         rules=rules,
-        some_target=None,
-        missing=(),
+        some_target_allowed=None,
+        missing_keys=(),
     )
 
 
 class _Tracer:
-    """The traces of all rules for one request. A pattern or constraint that several rules have is tried once."""
+    """Traces the rules for one request; evaluates a pattern or constraint shared by rules once."""
 
-    def __init__(self, engine: Engine, operation: OperationPattern, target: Target, facts: Facts) -> None:
+    def __init__(self, engine: Engine, operation: OperationPattern, target: Target, context: RequestContext) -> None:
         self._engine = engine
         self._operation = str(operation)
         self._target = target
-        self._facts = facts
+        self._context = context
         self._candidates = frozenset(engine.candidates(operation))
         self._targets: dict[Target, Truth] = {}
-        self._parts: dict[Constraint, Part] = {}
+        self._constraint_traces: dict[Constraint, ConstraintTrace] = {}
 
     def trace(self, number: int, granted: GrantedRule) -> RuleTrace:
         """Return the trace of a rule; `number` counts from 1."""
         rule = granted.rule
-        matches = Truth.TRUE if number in self._candidates else Truth.FALSE
-        where = self._where(rule.targets)
-        parts = tuple([self._part(constraint) for constraint in rule.constraints])
-        within = None
+        operation_truth = Truth.TRUE if number in self._candidates else Truth.FALSE
+        target_truth = self._target_truth_of(rule.targets)
+        parts = tuple([self._constraint_trace(constraint) for constraint in rule.constraints])
+        within_author = None
         if granted.cap is not None and not rule.denies:
-            within = granted.cap.decide(self._operation, str(self._target), self._facts) > 0
-        whole = _all(matches, where, *[part.truth for part in parts])
-        fires = whole is not Truth.FALSE if rule.denies else whole is Truth.TRUE and within is not False
-        return RuleTrace(granted.source, rule.name, rule.access, matches, where, parts, within, fires)
+            within_author = granted.cap.decide(self._operation, str(self._target), self._context) > 0
+        truth = _conjunction(operation_truth, target_truth, *[part.truth for part in parts])
+        applies = truth is not Truth.FALSE if rule.denies else truth is Truth.TRUE and within_author is not False
+        return RuleTrace(
+            granted.source, rule.name, rule.effect, operation_truth, target_truth, parts, within_author, applies
+        )
 
-    def _where(self, patterns: Sequence[Target]) -> Truth:
-        found = Truth.FALSE
+    def _target_truth_of(self, patterns: Sequence[Target]) -> Truth:
+        result = Truth.FALSE
         for pattern in patterns:
             truth = self._targets.get(pattern)
             if truth is None:
@@ -182,49 +186,49 @@ class _Tracer:
             if truth is Truth.TRUE:
                 return truth
             if truth is Truth.UNKNOWN:
-                found = truth
-        return found
+                result = truth
+        return result
 
-    def _part(self, constraint: Constraint) -> Part:
-        part = self._parts.get(constraint)
+    def _constraint_trace(self, constraint: Constraint) -> ConstraintTrace:
+        part = self._constraint_traces.get(constraint)
         if part is None:
             surely, possibly = self._engine.truth_tests(constraint)
-            truth = Truth.TRUE if surely(self._facts) else Truth.UNKNOWN if possibly(self._facts) else Truth.FALSE
-            part = self._parts[constraint] = Part(*constraint, truth)
+            truth = Truth.TRUE if surely(self._context) else Truth.UNKNOWN if possibly(self._context) else Truth.FALSE
+            part = self._constraint_traces[constraint] = ConstraintTrace(*constraint, truth)
         return part
 
 
-def _target_truth(pattern: Target, asked: Target) -> Truth:
-    if surely_covers(pattern, asked):
+def _target_truth(pattern: Target, requested: Target) -> Truth:
+    if must_cover(pattern, requested):
         return Truth.TRUE
-    return Truth.UNKNOWN if may_cover(pattern, asked) else Truth.FALSE
+    return Truth.UNKNOWN if may_cover(pattern, requested) else Truth.FALSE
 
 
-def _all(*truths: Truth) -> Truth:
+def _conjunction(*truths: Truth) -> Truth:
     if Truth.FALSE in truths:
         return Truth.FALSE
     return Truth.UNKNOWN if Truth.UNKNOWN in truths else Truth.TRUE
 
 
 def _nearest(traces: tuple[RuleTrace, ...]) -> RuleTrace | None:
-    """The allow with the fewest parts against it: the operation weighs most, unknown less than false."""
+    """Return the allow with the fewest failing parts: the operation weighs most, unknown less than false."""
 
     def distance(trace: RuleTrace) -> int:
-        against = 16 * (trace.operation is not Truth.TRUE)
+        penalty = 16 * (trace.operation is not Truth.TRUE)
         for truth in (trace.target, *(part.truth for part in trace.constraints)):
-            against += {Truth.TRUE: 0, Truth.UNKNOWN: 1, Truth.FALSE: 2}[truth]
-        return against
+            penalty += {Truth.TRUE: 0, Truth.UNKNOWN: 1, Truth.FALSE: 2}[truth]
+        return penalty
 
-    allows = [trace for trace in traces if trace.access == "allow"]
+    allows = [trace for trace in traces if trace.effect == "allow"]
     return min(allows, key=distance, default=None)
 
 
-def _missing(traces: tuple[RuleTrace, ...], verdict: int) -> tuple[str, ...]:
-    """Keys that are unknown in rules which would otherwise count: denies that fire for it, allows that do not."""
+def _missing(traces: tuple[RuleTrace, ...], decision: int) -> tuple[str, ...]:
+    """Return unknown keys that could change the decision: of denies that apply, and of allows if no rule matched."""
     keys: dict[str, None] = {}
     for trace in traces:
-        counts = trace.access == "deny" or verdict == 0
-        if counts and trace.truth is Truth.UNKNOWN:
+        is_relevant = trace.effect == "deny" or decision == 0
+        if is_relevant and trace.truth is Truth.UNKNOWN:
             for part in trace.constraints:
                 if part.truth is Truth.UNKNOWN:
                     keys[part.key] = None
@@ -241,7 +245,7 @@ FLAGS = {
 
 
 def flag_for(key: str) -> str:
-    """The flag of `iam simulate` that makes a fact known (checklist S15)."""
+    """Return the flag of `frost iam simulate` that sets a key."""
     if key.startswith(REQUEST_TAG):
         return "--request-tag"
     return "--resource-tag" if key.startswith(RESOURCE_TAG) else FLAGS[key]

@@ -1,7 +1,7 @@
-"""Texts no glob of a set can tell apart, with a shortest witness for each class.
+"""Classes of texts that a set of globs cannot distinguish, each with a shortest witness.
 
-Every literal is a class of its own. The rest is found by walking all globs at once, from each state by the characters
-some glob waits for there plus one that none names: two texts that end in the same state are matched by the same globs.
+Each literal is a class of its own. The others are found by running all globs as one automaton: from each state, by the
+characters that a glob expects there and one that no glob contains. Texts that reach one state match the same globs.
 """
 
 from collections import deque
@@ -12,69 +12,73 @@ from client.policy.bitsets import Budget, OutOfBudget, indices
 from client.policy.matching import STAR
 
 MAX_STATES = 20_000
-# In one word of an integer, about: that many positions of a glob cost one unit of work.
-POSITIONS = 1_024
-SPARE = "abcdefghijklmnopqrstuvwxyz0123456789"
+# Positions of a glob that are processed for one unit of work.
+POSITIONS_PER_UNIT = 1_024
+UNNAMED_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 State = tuple[int, ...]
 
 
-def classes(patterns: Iterable[str], work: Budget, shortest: int = 0) -> list[str]:
-    """One witness for every class of texts of at least `shortest` characters, literals first.
+def class_witnesses(patterns: Iterable[str], budget: Budget, min_length: int = 0) -> list[str]:
+    """Return one witness for each class of texts of at least `min_length` characters, literals first.
 
     Raises:
-        OutOfBudget: the globs are too entangled to tell their classes apart.
+        OutOfBudget: the globs have too many classes.
     """
     patterns = dict.fromkeys(patterns)
-    literals = [pattern for pattern in patterns if STAR not in pattern and len(pattern) >= shortest]
+    literals = [pattern for pattern in patterns if STAR not in pattern and len(pattern) >= min_length]
     globs = [pattern for pattern in patterns if STAR in pattern and pattern.strip(STAR)]
-    return literals + list(_witnesses(globs, dict.fromkeys(literals), shortest, work))
+    return literals + list(_witnesses(globs, dict.fromkeys(literals), min_length, budget))
 
 
-def _witnesses(globs: Sequence[str], literals: Iterable[str], shortest: int, work: Budget) -> Iterator[str]:
-    walker = _Walker(globs, work)
-    taken: dict[State, int] = {}
+def _witnesses(globs: Sequence[str], literals: Iterable[str], min_length: int, budget: Budget) -> Iterator[str]:
+    automaton = _Automaton(globs, budget)
+    literals_by_state: dict[State, int] = {}
     for literal in literals:
-        state = walker.run(literal)
-        taken[state] = taken.get(state, 0) + 1
-    # A class may be nothing but literals: it takes one text more than they are to find another, if there is one.
-    visits = max(taken.values(), default=0) + 1
-    found: set[tuple[bool, ...]] = set()
-    for text, state in walker.texts(visits):
-        matched = walker.matched(state)
-        if matched not in found and len(text) >= shortest and text not in literals:
-            found.add(matched)
+        state = automaton.run(literal)
+        literals_by_state[state] = literals_by_state.get(state, 0) + 1
+    # A class may have literals only; visiting it once more than it has literals finds another text, if any.
+    visits = max(literals_by_state.values(), default=0) + 1
+    seen: set[tuple[bool, ...]] = set()
+    for text, state in automaton.texts(visits):
+        matched = automaton.matched(state)
+        if matched not in seen and len(text) >= min_length and text not in literals:
+            seen.add(matched)
             yield text
 
 
-class _Walker:
-    """Each glob as a set of positions in it (bits of an integer), advanced one character at a time."""
+class _Automaton:
+    """All globs, each as a set of positions (bits of an integer), advanced by one character at a time."""
 
-    def __init__(self, globs: Sequence[str], work: Budget) -> None:
-        self.work = work
-        self.globs = [_squeeze(glob) for glob in globs]
-        named = set().union(*self.globs)
-        self.spare = next(one for one in chain(SPARE, map(chr, count(0xC0))) if one.isprintable() and one not in named)
-        # For each glob and character the positions it stands at.
-        self.steps: list[dict[str, int]] = []
+    def __init__(self, globs: Sequence[str], budget: Budget) -> None:
+        self.budget = budget
+        self.globs = [_collapse_stars(glob) for glob in globs]
+        literals = set().union(*self.globs)
+        self.unnamed_character = next(
+            character
+            for character in chain(UNNAMED_CHARACTERS, map(chr, count(0xC0)))
+            if character.isprintable() and character not in literals
+        )
+        # For each glob: its characters with their positions.
+        self.positions_of: list[dict[str, int]] = []
         for glob in self.globs:
-            work.spend(len(glob) * (1 + len(glob) // POSITIONS))
-            steps: dict[str, int] = {}
-            for place, character in enumerate(glob):
-                steps[character] = steps.get(character, 0) | 1 << place
-            self.steps.append(steps)
-        self.stars = [steps.pop(STAR, 0) for steps in self.steps]
-        self.cost = sum(1 + len(glob) // POSITIONS for glob in self.globs)
+            budget.consume(len(glob) * (1 + len(glob) // POSITIONS_PER_UNIT))
+            positions_of: dict[str, int] = {}
+            for position, character in enumerate(glob):
+                positions_of[character] = positions_of.get(character, 0) | 1 << position
+            self.positions_of.append(positions_of)
+        self.stars = [positions_of.pop(STAR, 0) for positions_of in self.positions_of]
+        self.cost = sum(1 + len(glob) // POSITIONS_PER_UNIT for glob in self.globs)
 
     def start(self) -> State:
-        return tuple(self._rest(1, stars) for stars in self.stars)
+        return tuple(self._skip_stars(1, stars) for stars in self.stars)
 
     def advance(self, state: State, character: str) -> State:
-        self.work.spend(self.cost)
+        self.budget.consume(self.cost)
         return tuple(
-            # A position at a star stays there; one at this character goes on.
-            self._rest((places & stars) | ((places & steps.get(character, 0)) << 1), stars)
-            for places, stars, steps in zip(state, self.stars, self.steps, strict=True)
+            # A position at a star remains; one at this character advances.
+            self._skip_stars((positions & stars) | ((positions & positions_of.get(character, 0)) << 1), stars)
+            for positions, stars, positions_of in zip(state, self.stars, self.positions_of, strict=True)
         )
 
     def run(self, text: str) -> State:
@@ -84,45 +88,45 @@ class _Walker:
         return state
 
     def matched(self, state: State) -> tuple[bool, ...]:
-        return tuple(bool(places >> len(glob) & 1) for places, glob in zip(state, self.globs, strict=True))
+        return tuple(bool(positions >> len(glob) & 1) for positions, glob in zip(state, self.globs, strict=True))
 
-    def awaited(self, state: State) -> Iterator[str]:
-        """The characters that lead on from here, each once; any other leads where the spare one does."""
-        yield self.spare
-        found: dict[str, None] = {}
-        for places, glob, stars in zip(state, self.globs, self.stars, strict=True):
-            places &= ~stars & ((1 << len(glob)) - 1)
-            for place in indices(places):
-                found[glob[place]] = None
-                self.work.spend(1 + len(glob) // POSITIONS)
-        yield from sorted(found)
+    def next_characters(self, state: State) -> Iterator[str]:
+        """Yield the characters to follow from a state, each once, beginning with one that no glob contains."""
+        yield self.unnamed_character
+        characters: dict[str, None] = {}
+        for positions, glob, stars in zip(state, self.globs, self.stars, strict=True):
+            positions &= ~stars & ((1 << len(glob)) - 1)
+            for position in indices(positions):
+                characters[glob[position]] = None
+                self.budget.consume(1 + len(glob) // POSITIONS_PER_UNIT)
+        yield from sorted(characters)
 
     def texts(self, visits: int) -> Iterator[tuple[str, State]]:
-        """Shortest texts first, at most `visits` for each state."""
+        """Yield texts with their states, shortest first; each state at most `visits` times."""
         start = self.start()
-        # The empty text does not count as a visit: where texts may not be empty, another is looked for.
-        seen: dict[State, int] = {}
+        # The empty text is not a visit: if texts must not be empty, the class needs another.
+        visits_of: dict[State, int] = {}
         queue, states = deque([("", start)]), 1
         while queue:
             text, state = queue.popleft()
             yield text, state
-            for character in self.awaited(state):
-                after = self.advance(state, character)
-                times = seen.get(after, 0)
-                if times < visits:
-                    seen[after] = times + 1
+            for character in self.next_characters(state):
+                successor = self.advance(state, character)
+                count_of = visits_of.get(successor, 0)
+                if count_of < visits:
+                    visits_of[successor] = count_of + 1
                     if (states := states + 1) > MAX_STATES:
                         raise OutOfBudget
-                    queue.append((text + character, after))
+                    queue.append((text + character, successor))
 
     @staticmethod
-    def _rest(places: int, stars: int) -> int:
-        """Positions after which a star stands may also be past it: a star matches nothing as well."""
-        return places | ((places & stars) << 1)
+    def _skip_stars(positions: int, stars: int) -> int:
+        """Add the positions after stars: a star also matches the empty text."""
+        return positions | ((positions & stars) << 1)
 
 
-def _squeeze(glob: str) -> str:
-    """Stars side by side are one."""
+def _collapse_stars(glob: str) -> str:
+    """Replace consecutive stars by one."""
     while STAR + STAR in glob:
         glob = glob.replace(STAR + STAR, STAR)
     return glob

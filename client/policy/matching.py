@@ -1,7 +1,7 @@
-"""Patterns: operations `service:resource:action`, targets `frn:service:region:tenant:type/id`, and globs.
+"""Patterns for operations (`service:resource:action`) and targets (`frn:service:region:tenant:type/id`), and globs.
 
-All matching is by whole parts and by literal text; only `*` is special, and inside a part only in the id
-of a target and in the value of `like`. Nothing here takes more than linear time (hostile E10).
+`*` is the only wildcard. It stands for a whole part, except in the id of a target and in the value of `like`, where it
+may stand anywhere. Matching takes linear time.
 """
 
 import re
@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 STAR = "*"
-MAX_CACHED = 256
+MAX_CACHED_LENGTH = 256
 _NAME = re.compile(r"[a-z0-9_-]+")
 _WHOLE = re.compile(r"([a-z0-9_-]+|\*):([a-z0-9_-]+|\*):([a-z0-9_-]+|\*)")
 
@@ -26,12 +26,12 @@ class OperationPattern(NamedTuple):
         return ":".join(self)
 
     def matches(self, operation: "OperationPattern") -> bool:
-        """Whether a concrete operation (no `*`) is one of this pattern."""
-        return all(mine in (STAR, other) for mine, other in zip(self, operation, strict=True))
+        """Return whether the pattern matches a concrete operation (without `*`)."""
+        return all(part in (STAR, other) for part, other in zip(self, operation, strict=True))
 
 
 class Target(NamedTuple):
-    """The five fields of a name. In a pattern `*` is any value, in a request it is an unknown one."""
+    """The fields of a target. `*` is any value in a pattern, an unknown value in a request."""
 
     service: str
     region: str
@@ -43,18 +43,18 @@ class Target(NamedTuple):
         return f"frn:{self.service}:{self.region}:{self.tenant}:{self.type}/{self.id}"
 
 
-ANYTHING = Target(STAR, STAR, STAR, STAR, STAR)
+ANY_TARGET = Target(STAR, STAR, STAR, STAR, STAR)
 
 
 class InvalidPattern(ValueError):
-    """A text that is no pattern; the message is the reason, without the text itself."""
+    """The text is not a pattern. The message is the reason, without the text."""
 
 
-def read_operation_pattern(text: str) -> OperationPattern:
-    """`a:b:c`, or a shorter form that ends in `*` (`compute:*`, `*`), each part a literal or `*`."""
-    whole = _WHOLE.fullmatch(text)
-    if whole is not None:
-        return OperationPattern._make(whole.groups())
+def parse_operation_pattern(text: str) -> OperationPattern:
+    """Parse `a:b:c`, or a shorter form that ends in `*` (`compute:*`, `*`). Each part is a literal or `*`."""
+    match = _WHOLE.fullmatch(text)
+    if match is not None:
+        return OperationPattern._make(match.groups())
     parts = text.split(":")
     if len(parts) > 3 or (len(parts) < 3 and parts[-1] != STAR):
         raise InvalidPattern("an operation is service:resource:action, or shorter when it ends in *")
@@ -66,35 +66,35 @@ def read_operation_pattern(text: str) -> OperationPattern:
     return OperationPattern(*(parts + [STAR] * (3 - len(parts))))
 
 
-def read_operation(text: str) -> OperationPattern:
-    """One concrete operation, no `*` in it."""
+def parse_operation(text: str) -> OperationPattern:
+    """Parse a concrete operation, without `*`."""
     parts = text.split(":")
     if len(parts) != 3 or not all(map(_is_name, parts)):
         raise InvalidPattern("a single operation service:resource:action is needed")
     return OperationPattern(*parts)
 
 
-def read_target(text: str) -> Target:
-    """`*` or a full name. Fields split at the first four colons, so that an id may hold colons."""
+def parse_target(text: str) -> Target:
+    """Parse `*` or a full name. The text is split at the first four colons: an id may contain colons."""
     if text == STAR:
-        return ANYTHING
+        return ANY_TARGET
     fields = text.split(":", 4)
     if len(fields) != 5 or fields[0] != "frn":
         raise InvalidPattern("a target is * or frn:<service>:<region>:<tenant>:<type>/<id>")
-    kind, slash, name = fields[4].partition("/")
-    if not slash or not kind or not name:
+    type_, slash, id_ = fields[4].partition("/")
+    if not slash or not type_ or not id_:
         raise InvalidPattern("a target ends in <type>/<id>")
     _, service, region, tenant, _ = fields
-    target = Target(service, region, tenant, kind, name)
+    target = Target(service, region, tenant, type_, id_)
     for label, part in zip(Target._fields[:4], target[:4], strict=True):
         if not part:
             raise InvalidPattern(f"the {label} of a target is * or a name, never empty")
         if STAR in part and part != STAR:
             raise InvalidPattern(f"* in the {label} of a target stands alone; only the id takes a glob")
-        # The first slash ends the type: one before it would make a name that no request has.
+        # The first slash ends the type, so a field with a slash would match no request.
         if "/" in part:
             raise InvalidPattern(f"the {label} of a target holds no slash")
-    # The service of a target is that of the operation: a deny on one that no operation can have would never fire.
+    # A target has the service of its operation: a deny on any other service would never apply.
     if service != STAR and not _is_name(service):
         raise InvalidPattern("the service of a target is * or a name of a-z, 0-9, - and _")
     if " " in text or not text.isprintable():
@@ -103,7 +103,7 @@ def read_target(text: str) -> Target:
 
 
 def is_region(text: str) -> bool:
-    """Whether a text can stand for the open region of a target, without making another target of it."""
+    """Return whether a text is a valid region, so that it can replace `*` in a target."""
     return bool(text) and text.isprintable() and not any(c in text for c in " *:/")
 
 
@@ -111,13 +111,13 @@ def _is_name(part: str) -> bool:
     return _NAME.fullmatch(part) is not None
 
 
-def glob(pattern: str) -> Callable[[str], bool]:
-    """A test of a whole text against a pattern in which only `*` is special; linear in the text."""
-    # What is remembered must stay small, whoever sends patterns of a quarter of a megabyte.
-    return _remembered(pattern) if len(pattern) <= MAX_CACHED else _glob(pattern)
+def compile_glob(pattern: str) -> Callable[[str], bool]:
+    """Return a function that matches a whole text against a pattern, in linear time."""
+    # A document may contain patterns of 256 KB; caching these would take too much memory.
+    return _cached_glob(pattern) if len(pattern) <= MAX_CACHED_LENGTH else _compile_glob(pattern)
 
 
-def _glob(pattern: str) -> Callable[[str], bool]:
+def _compile_glob(pattern: str) -> Callable[[str], bool]:
     pieces = pattern.split(STAR)
     if len(pieces) == 1:
         return pattern.__eq__
@@ -131,56 +131,56 @@ def _glob(pattern: str) -> Callable[[str], bool]:
     def test(text: str) -> bool:
         if len(text) < shortest or not text.startswith(first) or not text.endswith(last):
             return False
-        place, end = len(first), len(text) - len(last)
+        position, end = len(first), len(text) - len(last)
         for piece in middle:
-            place = text.find(piece, place, end)
-            if place < 0:
+            position = text.find(piece, position, end)
+            if position < 0:
                 return False
-            place += len(piece)
+            position += len(piece)
         return True
 
     return test
 
 
-_remembered = lru_cache(maxsize=4096)(_glob)
+_cached_glob = lru_cache(maxsize=4096)(_compile_glob)
 
 
-def fields_surely_cover(pattern: Target, asked: Target) -> bool:
-    """Whether the fields before the id hold for every value the asked ones may turn out to have."""
-    service, region, tenant, kind, _ = pattern
+def fields_must_cover(pattern: Target, requested: Target) -> bool:
+    """Return whether the pattern's fields, apart from the id, match for all values of the target's unknown fields."""
+    service, region, tenant, type_, _ = pattern
     return (
-        (service == STAR or service == asked.service)
-        and (region == STAR or region == asked.region)
-        and (tenant == STAR or tenant == asked.tenant)
-        and (kind == STAR or kind == asked.type)
+        (service == STAR or service == requested.service)
+        and (region == STAR or region == requested.region)
+        and (tenant == STAR or tenant == requested.tenant)
+        and (type_ == STAR or type_ == requested.type)
     )
 
 
-def fields_may_cover(pattern: Target, asked: Target) -> bool:
-    """Whether the fields before the id hold for at least one value the asked ones may turn out to have."""
-    service, region, tenant, kind, _ = asked
+def fields_may_cover(pattern: Target, requested: Target) -> bool:
+    """Return whether the pattern's fields, apart from the id, match for some values of the target's unknown fields."""
+    service, region, tenant, type_, _ = requested
     return (
         (service == STAR or pattern.service == STAR or pattern.service == service)
         and (region == STAR or pattern.region == STAR or pattern.region == region)
         and (tenant == STAR or pattern.tenant == STAR or pattern.tenant == tenant)
-        and (kind == STAR or pattern.type == STAR or pattern.type == kind)
+        and (type_ == STAR or pattern.type == STAR or pattern.type == type_)
     )
 
 
-def surely_covers(pattern: Target, asked: Target) -> bool:
-    """Whether a pattern holds for every value the asked target may turn out to have."""
-    if not fields_surely_cover(pattern, asked):
+def must_cover(pattern: Target, requested: Target) -> bool:
+    """Return whether a pattern matches for all values of the target's unknown parts."""
+    if not fields_must_cover(pattern, requested):
         return False
-    return not pattern.id.strip(STAR) or (asked.id != STAR and glob(pattern.id)(asked.id))
+    return not pattern.id.strip(STAR) or (requested.id != STAR and compile_glob(pattern.id)(requested.id))
 
 
-def may_cover(pattern: Target, asked: Target) -> bool:
-    """Whether a pattern holds for at least one value the asked target may turn out to have."""
-    return fields_may_cover(pattern, asked) and (asked.id == STAR or glob(pattern.id)(asked.id))
+def may_cover(pattern: Target, requested: Target) -> bool:
+    """Return whether a pattern matches for some values of the target's unknown parts."""
+    return fields_may_cover(pattern, requested) and (requested.id == STAR or compile_glob(pattern.id)(requested.id))
 
 
-def asked_target(target: Target, service: str, region: str | None) -> Target:
-    """A request's target with what is known besides: its service is the operation's, its region the given one."""
+def resolve_target(target: Target, service: str, region: str | None) -> Target:
+    """Return a request's target with the operation's service and the known region in place of `*`."""
     return target._replace(
         service=service if target.service == STAR else target.service,
         region=region if target.region == STAR and region is not None else target.region,

@@ -1,10 +1,8 @@
-"""The parts of a policy document once it was read: rules, with patterns and constraints ready to match.
+"""Rules of a policy document, and the request that they are matched against.
 
-What a request is known to be: operation, target, and the facts constraints ask for.
-
-Three states matter for every fact (policy language: Meaning): known, known to be absent (a tag that is not
-there), and unknown (nobody said). `None` is unknown. A fact that cannot be read, an address or a time, is
-unknown as well: it must never let an allow grant, and never keep a deny from firing.
+Each attribute of a request has three states: a value, absent (a tag that the resource does not have), or unknown
+(`None`). An unreadable address or time counts as unknown. An unknown attribute never satisfies the condition of an
+allow, and never prevents a deny from applying.
 """
 
 import re
@@ -16,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from client.policy.matching import OperationPattern, Target
 
-Access = Literal["allow", "deny"]
+Effect = Literal["allow", "deny"]
 Operator = Literal["equals", "notEquals", "like", "ipInRange", "before", "after"]
 
 OPERATORS: tuple[Operator, ...] = ("equals", "notEquals", "like", "ipInRange", "before", "after")
@@ -36,7 +34,7 @@ TAG_KEYS = (REQUEST_TAG, RESOURCE_TAG)
 
 
 class Constraint(NamedTuple):
-    """One condition; `values` holds one text, or for `ipInRange` the CIDR blocks in their order."""
+    """One condition. `values` has one text, or the CIDR blocks of `ipInRange` in their order."""
 
     operator: Operator
     key: str
@@ -45,10 +43,10 @@ class Constraint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule matches when an operation, a target and every constraint do."""
+    """A policy rule. It matches if an operation, a target and every constraint match."""
 
     name: str
-    access: Access
+    effect: Effect
     operations: tuple[OperationPattern, ...]
     operation_texts: tuple[str, ...]
     targets: tuple[Target, ...]
@@ -57,29 +55,29 @@ class Rule:
 
     @property
     def denies(self) -> bool:
-        return self.access == "deny"
+        return self.effect == "deny"
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that was read whole: everything in it is understood."""
+    """A valid policy document."""
 
     rules: tuple[Rule, ...]
 
 
-# The standard library's reader takes other forms as well: weeks, commas, offsets with seconds (hostile E15).
-_INSTANT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+# `datetime.fromisoformat` accepts more: weeks, commas, offsets with seconds.
+_RFC3339 = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]+))?(?:Z|[+-][0-9]{2}:([0-9]{2}))"
 )
 
 PrincipalType = Literal["api_key", "workload_identity", "user"]
 
 Address = tuple[int, int]
-"""Version (4 or 6) and the address as an integer: versions never compare as equal."""
+"""IP version (4 or 6) and the address as an integer."""
 
 
-def read_address(text: str) -> Address | None:
-    """An address, IPv4-mapped IPv6 taken as IPv4 (hostile E12); None when it is not one."""
+def parse_address(text: str) -> Address | None:
+    """Return an address, an IPv4-mapped IPv6 address as IPv4; None if the text is not one."""
     try:
         address: IPv4Address | IPv6Address = ip_address(text)
     except ValueError:
@@ -92,20 +90,33 @@ def read_address(text: str) -> Address | None:
     return address.version, int(address)
 
 
-def read_instant(text: str) -> float | None:
-    """An RFC 3339 instant with a zone as seconds since 1970; None when it is not one."""
+def parse_rfc3339(
+    text: str, *, max_fraction_digits: int | None = None, max_offset_minutes: int = 59
+) -> datetime | None:
+    """Parse an RFC 3339 time with a zone; None if the text is not one. The fraction is cut to microseconds."""
     text = text.upper() if text.isascii() else ""
-    if _INSTANT.fullmatch(text) is None:
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        return None
+    fraction, offset_minutes = match[1] or "", int(match[2] or 0)
+    if offset_minutes > max_offset_minutes or len(fraction) > (max_fraction_digits or len(fraction)):
         return None
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return datetime.fromisoformat(text)
     except ValueError:
         return None
 
 
+def parse_timestamp(text: str) -> float | None:
+    """Parse an instant of a policy or a request context to seconds since 1970; None if it is not one."""
+    # Stored documents may have offsets such as +05:75, which RFC 3339 does not allow.
+    instant = parse_rfc3339(text, max_fraction_digits=9, max_offset_minutes=99)
+    return None if instant is None else instant.timestamp()
+
+
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """The facts of a request; `None` is unknown, a tag missing from a known map is known to be absent."""
+class RequestContext:
+    """Attributes of a request: `None` is unknown; a tag missing from a map is absent."""
 
     source_ip: Address | None = None
     current_time: float | None = None
@@ -116,13 +127,13 @@ class Facts:
     resource_tags: Mapping[str, str] | None = None
 
 
-NO_FACTS = Facts()
+EMPTY_CONTEXT = RequestContext()
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """May this operation be done on this target? The target is `*` or a name; its `*` parts are unknown."""
+class AccessRequest:
+    """An operation on a target. The target is `*` or a full name; its `*` parts are unknown."""
 
     operation: str
     target: str
-    facts: Facts = NO_FACTS
+    context: RequestContext = EMPTY_CONTEXT

@@ -1,9 +1,9 @@
-"""Which rules a request depends on that is not allowed for certain: what is not known of it may turn out for them.
+"""Partial evaluation: decisions on requests with unknown attributes or target parts.
 
-Whether some value of a target's unknown parts would be allowed: "denied for all of it" is not "denied for each".
-
-An allow is met with its author's allows into the widest target both cover, and of that one name is looked for that no
-deny covers. A field nobody names is as far from every deny as there is; ids are tried class by class (`glob_classes`).
+`undetermined_rules` returns the rules that decide once more is known. `exists_allowed_target` finds out whether some
+value of the unknown target parts is allowed: "not allowed on all" does not mean "denied on each". It intersects each
+allow with its author's allows and looks for a target there that no deny covers. In fields that no deny names, it
+takes an unused value; ids are tried class by class (`glob_classes`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,46 +12,46 @@ from typing import NamedTuple
 
 from client.policy.bitsets import Budget, OutOfBudget
 from client.policy.engine import Engine, GrantedRule
-from client.policy.glob_classes import classes
+from client.policy.glob_classes import class_witnesses
 from client.policy.matching import (
-    ANYTHING,
+    ANY_TARGET,
     STAR,
     OperationPattern,
     Target,
-    glob,
+    compile_glob,
     may_cover,
-    read_operation,
-    read_target,
-    surely_covers,
+    must_cover,
+    parse_operation,
+    parse_target,
 )
-from client.policy.model import Facts
-from client.policy.request_classes import unused
+from client.policy.model import RequestContext
+from client.policy.request_classes import unused_value
 
 
 class UndeterminedRules(NamedTuple):
-    """The allows that may hold and the denies that may stand against them; both empty where nothing can turn out."""
+    """Allows that may apply, and denies that may override them; both empty if the request is denied for certain."""
 
     allows: tuple[GrantedRule, ...] = ()
     denies: tuple[GrantedRule, ...] = ()
 
 
-def undetermined_rules(engine: Engine, operation: str, target: str, facts: Facts) -> UndeterminedRules:
-    """What the facts and target parts that are not known decide. Each rule is looked at by itself, as in a map."""
-    asked = read_target(target)
+def undetermined_rules(engine: Engine, operation: str, target: str, context: RequestContext) -> UndeterminedRules:
+    """Return the rules whose effect depends on unknown attributes. Each rule is evaluated on its own."""
+    requested = parse_target(target)
     allows, denies = [], []
-    for number in engine.candidates(read_operation(operation)):
+    for number in engine.candidates(parse_operation(operation)):
         granted = engine.rules[number - 1]
         rule = granted.rule
-        if not any(may_cover(pattern, asked) for pattern in rule.targets):
+        if not any(may_cover(pattern, requested) for pattern in rule.targets):
             continue
         tests = [engine.truth_tests(constraint) for constraint in rule.constraints]
-        if not all(possibly(facts) for _, possibly in tests):
+        if not all(possibly(context) for _, possibly in tests):
             continue
         if not rule.denies:
-            if granted.cap is None or _may(granted.cap, operation, target, facts):
+            if granted.cap is None or _may_allow(granted.cap, operation, target, context):
                 allows.append(granted)
-        elif any(surely_covers(pattern, asked) for pattern in rule.targets) and all(
-            surely(facts) for surely, _ in tests
+        elif any(must_cover(pattern, requested) for pattern in rule.targets) and all(
+            surely(context) for surely, _ in tests
         ):
             return UndeterminedRules()
         else:
@@ -59,109 +59,123 @@ def undetermined_rules(engine: Engine, operation: str, target: str, facts: Facts
     return UndeterminedRules(tuple(allows), tuple(denies))
 
 
-def _may(cap: Engine, operation: str, target: str, facts: Facts) -> bool:
-    return cap.decide(operation, target, facts) > 0 or bool(undetermined_rules(cap, operation, target, facts).allows)
+def _may_allow(cap: Engine, operation: str, target: str, context: RequestContext) -> bool:
+    return cap.decide(operation, target, context) > 0 or bool(
+        undetermined_rules(cap, operation, target, context).allows
+    )
 
 
-LIMIT = 400_000
+MAX_WORK_UNITS = 400_000
 """Units of work; beyond, nobody says."""
 
 
-def exists_allowed_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts) -> bool | None:
-    """Whether the rules allow the operation on some target the asked one may turn out to be; None: not found out."""
+def exists_allowed_target(
+    engine: Engine, operation: OperationPattern, requested: Target, context: RequestContext
+) -> bool | None:
+    """Return whether the rules allow the operation for some values of the target's unknown parts; None if undecided."""
     try:
-        return _some_target(engine, operation, asked, facts, Budget(LIMIT))
+        return _exists_allowed(engine, operation, requested, context, Budget(MAX_WORK_UNITS))
     except OutOfBudget:
         return None
 
 
 class _Bounds(NamedTuple):
-    """Where some allows end: the targets their author is allowed, and those that anybody is denied.
+    """Limits of the allows with one cap: targets that their author is allowed, and targets that a deny covers.
 
-    `free` has for each field but the id a value that no deny names.
+    `unnamed` has, for each field but the id, a value that no deny names.
     """
 
     allows: Sequence[Target]
     denies: Sequence[Target]
-    free: Sequence[str]
+    unnamed: Sequence[str]
 
 
-def _some_target(engine: Engine, operation: OperationPattern, asked: Target, facts: Facts, work: Budget) -> bool:
+def _exists_allowed(
+    engine: Engine, operation: OperationPattern, requested: Target, context: RequestContext, budget: Budget
+) -> bool:
     bounds: dict[int, _Bounds] = {}
     allows: dict[tuple[int, Target], None] = {}
-    own = _targets(engine, operation, asked, facts, denying=True)
-    for granted in _counting(engine, operation, facts, denying=False):
+    own_denies = _targets(engine, operation, requested, context, denying=True)
+    for granted in _effective_rules(engine, operation, context, denying=False):
         cap = id(granted.cap)
         if cap not in bounds:
-            bounds[cap] = _bounds(granted.cap, own, operation, asked, facts)
-        allows |= {(cap, pattern): None for pattern in granted.rule.targets if may_cover(pattern, asked)}
-    named = chain((pattern for _, pattern in allows), *(chain(one.allows, one.denies) for one in bounds.values()))
-    ids = _Ids(asked.id, (pattern.id for pattern in named), work)
+            bounds[cap] = _bounds(granted.cap, own_denies, operation, requested, context)
+        allows |= {(cap, pattern): None for pattern in granted.rule.targets if may_cover(pattern, requested)}
+    patterns = chain(
+        (pattern for _, pattern in allows), *(chain(bound.allows, bound.denies) for bound in bounds.values())
+    )
+    ids = _IdWitnesses(requested.id, (pattern.id for pattern in patterns), budget)
     for cap, pattern in allows:
-        author = bounds[cap]
-        for other in author.allows:
-            work.spend(1)
-            fields = [_met(parts) for parts in zip(asked[:4], pattern[:4], other[:4], strict=True)]
+        bound = bounds[cap]
+        for author_pattern in bound.allows:
+            budget.consume(1)
+            fields = [_intersect(parts) for parts in zip(requested[:4], pattern[:4], author_pattern[:4], strict=True)]
             if None in fields:
                 continue
-            chosen = [free if field == STAR else field for field, free in zip(fields, author.free, strict=True)]
-            for name in ids.common(pattern.id, other.id):
-                work.spend(len(author.denies))
-                witness = Target._make([*map(str, chosen), name])
-                if not any(surely_covers(deny, witness) for deny in author.denies):
+            values = [unnamed if field == STAR else field for field, unnamed in zip(fields, bound.unnamed, strict=True)]
+            for id_ in ids.common(pattern.id, author_pattern.id):
+                budget.consume(len(bound.denies))
+                witness = Target._make([*map(str, values), id_])
+                if not any(must_cover(deny, witness) for deny in bound.denies):
                     return True
     return False
 
 
 def _bounds(
-    cap: Engine | None, own: Sequence[Target], operation: OperationPattern, asked: Target, facts: Facts
+    cap: Engine | None,
+    own_denies: Sequence[Target],
+    operation: OperationPattern,
+    requested: Target,
+    context: RequestContext,
 ) -> _Bounds:
-    allows, denies = [ANYTHING], [*own]
+    allows, denies = [ANY_TARGET], [*own_denies]
     if cap is not None:
-        allows = _targets(cap, operation, asked, facts, denying=False)
-        denies += _targets(cap, operation, asked, facts, denying=True)
-    return _Bounds(allows, denies, [unused([deny[place] for deny in denies]) for place in range(4)])
+        allows = _targets(cap, operation, requested, context, denying=False)
+        denies += _targets(cap, operation, requested, context, denying=True)
+    return _Bounds(allows, denies, [unused_value([deny[index] for deny in denies]) for index in range(4)])
 
 
-def _counting(engine: Engine, operation: OperationPattern, facts: Facts, *, denying: bool) -> Iterator[GrantedRule]:
-    """Yield the rules of one kind that count for an operation, apart from their targets."""
+def _effective_rules(
+    engine: Engine, operation: OperationPattern, context: RequestContext, *, denying: bool
+) -> Iterator[GrantedRule]:
+    """Yield the allows that must hold, or the denies that may hold, for an operation, on any target."""
     for number in engine.candidates(operation):
         granted = engine.rules[number - 1]
         rule = granted.rule
         # An allow counts where it surely holds, a deny where it may.
         tests = (engine.truth_tests(constraint)[denying] for constraint in rule.constraints)
-        if rule.denies is denying and all(test(facts) for test in tests):
+        if rule.denies is denying and all(test(context) for test in tests):
             yield granted
 
 
 def _targets(
-    engine: Engine, operation: OperationPattern, asked: Target, facts: Facts, *, denying: bool
+    engine: Engine, operation: OperationPattern, requested: Target, context: RequestContext, *, denying: bool
 ) -> list[Target]:
-    counting = _counting(engine, operation, facts, denying=denying)
-    patterns = dict.fromkeys(pattern for granted in counting for pattern in granted.rule.targets)
-    return [pattern for pattern in patterns if may_cover(pattern, asked)]
+    effective = _effective_rules(engine, operation, context, denying=denying)
+    patterns = dict.fromkeys(pattern for granted in effective for pattern in granted.rule.targets)
+    return [pattern for pattern in patterns if may_cover(pattern, requested)]
 
 
-def _met(parts: Iterable[str]) -> str | None:
-    """The one value some fields leave; `*` for any, None where they contradict each other."""
-    named = {part for part in parts if part != STAR}
-    if len(named) > 1:
+def _intersect(parts: Iterable[str]) -> str | None:
+    """Return the common value of fields: `*` for any, None if they contradict each other."""
+    values = {part for part in parts if part != STAR}
+    if len(values) > 1:
         return None
-    return named.pop() if named else STAR
+    return values.pop() if values else STAR
 
 
-class _Ids:
-    """Names to try for an id: the asked one, or one of each class that the patterns tell apart."""
+class _IdWitnesses:
+    """Ids to try: the requested one, or one of each class that the patterns distinguish."""
 
-    def __init__(self, asked: str, patterns: Iterable[str], work: Budget) -> None:
-        self.work = work
-        self.names = dict.fromkeys([asked] if asked != STAR else classes(patterns, work, shortest=1))
+    def __init__(self, requested: str, patterns: Iterable[str], budget: Budget) -> None:
+        self.budget = budget
+        self.ids = dict.fromkeys([requested] if requested != STAR else class_witnesses(patterns, budget, min_length=1))
 
     def common(self, *patterns: str) -> Iterator[str]:
-        """Those that all of the patterns match."""
-        literal = next((pattern for pattern in patterns if pattern in self.names), None)
-        tests = [glob(pattern) for pattern in patterns]
-        for name in self.names if literal is None else (literal,):
-            self.work.spend(1)
-            if all(test(name) for test in tests):
-                yield name
+        """Yield the ids that match all patterns."""
+        literal = next((pattern for pattern in patterns if pattern in self.ids), None)
+        matchers = [compile_glob(pattern) for pattern in patterns]
+        for id_ in self.ids if literal is None else (literal,):
+            self.budget.consume(1)
+            if all(matches(id_) for matches in matchers):
+                yield id_

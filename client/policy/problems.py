@@ -1,4 +1,4 @@
-"""What is wrong with a policy document, and where in its text that stands."""
+"""Problems of a policy document and their positions in its text."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Finding = tuple[Path, str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong: where (JSON path, line and column from 1), why, and what may have been meant."""
+    """One problem: JSON path, line and column (from 1), reason, and suggestions."""
 
     path: str
     line: int
@@ -21,43 +21,45 @@ class Problem:
     suggestions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        meant = f"; did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
-        return f"{self.path} (line {self.line}, column {self.column}): {self.reason}{meant}"
+        hint = f"; did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
+        return f"{self.path} (line {self.line}, column {self.column}): {self.reason}{hint}"
 
 
-def of_json(errors: list[StrictJsonError]) -> list[Problem]:
+def json_problems(errors: list[StrictJsonError]) -> list[Problem]:
     return [Problem(error.path, error.line, error.column, error.reason) for error in errors]
 
 
-def problem_text(problems: list[Problem]) -> tuple[Problem, ...]:
-    """As many as are told, in the order of the text."""
+def first_problems(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Return the first `MAX_PROBLEMS` problems in the order of the text."""
     return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column))[:MAX_PROBLEMS])
 
 
-def with_position(
-    findings: list[Finding], places: Mapping[Path, int], text: str, misnamed: Collection[Path] = ()
+def locate_findings(
+    findings: list[Finding], offsets: Mapping[Path, int], text: str, unknown_names: Collection[Path] = ()
 ) -> list[Problem]:
-    """Findings with line and column; a value that is not there stands where what should hold it begins.
+    """Return findings with line and column. A missing value is located at its nearest ancestor.
 
     Args:
-        misnamed: The findings that stand where the name of the member does.
+        unknown_names: Paths to locate at the member's name instead of its value.
     """
     problems = []
     for path, reason, suggestions in findings:
-        held = path
-        while held not in places and held:
-            held = held[:-1]
-        at = places.get(held, 0)
-        if path in misnamed:
-            at = _name_start(text, at)
-        line_start = text.rfind("\n", 0, at) + 1
-        problems.append(Problem(path_text(path), text.count("\n", 0, at) + 1, at - line_start + 1, reason, suggestions))
+        ancestor = path
+        while ancestor not in offsets and ancestor:
+            ancestor = ancestor[:-1]
+        offset = offsets.get(ancestor, 0)
+        if path in unknown_names:
+            offset = _name_start(text, offset)
+        line_start = text.rfind("\n", 0, offset) + 1
+        problems.append(
+            Problem(path_text(path), text.count("\n", 0, offset) + 1, offset - line_start + 1, reason, suggestions)
+        )
     return problems
 
 
-def _name_start(text: str, at: int) -> int:
-    """Where the name of the member begins whose value stands at `at`: the quote before, leaving out escaped ones."""
-    start = text.rindex('"', 0, text.rindex('"', 0, at))
+def _name_start(text: str, offset: int) -> int:
+    """Return the offset of a member's name, given that of its value: the quote before it that is not escaped."""
+    start = text.rindex('"', 0, text.rindex('"', 0, offset))
     while (start - len(text[:start].rstrip("\\"))) % 2:
         start = text.rindex('"', 0, start)
     return start

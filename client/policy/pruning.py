@@ -1,7 +1,7 @@
-"""Which rules the author check must still compare: those that one rule of the other side does not already settle.
+"""Removes rules from the author check that a single rule of the other side already settles.
 
-Everything here is decided by the text of the rules, without cutting the space of requests: a rule that occurs on both
-sides, an allow within an unconditional one, an author's deny that the draft repeats.
+Works on the text of the rules: a rule that both sides have, an allow within an unconditional one, an author's deny that
+the draft repeats. Also groups rules so that few globs are compared at a time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,87 +10,91 @@ from functools import lru_cache
 from itertools import combinations, product
 
 from client.policy import conditions
-from client.policy.matching import ANYTHING, STAR, OperationPattern, Target
-from client.policy.model import TENANT, Constraint, Facts, Rule
+from client.policy.matching import ANY_TARGET, STAR, OperationPattern, Target
+from client.policy.model import TENANT, Constraint, RequestContext, Rule
 
 MAX_SUBSETS = 4
-"""Constraints of a rule of which every subset is looked up."""
+"""Rules with more constraints are not looked up by every subset of them."""
 MAX_GLOBS = 3
-"""Entangled globs that are compared with each other on one coordinate at a time."""
+"""Entangled globs in one dimension that are compared with each other at a time."""
 
 Scope = tuple[frozenset[Target], frozenset[Constraint]]
-"""Where a rule matches, apart from its operations."""
+"""Targets and constraints of a rule."""
 
-_ANYWHERE = frozenset((ANYTHING,))
+_ANYWHERE = frozenset((ANY_TARGET,))
 
 
-def applicable(rule: Rule, tenant: str) -> Rule | None:
-    """Return the rule as it counts in a tenant, without constraints on `frn:tenant`; None if it never matches there."""
+def restrict_to_tenant(rule: Rule, tenant: str) -> Rule | None:
+    """Return a rule as it applies in a tenant, without constraints on `frn:tenant`; None if it never matches there."""
     targets = tuple([target for target in rule.targets if target.tenant in (STAR, tenant)])
-    kept = tuple([one for one in rule.constraints if one.key != TENANT])
-    if len(targets) == len(rule.targets) and len(kept) == len(rule.constraints):
+    constraints = tuple([constraint for constraint in rule.constraints if constraint.key != TENANT])
+    if len(targets) == len(rule.targets) and len(constraints) == len(rule.constraints):
         return rule
-    facts = Facts(tenant=tenant)
-    if not targets or not all(conditions.surely(one)(facts) for one in rule.constraints if one.key == TENANT):
+    context = RequestContext(tenant=tenant)
+    if not targets or not all(
+        conditions.must_hold(constraint)(context) for constraint in rule.constraints if constraint.key == TENANT
+    ):
         return None
-    return replace(rule, targets=targets, constraints=kept)
+    return replace(rule, targets=targets, constraints=constraints)
 
 
-class Settled:
-    """Operation patterns of some rules by their scope, to find whether one of them holds another rule."""
+class RuleIndex:
+    """Operation patterns of rules by their scope, to find a rule that contains another."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._operations: dict[Scope, set[OperationPattern]] = {}
         for rule in rules:
             self._operations.setdefault(scope_of(rule), set()).update(rule.operations)
 
-    def rest(self, rule: Rule) -> Rule | None:
-        """Return the rule with those operations that no single one of the rules gives; None if there are none."""
+    def uncovered(self, rule: Rule) -> Rule | None:
+        """Return the rule with the operations that no single indexed rule covers; None if there are none."""
         if not self._operations:
             return rule
         targets, constraints = scope_of(rule)
-        wider = [
-            held
-            for fewer in _subsets(constraints)
-            for place in dict.fromkeys((targets, _ANYWHERE))
-            if (held := self._operations.get((place, fewer)))
+        wider_rules = [
+            operations
+            for subset in _subsets(constraints)
+            for targets_key in dict.fromkeys((targets, _ANYWHERE))
+            if (operations := self._operations.get((targets_key, subset)))
         ]
-        if not wider:
+        if not wider_rules:
             return rule
-        left = tuple(
-            pattern for pattern in rule.operations if all(held.isdisjoint(_at_least(pattern)) for held in wider)
+        uncovered_operations = tuple(
+            pattern
+            for pattern in rule.operations
+            if all(operations.isdisjoint(_at_least(pattern)) for operations in wider_rules)
         )
-        if len(left) == len(rule.operations):
+        if len(uncovered_operations) == len(rule.operations):
             return rule
-        return replace(rule, operations=left) if left else None
+        return replace(rule, operations=uncovered_operations) if uncovered_operations else None
 
 
 def scope_of(rule: Rule) -> Scope:
-    """Return where an applicable rule matches, in a form in which equal scopes are equal."""
+    """Return the scope of an applicable rule in a canonical form."""
     targets = frozenset(map(_in_tenant, rule.targets))
-    return (_ANYWHERE if ANYTHING in targets else targets), frozenset(rule.constraints)
+    return (_ANYWHERE if ANY_TARGET in targets else targets), frozenset(rule.constraints)
 
 
-def remaining(rules: Iterable[Rule], settled: Settled) -> list[Rule]:
-    """Return what no single one of the settled rules holds, each rule once."""
-    found: dict[tuple[frozenset[OperationPattern], Scope], Rule] = {}
+def uncovered_rules(rules: Iterable[Rule], index: RuleIndex) -> list[Rule]:
+    """Return what no single rule of the index covers, without duplicates."""
+    result: dict[tuple[frozenset[OperationPattern], Scope], Rule] = {}
     for rule in rules:
-        rest = settled.rest(rule)
-        if rest is not None:
-            found.setdefault((frozenset(rest.operations), scope_of(rest)), rest)
-    return list(found.values())
+        remainder = index.uncovered(rule)
+        if remainder is not None:
+            result.setdefault((frozenset(remainder.operations), scope_of(remainder)), remainder)
+    return list(result.values())
 
 
 def _in_tenant(target: Target) -> Target:
-    """Return the target with its tenant left open, and an id of nothing but stars as one star."""
-    name = target.id if target.id.strip(STAR) else STAR
-    if target.tenant == STAR and name is target.id:
+    """Return the target with tenant `*`, and an id of stars only as one star."""
+    id_ = target.id if target.id.strip(STAR) else STAR
+    if target.tenant == STAR and id_ is target.id:
         return target
-    return Target(target.service, target.region, STAR, target.type, name)
+    return Target(target.service, target.region, STAR, target.type, id_)
 
 
 def _subsets(constraints: frozenset[Constraint]) -> Iterator[frozenset[Constraint]]:
-    """Yield the sets of constraints that hold wherever these do, as far as the text tells."""
+    """Yield sets of constraints that hold wherever these hold, judged by their text."""
     yield constraints
     if len(constraints) <= MAX_SUBSETS:
         for size in range(len(constraints)):
@@ -101,58 +105,58 @@ def _subsets(constraints: frozenset[Constraint]) -> Iterator[frozenset[Constrain
 
 @lru_cache(maxsize=4_096)
 def _at_least(pattern: OperationPattern) -> frozenset[tuple[str, str, str]]:
-    """Return every pattern that matches all operations of this one."""
+    """Return all patterns that match every operation of this one."""
     services, resources, actions = ((part, STAR) for part in pattern)
     return frozenset(product(services, resources, actions))
 
 
-def separated(rule: Rule) -> list[Rule]:
-    """Return the rule as rules with few entangled ids each; together they match what it matches."""
-    tangled = [target for target in rule.targets if _is_entangled(target.id)]
-    if len(tangled) <= MAX_GLOBS:
+def split_entangled(rule: Rule) -> list[Rule]:
+    """Split a rule into equivalent rules with few entangled ids each."""
+    entangled_targets = [target for target in rule.targets if _is_entangled(target.id)]
+    if len(entangled_targets) <= MAX_GLOBS:
         return [rule]
     plain = tuple(target for target in rule.targets if not _is_entangled(target.id))
     parts = [plain] if plain else []
-    parts += [(target,) for target in tangled]
+    parts += [(target,) for target in entangled_targets]
     return [replace(rule, targets=part) for part in parts]
 
 
-class Tangle:
-    """The entangled globs of some rules on each coordinate. Each one more may double the classes of texts."""
+class GlobSet:
+    """The entangled globs of some rules in each dimension. Each one more may double the number of classes."""
 
     def __init__(self, globs: Iterable[tuple[str, str]] = ()) -> None:
         self.globs = set(globs)
 
-    def takes(self, rule: Rule) -> bool:
-        """Add the globs of a rule, unless that makes them too many on one coordinate."""
-        more = entangled(rule) - self.globs
-        if more:
+    def try_add(self, rule: Rule) -> bool:
+        """Add the globs of a rule, unless a dimension would have too many."""
+        additional = entangled_globs(rule) - self.globs
+        if additional:
             counts: dict[str, int] = {}
-            for key, _ in (*self.globs, *more):
+            for key, _ in (*self.globs, *additional):
                 counts[key] = counts.get(key, 0) + 1
-            if any(counts[key] > MAX_GLOBS for key, _ in more):
+            if any(counts[key] > MAX_GLOBS for key, _ in additional):
                 return False
-            self.globs |= more
+            self.globs |= additional
         return True
 
 
-def grouped(rules: Iterable[Rule]) -> list[list[Rule]]:
-    """Return the rules in groups that have few entangled globs each, plain rules first."""
-    groups: list[tuple[Tangle, list[Rule]]] = []
-    for rule in sorted(rules, key=lambda rule: bool(entangled(rule))):
-        if not groups or not groups[-1][0].takes(rule):
-            groups.append((Tangle(entangled(rule)), []))
+def group_rules(rules: Iterable[Rule]) -> list[list[Rule]]:
+    """Group rules so that each group has few entangled globs, plain rules first."""
+    groups: list[tuple[GlobSet, list[Rule]]] = []
+    for rule in sorted(rules, key=lambda rule: bool(entangled_globs(rule))):
+        if not groups or not groups[-1][0].try_add(rule):
+            groups.append((GlobSet(entangled_globs(rule)), []))
         groups[-1][1].append(rule)
     return [group for _, group in groups]
 
 
-def entangled(rule: Rule) -> set[tuple[str, str]]:
-    """Return the globs of a rule that have text behind a star, each with the key of its coordinate."""
+def entangled_globs(rule: Rule) -> set[tuple[str, str]]:
+    """Return the globs of a rule with text after a star, each with the key of its dimension."""
     globs = {("", target.id) for target in rule.targets if _is_entangled(target.id)}
     globs |= {(c.key, c.values[0]) for c in rule.constraints if c.operator == "like" and _is_entangled(c.values[0])}
     return globs
 
 
 def _is_entangled(pattern: str) -> bool:
-    """Whether a glob has text behind a star; those with stars at the end only are told apart without much work."""
+    """Return whether a glob has text after a star. Globs with stars only at the end are cheap to distinguish."""
     return STAR in pattern.rstrip(STAR)

@@ -1,8 +1,8 @@
-"""Coordinates of the request space, each cut into atoms that no pattern of either side can tell apart.
+"""Dimensions of the request space, each divided into atoms that no pattern of either side can distinguish.
 
-A pattern becomes a bit mask over the atoms of its coordinate, a rule a union of boxes (one mask for each
-coordinate). "Unknown" is an ordinary atom of a coordinate and "absent" one of every tag: an allow covers the atoms
-where it surely holds, a deny those where it may hold, so that three-valued evaluation becomes membership.
+A pattern becomes a mask over the atoms of its dimension, a rule a union of boxes. "Unknown" is an atom of a dimension,
+"absent" one of each tag: an allow covers the atoms where it must hold, a deny those where it may hold. Three-valued
+evaluation thus becomes membership.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -14,9 +14,9 @@ from typing import Any
 
 from client.policy import conditions
 from client.policy.bitsets import Budget, mask_from
-from client.policy.conditions import read_block
-from client.policy.glob_classes import classes
-from client.policy.matching import STAR, glob, is_region
+from client.policy.conditions import parse_cidr_block
+from client.policy.glob_classes import class_witnesses
+from client.policy.matching import STAR, compile_glob, is_region
 from client.policy.model import (
     CURRENT_TIME,
     PRINCIPAL_TYPE,
@@ -27,8 +27,8 @@ from client.policy.model import (
     TENANT,
     Address,
     Constraint,
-    Facts,
-    read_instant,
+    RequestContext,
+    parse_timestamp,
 )
 
 PRINCIPAL_TYPES = ("api_key", "workload_identity", "user")
@@ -38,14 +38,14 @@ LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, 999_900, tzinfo=UTC).timestamp
 
 
 class Unknown:
-    """The atom of a fact nobody said."""
+    """Type of the atom for an unknown attribute."""
 
     def __repr__(self) -> str:
         return "unknown"
 
 
 class Absent:
-    """The atom of a tag known not to be there."""
+    """Type of the atom for an absent tag."""
 
     def __repr__(self) -> str:
         return "absent"
@@ -55,170 +55,170 @@ UNKNOWN = Unknown()
 ABSENT = Absent()
 
 Atom = Any
-"""A witness of the atom: a text, an address, an instant, or one of the two above."""
+"""A witness of the atom: a text, an address, a time, or one of the two above."""
 
 
 @dataclass
-class Coordinate:
-    """One dimension. `atoms` are in order of preference for a counterexample: known values first."""
+class Dimension:
+    """One dimension. Atoms are in order of preference for counterexamples, known values first."""
 
     atoms: list[Atom]
-    work: Budget
-    _facts: list[Facts] | None = None
+    budget: Budget
+    _contexts: list[RequestContext] | None = None
     _masks: dict[object, int] = field(default_factory=dict)
-    _places: dict[Atom, int] = field(init=False)
+    _index: dict[Atom, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._places = {atom: place for place, atom in enumerate(self.atoms)}
+        self._index = {atom: index for index, atom in enumerate(self.atoms)}
 
     @property
     def full(self) -> int:
         return (1 << len(self.atoms)) - 1
 
-    def mask(self, key: object, holds: Callable[[Atom], bool]) -> int:
-        """The atoms a pattern holds for; `key` names the pattern, so that it is tried once only."""
-        found = self._masks.get(key)
-        if found is None:
-            self.work.spend(len(self.atoms))
-            found = self._masks[key] = self._mask(map(holds, self.atoms))
-        return found
+    def pattern_mask(self, key: object, holds: Callable[[Atom], bool]) -> int:
+        """Return the atoms that a pattern matches. `key` identifies the pattern in the cache."""
+        mask = self._masks.get(key)
+        if mask is None:
+            self.budget.consume(len(self.atoms))
+            mask = self._masks[key] = self._to_mask(map(holds, self.atoms))
+        return mask
 
-    def mask_of(self, constraint: Constraint, *, deny: bool) -> int:
-        """The atoms a constraint holds for, or may hold for, by the very tests the engine uses."""
-        if self._facts is None:
-            self.work.spend(10 * len(self.atoms))
-            self._facts = [facts_of({constraint.key: atom}) for atom in self.atoms]
-        found = self._masks.get((constraint, deny))
-        if found is None:
-            self.work.spend(len(self.atoms))
-            test = conditions.possibly(constraint) if deny else conditions.surely(constraint)
-            found = self._masks[constraint, deny] = self._mask(map(test, self._facts))
-        return found
+    def constraint_mask(self, constraint: Constraint, *, deny: bool) -> int:
+        """Return the atoms where a constraint must hold, or may hold for a deny, by the predicates of the engine."""
+        if self._contexts is None:
+            self.budget.consume(10 * len(self.atoms))
+            self._contexts = [context_of_atoms({constraint.key: atom}) for atom in self.atoms]
+        mask = self._masks.get((constraint, deny))
+        if mask is None:
+            self.budget.consume(len(self.atoms))
+            holds = conditions.may_hold(constraint) if deny else conditions.must_hold(constraint)
+            mask = self._masks[constraint, deny] = self._to_mask(map(holds, self._contexts))
+        return mask
 
-    def _mask(self, holding: Iterable[bool]) -> int:
-        return mask_from(compress(count(), holding), len(self.atoms))
+    def _to_mask(self, values: Iterable[bool]) -> int:
+        return mask_from(compress(count(), values), len(self.atoms))
 
-    def only(self, atom: Atom) -> int:
-        """One atom that is there."""
-        return 1 << self._places[atom]
+    def mask_of_atom(self, atom: Atom) -> int:
+        """Return the mask of one atom."""
+        return 1 << self._index[atom]
 
     def without_unknown(self) -> int:
-        """All atoms but unknown."""
+        """Return all atoms but unknown."""
         return self.full & ~self.only_unknown()
 
     def only_unknown(self) -> int:
-        """The unknown atom, or 0 where the coordinate has none."""
-        return 1 << self._places[UNKNOWN] if UNKNOWN in self._places else 0
+        """Return the unknown atom; 0 if the dimension has none."""
+        return 1 << self._index[UNKNOWN] if UNKNOWN in self._index else 0
 
 
-def operation_part(literals: Sequence[str], work: Budget) -> Coordinate:
-    """A part of an operation: the catalogue may grow, so there is always another value than those named."""
+def operation_dimension(literals: Sequence[str], budget: Budget) -> Dimension:
+    """Return the dimension of a part of an operation, with an atom for values that a larger catalogue may have."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
-    return Coordinate([*named, unused(named)], work)
+    return Dimension([*named, unused_value(named)], budget)
 
 
-def target_part(literals: Sequence[str], work: Budget) -> Coordinate:
-    """The type of a target."""
+def type_dimension(literals: Sequence[str], budget: Budget) -> Dimension:
+    """Return the dimension of the target's type."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
-    return Coordinate([*named, unused(named), UNKNOWN], work)
+    return Dimension([*named, unused_value(named), UNKNOWN], budget)
 
 
-def region(literals: Sequence[str], constraints: Sequence[Constraint], work: Budget) -> Coordinate:
-    """The region of a target, which is also `frn:region`. Literals come first, in their order. Raises `OutOfBudget`."""
+def region_dimension(literals: Sequence[str], constraints: Sequence[Constraint], budget: Budget) -> Dimension:
+    """Return the dimension of the target's region, which is also `frn:region`; literals first. Raises `OutOfBudget`."""
     named = [literal for literal in literals if literal != STAR]
     named += [c.values[0] for c in constraints if c.operator != "like"]
     globs = [c.values[0] for c in constraints if c.operator == "like"]
-    # A text that is not a region name is no request's region, and no region matches a glob that asks for such text.
+    # No request has a region that is not a valid name, and no valid region matches a glob with invalid characters.
     usable = [text for text in named if is_region(text)]
     usable += [pattern for pattern in globs if not pattern.strip(STAR) or is_region(pattern.replace(STAR, ""))]
-    return Coordinate([*classes(usable, work, shortest=1), UNKNOWN], work)
+    return Dimension([*class_witnesses(usable, budget, min_length=1), UNKNOWN], budget)
 
 
-def target_id(patterns: Sequence[str], work: Budget) -> Coordinate:
-    """The id of a target, by the globs that are used. Raises `OutOfBudget`."""
-    return Coordinate([*classes(patterns, work, shortest=1), UNKNOWN], work)
+def id_dimension(patterns: Sequence[str], budget: Budget) -> Dimension:
+    """Return the dimension of the target's id. Raises `OutOfBudget`."""
+    return Dimension([*class_witnesses(patterns, budget, min_length=1), UNKNOWN], budget)
 
 
-def literal_mask(coordinate: Coordinate, literal: str, *, deny: bool) -> int:
-    """A literal or `*` on a part."""
+def literal_mask(dimension: Dimension, literal: str, *, deny: bool) -> int:
+    """Return the atoms that a literal or `*` matches."""
     if literal == STAR:
-        return coordinate.full
-    return coordinate.only(literal) | (coordinate.only_unknown() if deny else 0)
+        return dimension.full
+    return dimension.mask_of_atom(literal) | (dimension.only_unknown() if deny else 0)
 
 
-def id_mask(coordinate: Coordinate, pattern: str, *, deny: bool) -> int:
-    """A glob on the id."""
+def id_mask(dimension: Dimension, pattern: str, *, deny: bool) -> int:
+    """Return the atoms that a glob on the id matches."""
     if not pattern.strip(STAR):
-        return coordinate.full
+        return dimension.full
     if STAR not in pattern:
-        return literal_mask(coordinate, pattern, deny=deny)
-    test = glob(pattern)
-    return coordinate.mask((pattern, deny), lambda atom: deny if atom is UNKNOWN else test(atom))
+        return literal_mask(dimension, pattern, deny=deny)
+    matches = compile_glob(pattern)
+    return dimension.pattern_mask((pattern, deny), lambda atom: deny if atom is UNKNOWN else matches(atom))
 
 
-def fact(key: str, constraints: Sequence[Constraint], work: Budget) -> Coordinate:
-    """The coordinate of a constraint key, cut by every constraint on it. Raises `OutOfBudget`."""
+def context_dimension(key: str, constraints: Sequence[Constraint], budget: Budget) -> Dimension:
+    """Return the dimension of a constraint key, divided by all constraints on it. Raises `OutOfBudget`."""
     if key == SOURCE_IP:
-        return Coordinate([*_addresses(constraints), UNKNOWN], work)
+        return Dimension([*_addresses(constraints), UNKNOWN], budget)
     if key == CURRENT_TIME:
-        return Coordinate([*_instants(constraints), UNKNOWN], work)
+        return Dimension([*_instants(constraints), UNKNOWN], budget)
     if key == PRINCIPAL_TYPE:
-        return Coordinate([*PRINCIPAL_TYPES, UNKNOWN], work)
+        return Dimension([*PRINCIPAL_TYPES, UNKNOWN], budget)
     tag = key.startswith((REQUEST_TAG, RESOURCE_TAG))
-    # A literal of `equals` may hold a star as text: only `like` reads it as a glob.
+    # A star in the value of `equals` is text; only `like` has globs.
     literals = dict.fromkeys(c.values[0] for c in constraints if c.operator != "like")
     globs = [c.values[0] for c in constraints if c.operator == "like"]
-    texts = classes([*(t for t in literals if STAR not in t), *globs], work)
-    # No class has a star in its witness.
+    texts = class_witnesses([*(t for t in literals if STAR not in t), *globs], budget)
+    # Witnesses of classes never contain a star.
     texts += [literal for literal in literals if STAR in literal]
-    return Coordinate([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN], work)
+    return Dimension([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN], budget)
 
 
-def facts_of(atoms: "dict[str, Atom]") -> Facts:
-    """Facts with the given atoms; everything else is unknown. Tags of one map go together."""
+def context_of_atoms(atoms: "dict[str, Atom]") -> RequestContext:
+    """Return a request context of atoms by key; attributes without an atom are unknown."""
     tags: dict[str, dict[str, str] | None] = {REQUEST_TAG: None, RESOURCE_TAG: None}
-    known: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, atom in atoms.items():
-        prefix = next((p for p in tags if key.startswith(p)), None)
+        prefix = next((candidate for candidate in tags if key.startswith(candidate)), None)
         if atom is UNKNOWN:
             continue
         if prefix is None:
-            known[key] = atom
+            values[key] = atom
             continue
-        held = tags[prefix] if tags[prefix] is not None else {}
-        assert held is not None
+        mapping = tags[prefix] if tags[prefix] is not None else {}
+        assert mapping is not None
         if atom is not ABSENT:
-            held[key.removeprefix(prefix)] = atom
-        tags[prefix] = held
-    return Facts(
-        source_ip=known.get(SOURCE_IP),
-        current_time=known.get(CURRENT_TIME),
-        region=known.get(REGION),
-        principal_type=known.get(PRINCIPAL_TYPE),
-        tenant=known.get(TENANT),
+            mapping[key.removeprefix(prefix)] = atom
+        tags[prefix] = mapping
+    return RequestContext(
+        source_ip=values.get(SOURCE_IP),
+        current_time=values.get(CURRENT_TIME),
+        region=values.get(REGION),
+        principal_type=values.get(PRINCIPAL_TYPE),
+        tenant=values.get(TENANT),
         request_tags=tags[REQUEST_TAG],
         resource_tags=tags[RESOURCE_TAG],
     )
 
 
-def unused(named: Collection[str]) -> str:
-    """A value that is none of the named ones."""
-    taken = frozenset(named)
+def unused_value(named: Collection[str]) -> str:
+    """Return a value that is not among the named ones."""
+    used = frozenset(named)
     value, number = OTHER, 1
-    while value in taken:
+    while value in used:
         number += 1
         value = f"{OTHER}-{number}"
     return value
 
 
 def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
-    """The first address of every interval between the edges of the blocks, IPv4 and IPv6 apart."""
-    # IPv4-mapped addresses count as IPv4: the stretch of IPv6 that writes them holds no address of its own.
+    """Return the first address of each interval between the ends of the blocks, for IPv4 and IPv6."""
+    # IPv4-mapped addresses are IPv4, so their range in IPv6 has no addresses.
     mapped = 0xFFFF << 32
     edges: dict[int, set[int]] = {4: {0}, 6: {0, mapped, mapped + (1 << 32)}}
     for constraint in constraints:
         for text in constraint.values:
-            version, first, last = read_block(text)
+            version, first, last = parse_cidr_block(text)
             edges[version] |= {first, last + 1}
     size = {4: 1 << 32, 6: 1 << 128}
     edges[6].discard(mapped)
@@ -226,24 +226,23 @@ def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
 
 
 def _instants(constraints: Sequence[Constraint]) -> list[float]:
-    """Every instant that is named, and one that can be written in each gap between them, a whole second if possible."""
-    named = sorted({instant for c in constraints if (instant := read_instant(c.values[0])) is not None})
+    """Return each named time and one time in each gap between them, in whole seconds if possible."""
+    named = sorted({instant for c in constraints if (instant := parse_timestamp(c.values[0])) is not None})
     if not named:
         return [0.0]
-    found = [float(floor(named[0])) - 86_400]
+    instants = [float(floor(named[0])) - 86_400]
     for before, after in zip(named, [*named[1:], named[-1] + 2 * 86_400], strict=True):
-        found.append(before)
+        instants.append(before)
         between = _between(before, after)
         if between is not None:
-            found.append(between)
-    # Before the first and after the last instant that can be written there is no request to find. The two themselves
-    # are the witnesses of the gap they are in, where its own instant lies beyond.
-    found = [instant for instant in found if FIRST_INSTANT <= instant <= LAST_INSTANT]
-    return list(dict.fromkeys([*found, FIRST_INSTANT, LAST_INSTANT]))
+            instants.append(between)
+    # Requests cannot have times outside the range that can be written; its ends are witnesses of the gaps they are in.
+    instants = [instant for instant in instants if FIRST_INSTANT <= instant <= LAST_INSTANT]
+    return list(dict.fromkeys([*instants, FIRST_INSTANT, LAST_INSTANT]))
 
 
 def _between(before: float, after: float) -> float | None:
-    """Return an instant strictly between two others; None if there is none in whole microseconds."""
+    """Return a time strictly between two others; None if there is none in whole microseconds."""
     middle = (before + after) / 2
     for instant in (float(floor(middle)), float(ceil(middle)), round(middle * 1e6) / 1e6):
         if before < instant < after:

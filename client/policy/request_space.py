@@ -1,34 +1,34 @@
-"""The space of requests that some rules can tell apart, and rules as boxes in it."""
+"""The space of requests that some rules can distinguish, and rules as boxes in it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from client.policy.bitsets import Box, Budget, indices, merged, union
+from client.policy.bitsets import Box, Budget, indices, merge_boxes, union
 from client.policy.matching import STAR, OperationPattern
 from client.policy.model import REGION as REGION_KEY
 from client.policy.model import REQUEST_TAG, RESOURCE_TAG, TENANT, Constraint, Rule
 from client.policy.request_classes import (
-    Coordinate,
-    fact,
+    Dimension,
+    context_dimension,
+    id_dimension,
     id_mask,
     literal_mask,
-    operation_part,
-    region,
-    target_id,
-    target_part,
+    operation_dimension,
+    region_dimension,
+    type_dimension,
 )
 
-# Coordinates 0 to 2 are the operation's parts, 3 to 5 the target's region, type and id; facts follow. The target's
-# service is the operation's, its tenant is the document's, and `frn:region` and `frn:tenant` are the target's own, so
-# none of these is a coordinate of its own.
+# Dimensions 0 to 2 are the parts of the operation, 3 to 5 the target's region, type and id; constraint keys follow.
+# The target has the operation's service and the document's tenant, and `frn:region` and `frn:tenant` are those of the
+# target, so none of these has a dimension.
 SERVICE, RESOURCE, ACTION, REGION, TYPE, ID = range(6)
 
 
 class Space:
-    """The coordinates that some rules need. The rules have no constraint on `frn:tenant` (see `applicable`)."""
+    """The dimensions that some rules need. No rule may have a constraint on `frn:tenant` (see `restrict_to_tenant`)."""
 
-    def __init__(self, rules: Sequence[Rule], tenant: str, work: Budget, regions: Sequence[str] = ()) -> None:
+    def __init__(self, rules: Sequence[Rule], tenant: str, budget: Budget, regions: Sequence[str] = ()) -> None:
         self.tenant = tenant
-        self.work = work
+        self.budget = budget
         operations = [pattern for rule in rules for pattern in rule.operations]
         targets = [pattern for rule in rules for pattern in rule.targets]
         services = [pattern.service for pattern in operations] + [target.service for target in targets]
@@ -37,68 +37,68 @@ class Space:
             for constraint in rule.constraints:
                 by_key.setdefault(constraint.key, []).append(constraint)
         assert TENANT not in by_key
-        of_region = by_key.pop(REGION_KEY, [])
+        region_constraints = by_key.pop(REGION_KEY, [])
         self.keys = sorted(by_key)
-        self._places = {REGION_KEY: REGION} | {key: place for place, key in enumerate(self.keys, 6)}
-        self.coordinates: list[Coordinate] = [
-            operation_part(services, work),
-            operation_part([pattern.resource for pattern in operations], work),
-            operation_part([pattern.action for pattern in operations], work),
-            region([*regions, *(target.region for target in targets)], of_region, work),
-            target_part([target.type for target in targets], work),
-            target_id([target.id for target in targets], work),
-            *(fact(key, by_key[key], work) for key in self.keys),
+        self._axis_of = {REGION_KEY: REGION} | {key: axis for axis, key in enumerate(self.keys, 6)}
+        self.dimensions: list[Dimension] = [
+            operation_dimension(services, budget),
+            operation_dimension([pattern.resource for pattern in operations], budget),
+            operation_dimension([pattern.action for pattern in operations], budget),
+            region_dimension([*regions, *(target.region for target in targets)], region_constraints, budget),
+            type_dimension([target.type for target in targets], budget),
+            id_dimension([target.id for target in targets], budget),
+            *(context_dimension(key, by_key[key], budget) for key in self.keys),
         ]
-        self.full: Box = tuple(coordinate.full for coordinate in self.coordinates)
+        self.full: Box = tuple(dimension.full for dimension in self.dimensions)
 
-    def worlds(self) -> list[Box]:
-        """The whole space, split where a tag map is known or unknown: its keys are unknown only together."""
-        found = [list(self.full)]
+    def subspaces(self) -> list[Box]:
+        """Return the space, divided where a tag map is known or unknown: its keys are unknown only together."""
+        result = [list(self.full)]
         for prefix in (REQUEST_TAG, RESOURCE_TAG):
-            places = [6 + number for number, key in enumerate(self.keys) if key.startswith(prefix)]
-            if len(places) < 2:
+            axes = [6 + number for number, key in enumerate(self.keys) if key.startswith(prefix)]
+            if len(axes) < 2:
                 continue
-            split = []
-            for world in found:
+            halves = []
+            for subspace in result:
                 for unknown in (False, True):
-                    half = list(world)
-                    for place in places:
-                        coordinate = self.coordinates[place]
-                        half[place] = coordinate.only_unknown() if unknown else coordinate.without_unknown()
-                    split.append(half)
-            found = split
-        return [tuple(world) for world in found]
+                    half = list(subspace)
+                    for axis in axes:
+                        dimension = self.dimensions[axis]
+                        half[axis] = dimension.only_unknown() if unknown else dimension.without_unknown()
+                    halves.append(half)
+            result = halves
+        return [tuple(subspace) for subspace in result]
 
     def boxes(self, rule: Rule) -> list[Box]:
-        """Return a rule as boxes: an allow where it surely holds, a deny where it may hold."""
+        """Return a rule as boxes: an allow where it must hold, a deny where it may hold."""
         masks = list(self.full)
         for constraint in rule.constraints:
-            place = self._places[constraint.key]
-            masks[place] &= self.coordinates[place].mask_of(constraint, deny=rule.denies)
+            axis = self._axis_of[constraint.key]
+            masks[axis] &= self.dimensions[axis].constraint_mask(constraint, deny=rule.denies)
         if not all(masks):
             return []
-        place_mask, facts = masks[REGION], masks[6:]
-        found = set()
+        region_mask, rest = masks[REGION], masks[6:]
+        boxes = set()
         operations, targets = self._operations(rule), self._targets(rule)
-        self.work.spend(2 * len(operations) * len(targets) * (6 + len(self.full)))
+        self.budget.consume(2 * len(operations) * len(targets) * (6 + len(self.full)))
         for service, resource, action in operations:
-            for target_service, target_region, kind, name in targets:
-                both, here = service & target_service, target_region & place_mask
-                if both and here:
-                    found.add((both, resource, action, here, kind, name, *facts))
-        return list(found)
+            for target_service, target_region, type_, id_ in targets:
+                common_service, common_region = service & target_service, target_region & region_mask
+                if common_service and common_region:
+                    boxes.add((common_service, resource, action, common_region, type_, id_, *rest))
+        return list(boxes)
 
     def _operations(self, rule: Rule) -> set[tuple[int, int, int]]:
-        parts = self.coordinates
-        found = [
-            tuple(literal_mask(parts[place], part, deny=rule.denies) for place, part in enumerate(pattern))
+        parts = self.dimensions
+        masks = [
+            tuple(literal_mask(parts[axis], part, deny=rule.denies) for axis, part in enumerate(pattern))
             for pattern in rule.operations
         ]
-        return {(a, b, c) for a, b, c in merged(found)}
+        return {(a, b, c) for a, b, c in merge_boxes(masks)}
 
     def _targets(self, rule: Rule) -> set[tuple[int, int, int, int]]:
-        parts, deny = self.coordinates, rule.denies
-        found = [
+        parts, deny = self.dimensions, rule.denies
+        masks = [
             (
                 literal_mask(parts[SERVICE], target.service, deny=deny),
                 literal_mask(parts[REGION], target.region, deny=deny),
@@ -108,39 +108,39 @@ class Space:
             for target in rule.targets
             if target.tenant in (STAR, self.tenant)
         ]
-        return {(a, b, c, d) for a, b, c, d in merged(found)}
+        return {(a, b, c, d) for a, b, c, d in merge_boxes(masks)}
 
-    def unnamed(self, place: int) -> str:
-        """Return the atom for all values of a target part that no rule names."""
-        return str(self.coordinates[place].atoms[-2])
+    def unnamed_value(self, axis: int) -> str:
+        """Return the atom for values of a target part that no rule names."""
+        return str(self.dimensions[axis].atoms[-2])
 
-    def operations_in(self, box: Box, names: "Names") -> Iterator[OperationPattern]:
-        """Yield the operations of today's catalogue in the box."""
-        for number in indices(names.within(box)):
-            yield OperationPattern(*names.names[number])
+    def known_operations(self, box: Box, catalogue: "CatalogueIndex") -> Iterator[OperationPattern]:
+        """Yield the operations of the catalogue in a box."""
+        for number in indices(catalogue.within(box)):
+            yield OperationPattern(*catalogue.operations[number])
 
 
-class Names:
-    """The catalogue cut by the atoms of a space: bit i of a set is operation i."""
+class CatalogueIndex:
+    """The catalogue by the atoms of a space: bit i of a set is operation i."""
 
-    def __init__(self, names: Sequence[list[str]], space: Space) -> None:
-        self.names = names
+    def __init__(self, operations: Sequence[list[str]], space: Space) -> None:
+        self.operations = operations
         self._atoms: list[list[int]] = []
-        for place in (SERVICE, RESOURCE, ACTION):
-            atoms = space.coordinates[place].atoms
-            # The last atom is every value that is not named.
+        for axis in (SERVICE, RESOURCE, ACTION):
+            atoms = space.dimensions[axis].atoms
+            # The last atom stands for all values that no rule names.
             numbers = {value: number for number, value in enumerate(atoms[:-1])}
             sets = [0] * len(atoms)
-            for number, name in enumerate(self.names):
-                sets[numbers.get(name[place], len(atoms) - 1)] |= 1 << number
+            for number, name in enumerate(self.operations):
+                sets[numbers.get(name[axis], len(atoms) - 1)] |= 1 << number
             self._atoms.append(sets)
 
     def within(self, box: Box) -> int:
-        """Return the operations of a box."""
-        found = (1 << len(self.names)) - 1
-        for place, sets in enumerate(self._atoms):
-            found &= union(sets[number] for number in indices(box[place]))
-        return found
+        """Return the operations in a box."""
+        result = (1 << len(self.operations)) - 1
+        for axis, sets in enumerate(self._atoms):
+            result &= union(sets[number] for number in indices(box[axis]))
+        return result
 
 
 def split_names(names: Iterable[str]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""API keys in the database. What is read of them has no part of the secret but its first characters."""
+"""SQL of API keys, and their JSON. Of the secret only the prefix is ever read."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,7 +8,8 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from service.authn import api_keys as authn_api_keys
 from service.clock import wire_time
-from service.db.engine import Record, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Record
 from service.db.tables import (
     api_keys,
     group_members,
@@ -36,31 +37,31 @@ _NEWEST_FIRST = (api_keys.c.created_at.desc(), api_keys.c.id)
 
 
 def of_tenant(connection: Connection, tenant_id: str) -> Sequence[Record]:
-    """Every key of a tenant, whoever made it, the newest first."""
+    """Return the keys of a tenant, newest first."""
     return connection.execute(_KEY.where(api_keys.c.tenant_id == tenant_id).order_by(*_NEWEST_FIRST)).all()
 
 
-def of_person(connection: Connection, user_id: str | None, entered: ColumnElement[bool]) -> Sequence[Record]:
-    """The keys a person made in the tenants they may enter, the newest first. checklist K35"""
+def of_person(connection: Connection, user_id: str | None, enterable: ColumnElement[bool]) -> Sequence[Record]:
+    """Return the keys that a person created in the tenants they may enter, newest first."""
     query = _KEY.join(memberships, memberships.c.organization_id == tenants.c.organization_id)
-    return connection.execute(query.where(api_keys.c.user_id == user_id, entered).order_by(*_NEWEST_FIRST)).all()
+    return connection.execute(query.where(api_keys.c.user_id == user_id, enterable).order_by(*_NEWEST_FIRST)).all()
 
 
 def one(connection: Connection, tenant_id: str, user_id: str | None, key_id: str) -> Record | None:
-    """A key that this person made in this tenant."""
+    """Return a key that a person created in a tenant."""
     return connection.execute(
         _KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.user_id == user_id, api_keys.c.id == key_id)
     ).one_or_none()
 
 
 def add(connection: Connection, platform_secret: bytes, values: dict[str, Any]) -> str:
-    """Write a new key and return its secret, which is nowhere else."""
+    """Insert a key and return its secret, of which only a hash is stored."""
     while True:
         secret = authn_api_keys.mint()
-        made = {"key_prefix": authn_api_keys.prefix(secret), "key_hash": authn_api_keys.digest(platform_secret, secret)}
-        # A prefix that is taken, perhaps by a key another request is just writing, is tried no further.
-        taken = upsert_insert(connection, api_keys).values(**values, **made)
-        if connection.scalar(taken.on_conflict_do_nothing(index_elements=["key_prefix"]).returning(api_keys.c.id)):
+        prefix, digest = authn_api_keys.prefix(secret), authn_api_keys.digest(platform_secret, secret)
+        # The prefix may exist, also in a concurrent transaction: then try another secret.
+        statement = upsert_insert(connection, api_keys).values(**values, key_prefix=prefix, key_hash=digest)
+        if connection.scalar(statement.on_conflict_do_nothing(index_elements=["key_prefix"]).returning(api_keys.c.id)):
             return secret
 
 
@@ -71,21 +72,21 @@ def change(connection: Connection, tenant_id: str, key_id: str, values: dict[str
 
 
 def remove(connection: Connection, tenant_id: str, key_id: str) -> None:
-    """Remove a key for good, with its memberships, its attachments and its allowance. checklist K38"""
+    """Delete a key, with its group memberships, attachments and rate-limit counters."""
     queries.forget(connection, tenant_id, KIND, key_id)
     connection.execute(delete(rate_limits).where(rate_limits.c.key_id == key_id))
     connection.execute(delete(api_keys).where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id))
 
 
 def copy_grants(connection: Connection, tenant_id: str, old: str, new: str, by: str | None, at: datetime) -> int:
-    """Give a key the groups and policies of another; how many those are."""
+    """Copy the group memberships and policy attachments of a key to another; return their number."""
     copied = 0
     for table, kind, identifier, who, when in (
         (group_members, "member_type", "member_id", "added_by", "added_at"),
         (policy_attachments, "attachee_type", "attachee_id", "attached_by", "attached_at"),
     ):
-        held = select(table).where(table.c.tenant_id == tenant_id, table.c[kind] == KIND, table.c[identifier] == old)
-        rows = [{**row, identifier: new, who: by, when: at} for row in connection.execute(held).mappings()]
+        query = select(table).where(table.c.tenant_id == tenant_id, table.c[kind] == KIND, table.c[identifier] == old)
+        rows = [{**row, identifier: new, who: by, when: at} for row in connection.execute(query).mappings()]
         if rows:
             connection.execute(insert(table), rows)
         copied += len(rows)
@@ -93,14 +94,14 @@ def copy_grants(connection: Connection, tenant_id: str, old: str, new: str, by: 
 
 
 def status(row: Record, at: datetime) -> str:
-    """`active`, `revoked` or `expired`; a revoked key stays revoked when its expiry passes. checklist K36, K37"""
+    """Return `active`, `revoked` or `expired`. A revoked key stays `revoked` after its expiry."""
     if row.revoked_at is not None:
         return "revoked"
     return "active" if at < row.expires_at else "expired"
 
 
 def wire(row: Record, at: datetime) -> dict[str, Any]:
-    """The key object. contract: API key"""
+    """Return a key as JSON."""
     return {
         "id": row.id,
         "tenantId": row.tenant_id,

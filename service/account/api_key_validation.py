@@ -1,62 +1,60 @@
-"""What an API key may be: its name, scopes, expiry and rate limit. contract: API key, Limits; checklist K04 to K33"""
+"""Validation of API keys: name, scopes, expiry and rate limit."""
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 
 from service import errors, validation
 from service.authz.decisions import CatalogueSnapshot
 from service.authz.scopes import holding, listed
-from service.clock import wire_time
+from service.clock import parse_instant, wire_time
 from service.errors import ApiError
 from service.validation import require_distinct
 
-NAME_MIN, NAME_MAX = 2, 100
-LIFETIME = timedelta(days=365)
-LONGEST_YEARS = 2
-RATE_LIMIT, RATE_LIMIT_MAX = 600, 60_000
+MIN_NAME_LENGTH, MAX_NAME_LENGTH = 2, 100
+DEFAULT_LIFETIME = timedelta(days=365)
+MAX_YEARS = 2
+DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT = 600, 60_000
 MAX_SCOPES = 100
-_INSTANT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-5][0-9])", re.ASCII
-)
 
 
 def name(text: str) -> str:
-    """A key's name as it is kept: NFC, without invisible characters, trimmed, 2 to 100 characters. checklist K46
+    """Validate and normalize a name: NFC, without invisible characters, trimmed, 2 to 100 characters.
 
     Raises:
-        Refusal: 400 INVALID_API_KEY_NAME with details {reason, min, max}.
+        ApiError: 400 INVALID_API_KEY_NAME with details {reason, min, max}.
     """
-    kept = validation.visible(text)
-    if NAME_MIN <= len(kept) <= NAME_MAX:
-        return kept
+    normalized = validation.visible(text)
+    if MIN_NAME_LENGTH <= len(normalized) <= MAX_NAME_LENGTH:
+        return normalized
     raise ApiError(
         400,
         "INVALID_API_KEY_NAME",
-        f"name must be {NAME_MIN} to {NAME_MAX} characters after invisible characters are removed"
+        f"name must be {MIN_NAME_LENGTH} to {MAX_NAME_LENGTH} characters after invisible characters are removed"
         " and the text is normalised",
-        details={"reason": "too_short" if len(kept) < NAME_MIN else "too_long", "min": NAME_MIN, "max": NAME_MAX},
+        details={
+            "reason": "too_short" if len(normalized) < MIN_NAME_LENGTH else "too_long",
+            "min": MIN_NAME_LENGTH,
+            "max": MAX_NAME_LENGTH,
+        },
     )
 
 
-def scopes(given: Sequence[str], known: CatalogueSnapshot) -> list[str]:
-    """Return the scopes of a key in their order: listed scopes, or operations of the catalogue.
+def scopes(values: Sequence[str], catalogue: CatalogueSnapshot) -> list[str]:
+    """Validate the scopes of a key: listed scopes, or operations of the catalogue.
 
     Raises:
-        Refusal: 400 for no scope, a scope given twice, a wildcard over services, or an unknown scope; nothing is
-            corrected (A11).
+        ApiError: 400 for no scope, a duplicate, a wildcard over all services, or an unknown scope.
     """
-    wanted = list(given)
-    if not wanted:
+    if not values:
         raise errors.invalid_input("at least one scope is required", member="scopes", reason="too_few", min=1)
-    if len(wanted) > MAX_SCOPES:
+    if len(values) > MAX_SCOPES:
         raise errors.invalid_input(
             f"a key has at most {MAX_SCOPES} scopes", member="scopes", reason="too_many", max=MAX_SCOPES
         )
-    require_distinct(wanted)
-    known_scopes = listed()
-    for scope in wanted:
+    require_distinct(list(values))
+    listed_scopes = listed()
+    for scope in values:
         if scope.partition(":")[0].strip() == "*":
             raise ApiError(
                 400,
@@ -65,8 +63,8 @@ def scopes(given: Sequence[str], known: CatalogueSnapshot) -> list[str]:
                 details={"scope": scope},
                 hint="name the services, such as compute:*",
             )
-        if scope not in known_scopes and scope not in known.levels:
-            near = get_close_matches(scope.strip().lower(), sorted(known_scopes), n=3)
+        if scope not in listed_scopes and scope not in catalogue.levels:
+            near = get_close_matches(scope.strip().lower(), sorted(listed_scopes), n=3)
             raise ApiError(
                 400,
                 "INVALID_SCOPE",
@@ -74,38 +72,41 @@ def scopes(given: Sequence[str], known: CatalogueSnapshot) -> list[str]:
                 details={"scope": scope, "suggestions": near},
                 hint="list the scopes: frost account api-key scopes",
             )
-    return wanted
+    return list(values)
 
 
-def require_held(role: str | None, tenant_id: str, wanted: Sequence[str], known: CatalogueSnapshot) -> None:
-    """Refuse scopes of which their giver holds nothing in the tenant.
+def require_held(role: str | None, tenant_id: str, scopes: Sequence[str], catalogue: CatalogueSnapshot) -> None:
+    """Check that a role in the tenant permits each scope.
 
     Raises:
-        Refusal: 403 SCOPE_EXCEEDS_AUTHOR naming the first scope at fault and operations of it that are missing.
+        ApiError: 403 SCOPE_EXCEEDS_AUTHOR naming the first scope that it does not permit, and the operations it lacks.
     """
-    for scope in wanted:
-        found = holding(role, scope, tenant_id, known)
-        if not found.held:
+    for scope in scopes:
+        held = holding(role, scope, tenant_id, catalogue)
+        if not held.held:
             raise ApiError(
                 403,
                 "SCOPE_EXCEEDS_AUTHOR",
                 f"a key cannot exceed its creator: your role does not hold {scope}",
-                details={"scope": scope, "lacks": list(found.lacks)},
+                details={"scope": scope, "lacks": list(held.lacks)},
                 hint="leave the scope out, or ask somebody who holds it",
             )
 
 
 def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> datetime:
-    """When a key made now expires: 365 days on, or the instant asked for, at most two calendar years on.
+    """Return the expiry of a new key: the requested instant, at most two calendar years ahead, or 365 days ahead.
 
-    A fraction of a second is cut to microseconds, never rounded up. `member` is where the text stood.
+    Fractions of a second are truncated to microseconds.
+
+    Args:
+        member: Member of the body, for the error.
 
     Raises:
-        Refusal: 400 for what is no full RFC 3339 timestamp, for the past, and API_KEY_LIFETIME_EXCEEDS_MAX.
+        ApiError: 400 for no full RFC 3339 timestamp, an instant in the past, and API_KEY_LIFETIME_EXCEEDS_MAX.
     """
     if text is None:
-        return now + LIFETIME
-    instant = read_instant(text)
+        return now + DEFAULT_LIFETIME
+    instant = parse_instant(text)
     if instant is None:
         raise errors.invalid_input(
             f"{member} must be an RFC 3339 timestamp with a zone, such as 2027-01-31T23:59:59Z",
@@ -124,44 +125,34 @@ def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> dateti
         raise ApiError(
             400,
             "API_KEY_LIFETIME_EXCEEDS_MAX",
-            f"a key lives at most {LONGEST_YEARS} years: until {wire_time(latest)}",
+            f"a key lives at most {MAX_YEARS} years: until {wire_time(latest)}",
             details={"expiresAt": wire_time(instant), "latest": wire_time(latest)},
         )
     return instant
 
 
 def latest_expiry(now: datetime) -> datetime:
-    """The same day and time two calendar years on; of 29 February the 28th."""
+    """Return the same day and time two calendar years ahead; 28 February for the 29th."""
     try:
-        return now.replace(year=now.year + LONGEST_YEARS)
+        return now.replace(year=now.year + MAX_YEARS)
     except ValueError:
-        return now.replace(year=now.year + LONGEST_YEARS, day=28)
+        return now.replace(year=now.year + MAX_YEARS, day=28)
 
 
-def read_instant(text: str) -> datetime | None:
-    """A full RFC 3339 timestamp in UTC; None for everything else. hostile E15"""
-    if not _INSTANT.fullmatch(text):
-        return None
-    try:
-        return datetime.fromisoformat(text.upper()).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def rate_limit(given: int | None) -> int:
-    """Requests a minute. checklist K33
+def rate_limit(value: int | None) -> int:
+    """Validate a rate limit in requests per minute; return the default for None.
 
     Raises:
-        Refusal: 400 INVALID_INPUT.
+        ApiError: 400 INVALID_INPUT.
     """
-    if given is None:
-        return RATE_LIMIT
-    if not 1 <= given <= RATE_LIMIT_MAX:
+    if value is None:
+        return DEFAULT_RATE_LIMIT
+    if not 1 <= value <= MAX_RATE_LIMIT:
         raise errors.invalid_input(
-            f"rateLimit must be 1 to {RATE_LIMIT_MAX} requests a minute",
+            f"rateLimit must be 1 to {MAX_RATE_LIMIT} requests a minute",
             member="rateLimit",
             reason="range",
             min=1,
-            max=RATE_LIMIT_MAX,
+            max=MAX_RATE_LIMIT,
         )
-    return given
+    return value

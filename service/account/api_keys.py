@@ -1,13 +1,12 @@
-"""API keys over HTTP. contract: API key; checklist K
+"""Routes of API keys.
 
-A person reads and manages their own keys. The list of a tenant names everybody's, because policies and groups are
-made of keys; another person's key by its id is not found (checklist K40).
+People manage their own keys. The list of a tenant shows the keys of everyone, because policies and groups refer to
+them; a single key of another person is not found.
 """
 
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
-from fastapi import Depends, Header
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
@@ -15,31 +14,28 @@ from starlette.responses import JSONResponse, Response
 from service import errors, validation
 from service.account import api_key_queries, api_key_validation
 from service.api.changes import change
+from service.api.dependencies import ContextDep, IdempotencyKey, PlatformDep, TenantContextDep
 from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant, no_content
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot
 from service.authz.entitlement import may_enter
 from service.authz.paths import API_KEY, API_KEYS, TENANT
 from service.authz.scopes import holding, verbs
 from service.catalogue.operations import scopes
 from service.clock import wire_time
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
 from service.principals.grants import role_in
 
 router = protected_router("API keys")
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]
-
 
 class NewKey(BaseModel):
-    """The body that makes a key."""
+    """The body that creates a key."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -51,7 +47,7 @@ class NewKey(BaseModel):
 
 
 class KeyChange(BaseModel):
-    """The body that changes a key; a member left out stays. The expiry never changes."""
+    """The body that changes a key. Missing members stay; the expiry never changes."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -62,7 +58,7 @@ class KeyChange(BaseModel):
 
 
 class Rotation(BaseModel):
-    """The body that replaces a key: the new one's expiry, and when the old one retires by itself."""
+    """The body that rotates a key: the expiry of the new key and of the old one."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -71,28 +67,28 @@ class Rotation(BaseModel):
 
 
 @router.get(API_KEYS, operation_id="listKeys")
-def list_keys(access: Granted, platform: Here) -> JSONResponse:
-    """The keys of the tenant, whoever made them, the newest first."""
+def list_keys(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
+    """List the keys of the tenant, newest first."""
     now = platform.clock.now()
     with platform.database.read() as connection:
-        rows = api_key_queries.of_tenant(connection, str(access.tenant_id))
+        rows = api_key_queries.of_tenant(connection, context.tenant_id)
     return JSONResponse({"apiKeys": [api_key_queries.wire(row, now) for row in rows]})
 
 
 @router.get("/api/v1/me/api-keys", operation_id="listMyKeys")
-def list_my_keys(access: Granted, platform: Here) -> JSONResponse:
-    """The keys the caller made, in every tenant they may enter."""
+def list_my_keys(context: ContextDep, platform: PlatformDep) -> JSONResponse:
+    """List the keys that the caller created, in every tenant they may enter."""
     now = platform.clock.now()
     with platform.database.read() as connection:
-        rows = api_key_queries.of_person(connection, access.caller.user_id, may_enter(access.caller))
+        rows = api_key_queries.of_person(connection, context.principal.user_id, may_enter(context.principal))
     return JSONResponse({"apiKeys": [api_key_queries.wire(row, now) for row in rows]})
 
 
 @router.get(f"{TENANT}/scopes", operation_id="listGrantableScopes")
-def list_grantable_scopes(access: Granted, platform: Here) -> JSONResponse:
-    """What a key of the caller in this tenant could be given, and what of it the caller's role lacks."""
+def list_grantable_scopes(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
+    """List the scopes of API keys, and the operations of each that the caller's role lacks."""
     with platform.database.read() as connection:
-        known = platform.decisions.known(connection)
+        catalogue = platform.decisions.known(connection)
     return JSONResponse(
         {
             "scopes": [
@@ -100,9 +96,9 @@ def list_grantable_scopes(access: Granted, platform: Here) -> JSONResponse:
                     "scope": scope.scope,
                     "description": scope.description,
                     "enforced": scope.enforced,
-                    "operations": sum(map(len, verbs(scope.scope, known))),
-                    "held": (found := holding(access.role, scope.scope, str(access.tenant_id), known)).held,
-                    "lacks": list(found.lacks),
+                    "operations": sum(map(len, verbs(scope.scope, catalogue))),
+                    "held": (held := holding(context.role, scope.scope, context.tenant_id, catalogue)).held,
+                    "lacks": list(held.lacks),
                 }
                 for scope in scopes()
                 if scope.scope != "*"
@@ -112,98 +108,100 @@ def list_grantable_scopes(access: Granted, platform: Here) -> JSONResponse:
 
 
 @router.post(API_KEYS, operation_id="createKey", status_code=201)
-def create_key(access: Granted, platform: Here, body: NewKey, idempotency_key: IdempotencyKey = None) -> JSONResponse:
-    """A new key of the caller in the tenant. Its secret is in this answer and never again.
+def create_key(
+    context: TenantContextDep, platform: PlatformDep, body: NewKey, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """Create a key. Only this answer has its secret.
 
-    The same request again under the same `Idempotency-Key` is refused, naming the key that was made: its secret
-    cannot be shown twice.
+    A repeated request with the same `Idempotency-Key` is refused with the id of the key, because the secret cannot be
+    shown again.
     """
     now, key_id = platform.clock.now(), str(uuid4())
-    with change(platform, access) as (connection, access):
-        tenant_id = str(access.tenant_id)
+    with change(platform, context) as (connection, context):
+        tenant_id = context.tenant_id
         request = (tenant_id, body.model_dump())
         require_first(
             resolve_idempotency_key(
-                connection, access, idempotency_key, AuditEvent.API_KEY_CREATE, request, key_id, now
+                connection, context, idempotency_key, AuditEvent.API_KEY_CREATE, request, key_id, now
             ),
             key_id,
         )
-        known, expires = platform.decisions.known(connection), api_key_validation.expiry(body.expires_at, now)
+        catalogue, expires = platform.decisions.known(connection), api_key_validation.expiry(body.expires_at, now)
         values: dict[str, Any] = {
             "id": key_id,
             "tenant_id": tenant_id,
-            "user_id": access.caller.user_id,
+            "user_id": context.principal.user_id,
             "name": api_key_validation.name(body.name),
             "description": validation.description(body.description),
-            "scopes": held_scopes(connection, access, body.scopes, known),
+            "scopes": check_scopes(connection, context, body.scopes, catalogue),
             "rate_limit": api_key_validation.rate_limit(body.rate_limit),
             "created_at": now,
             "expires_at": expires,
         }
         secret = api_key_queries.add(connection, platform.secret, values)
         details = {"name": values["name"], "scopes": values["scopes"], "expiresAt": wire_time(expires)}
-        audit_in_tenant(connection, access, AuditEvent.API_KEY_CREATE, f"api_key:{key_id}", now, details)
-        made = api_key_queries.wire(get_key_or_404(connection, access, key_id), now)
-    return JSONResponse({"apiKey": made, "key": secret}, 201)
+        audit_in_tenant(connection, context, AuditEvent.API_KEY_CREATE, f"api_key:{key_id}", now, details)
+        document = api_key_queries.wire(get_key_or_404(connection, context, key_id), now)
+    return JSONResponse({"apiKey": document, "key": secret}, 201)
 
 
 @router.get(API_KEY, operation_id="getKey")
-def get_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
-    """One key of the caller; a key finds itself and no other."""
+def get_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> JSONResponse:
+    """Return a key of the caller. A key can read only itself."""
     with platform.database.read() as connection:
-        row = get_key_or_404(connection, access, key_id)
+        row = get_key_or_404(connection, context, key_id)
     return JSONResponse(api_key_queries.wire(row, platform.clock.now()))
 
 
 @router.patch(API_KEY, operation_id="updateKey")
-def update_key(access: Granted, platform: Here, key_id: str, body: KeyChange) -> JSONResponse:
-    """Change the members that are given. Scopes that are added must be held by the caller now."""
+def update_key(context: TenantContextDep, platform: PlatformDep, key_id: str, body: KeyChange) -> JSONResponse:
+    """Change the members in the body. The caller's role must permit added scopes."""
     now = platform.clock.now()
     if not body.model_fields_set or all(value is None for value in body.model_dump().values()):
         raise errors.invalid_input("nothing to change: give name, description, scopes or rateLimit", reason="nothing")
-    with change(platform, access) as (connection, access):
-        before = get_key_or_404(connection, access, key_id)
-        wanted: dict[str, Any] = {}
+    with change(platform, context) as (connection, context):
+        before = get_key_or_404(connection, context, key_id)
+        values: dict[str, Any] = {}
         if body.name is not None:
-            wanted["name"] = api_key_validation.name(body.name)
+            values["name"] = api_key_validation.name(body.name)
         if body.description is not None:
-            wanted["description"] = validation.description(body.description)
+            values["description"] = validation.description(body.description)
         if body.rate_limit is not None:
-            wanted["rate_limit"] = api_key_validation.rate_limit(body.rate_limit)
+            values["rate_limit"] = api_key_validation.rate_limit(body.rate_limit)
         if body.scopes is not None:
-            known = platform.decisions.known(connection)
-            wanted["scopes"] = held_scopes(connection, access, body.scopes, known, kept=before.scopes)
-        changed = {name: value for name, value in wanted.items() if getattr(before, name) != value}
-        if changed:
-            api_key_queries.change(connection, str(access.tenant_id), key_id, changed)
-            details = {name: {"from": getattr(before, name), "to": value} for name, value in changed.items()}
-            audit_in_tenant(connection, access, AuditEvent.API_KEY_UPDATE, f"api_key:{key_id}", now, details)
-        return answer(connection, access, platform, key_id, bool(changed))
+            catalogue = platform.decisions.known(connection)
+            values["scopes"] = check_scopes(connection, context, body.scopes, catalogue, before=before.scopes)
+        changes = {name: value for name, value in values.items() if getattr(before, name) != value}
+        if changes:
+            api_key_queries.change(connection, context.tenant_id, key_id, changes)
+            details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
+            audit_in_tenant(connection, context, AuditEvent.API_KEY_UPDATE, f"api_key:{key_id}", now, details)
+        return key_response(connection, context, platform, key_id, changed=bool(changes))
 
 
 @router.post(f"{API_KEY}/revoke", operation_id="revokeKey")
-def revoke_key(access: Granted, platform: Here, key_id: str) -> JSONResponse:
-    """Refuse the key from the next request on, for good. A second time changes nothing."""
+def revoke_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> JSONResponse:
+    """Revoke a key, from the next request on and for good. Idempotent."""
     now = platform.clock.now()
-    with change(platform, access) as (connection, access):
-        before = get_key_or_404(connection, access, key_id)
+    with change(platform, context) as (connection, context):
+        before = get_key_or_404(connection, context, key_id)
         if before.revoked_at is None:
-            api_key_queries.change(connection, str(access.tenant_id), key_id, {"revoked_at": now})
+            api_key_queries.change(connection, context.tenant_id, key_id, {"revoked_at": now})
             audit_in_tenant(
-                connection, access, AuditEvent.API_KEY_REVOKE, f"api_key:{key_id}", now, {"name": before.name}
+                connection, context, AuditEvent.API_KEY_REVOKE, f"api_key:{key_id}", now, {"name": before.name}
             )
-        return answer(connection, access, platform, key_id, before.revoked_at is None)
+        return key_response(connection, context, platform, key_id, changed=before.revoked_at is None)
 
 
 @router.post(f"{API_KEY}/rotate", operation_id="rotateKey", status_code=201)
-def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> JSONResponse:
-    """A new key with the name, scopes, rate limit, groups and policies of an active one.
+def rotate_key(context: TenantContextDep, platform: PlatformDep, key_id: str, body: Rotation) -> JSONResponse:
+    """Create a key with the name, scopes, rate limit, groups and policies of an active one.
 
-    With `retireAt` the old key expires then, so that both work in between; without, the caller revokes it.
+    With `retireAt` the old key expires at that time, and both work until then; without, the caller revokes it.
     """
-    now, new_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
-    with change(platform, access) as (connection, access):
-        old = get_key_or_404(connection, access, key_id)
+    now, new_id, tenant_id = platform.clock.now(), str(uuid4()), context.tenant_id
+    with change(platform, context) as (connection, context):
+        old = get_key_or_404(connection, context, key_id)
         if api_key_queries.status(old, now) != "active":
             raise ApiError(409, "API_KEY_NOT_ACTIVE", "only an active key can be rotated", hint="create a new key")
         retires = (
@@ -213,77 +211,77 @@ def rotate_key(access: Granted, platform: Here, key_id: str, body: Rotation) -> 
             raise errors.invalid_input(
                 "retireAt is later than the key's expiry", member="retireAt", latest=wire_time(old.expires_at)
             )
-        known = platform.decisions.known(connection)
-        api_key_validation.require_held(
-            role_in(connection, tenant_id, access.caller.user_id), tenant_id, old.scopes, known
-        )
-        kept = ("tenant_id", "user_id", "name", "description", "scopes", "rate_limit")
-        values = {name: getattr(old, name) for name in kept}
+        catalogue = platform.decisions.known(connection)
+        role = role_in(connection, tenant_id, context.principal.user_id)
+        api_key_validation.require_held(role, tenant_id, old.scopes, catalogue)
+        copied = ("tenant_id", "user_id", "name", "description", "scopes", "rate_limit")
+        values = {name: getattr(old, name) for name in copied}
         values |= {"id": new_id, "created_at": now, "expires_at": api_key_validation.expiry(body.expires_at, now)}
         secret = api_key_queries.add(connection, platform.secret, values)
-        grants = api_key_queries.copy_grants(connection, tenant_id, key_id, new_id, access.caller.user_id, now)
+        grants = api_key_queries.copy_grants(connection, tenant_id, key_id, new_id, context.principal.user_id, now)
         api_key_queries.change(connection, tenant_id, key_id, {"expires_at": retires})
         details = {"from": key_id, "grants": grants, "retireAt": wire_time(retires)}
-        audit_in_tenant(connection, access, AuditEvent.API_KEY_ROTATE, f"api_key:{new_id}", now, details)
-        made = api_key_queries.wire(get_key_or_404(connection, access, new_id), now)
-        replaced = api_key_queries.wire(get_key_or_404(connection, access, key_id), now)
-    return JSONResponse({"apiKey": made, "key": secret, "replaced": replaced, "grants": grants}, 201)
+        audit_in_tenant(connection, context, AuditEvent.API_KEY_ROTATE, f"api_key:{new_id}", now, details)
+        document = api_key_queries.wire(get_key_or_404(connection, context, new_id), now)
+        replaced = api_key_queries.wire(get_key_or_404(connection, context, key_id), now)
+    return JSONResponse({"apiKey": document, "key": secret, "replaced": replaced, "grants": grants}, 201)
 
 
 @router.delete(API_KEY, operation_id="deleteKey", status_code=204)
-def delete_key(access: Granted, platform: Here, key_id: str) -> Response:
-    """Remove a key in any state, with its memberships and attachments."""
+def delete_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> Response:
+    """Delete a key in any state, with its group memberships and attachments."""
     now = platform.clock.now()
-    with change(platform, access) as (connection, access):
-        row = get_key_or_404(connection, access, key_id)
-        api_key_queries.remove(connection, str(access.tenant_id), key_id)
+    with change(platform, context) as (connection, context):
+        row = get_key_or_404(connection, context, key_id)
+        api_key_queries.remove(connection, context.tenant_id, key_id)
         details = {"name": row.name, "keyPrefix": row.key_prefix}
-        audit_in_tenant(connection, access, AuditEvent.API_KEY_DELETE, f"api_key:{key_id}", now, details)
+        audit_in_tenant(connection, context, AuditEvent.API_KEY_DELETE, f"api_key:{key_id}", now, details)
     return no_content()
 
 
-def get_key_or_404(connection: Connection, access: AuthorizationContext, key_id: str) -> Record:
-    """The caller's key of the path in the tenant of the path.
+def get_key_or_404(connection: Connection, context: TenantContext, key_id: str) -> Record:
+    """Return a key of the principal in the tenant of the path.
 
     Raises:
-        Refusal: flat 404.
+        ApiError: 404.
     """
-    caller = access.caller
-    row = api_key_queries.one(connection, str(access.tenant_id), caller.user_id, key_id)
-    if row is None or (caller.kind == "api_key" and row.id != caller.key_id):
+    principal = context.principal
+    row = api_key_queries.one(connection, context.tenant_id, principal.user_id, key_id)
+    if row is None or (principal.kind == "api_key" and row.id != principal.key_id):
         raise errors.not_found()
     return row
 
 
-def answer(
-    connection: Connection, access: AuthorizationContext, platform: Platform, key_id: str, changed: bool
+def key_response(
+    connection: Connection, context: TenantContext, platform: Platform, key_id: str, *, changed: bool
 ) -> JSONResponse:
-    """The key as it is now, and whether there was anything to change."""
-    row = get_key_or_404(connection, access, key_id)
+    """Return the key after a write."""
+    row = get_key_or_404(connection, context, key_id)
     headers = {CHANGED: "true" if changed else "false"}
     return JSONResponse(api_key_queries.wire(row, platform.clock.now()), headers=headers)
 
 
-def held_scopes(
+def check_scopes(
     connection: Connection,
-    access: AuthorizationContext,
-    given: list[str],
-    known: CatalogueSnapshot,
-    kept: list[str] | None = None,
+    context: TenantContext,
+    values: list[str],
+    catalogue: CatalogueSnapshot,
+    before: list[str] | None = None,
 ) -> list[str]:
-    """The scopes a key is to have; those it has already are not asked for again."""
-    wanted = api_key_validation.scopes(given, known)
-    tenant_id = str(access.tenant_id)
-    added = [scope for scope in wanted if scope not in (kept or ())]
-    api_key_validation.require_held(role_in(connection, tenant_id, access.caller.user_id), tenant_id, added, known)
-    return wanted
+    """Validate the new scopes of a key. The principal's role must permit those that are not in `before`."""
+    key_scopes = api_key_validation.scopes(values, catalogue)
+    tenant_id = context.tenant_id
+    added = [scope for scope in key_scopes if scope not in (before or ())]
+    role = role_in(connection, tenant_id, context.principal.user_id)
+    api_key_validation.require_held(role, tenant_id, added, catalogue)
+    return key_scopes
 
 
 def require_first(claimed_id: str, key_id: str) -> None:
-    """Refuse a request whose key was created by an earlier one under the same idempotency key. hostile J05
+    """Refuse a request whose key was created by an earlier one with the same idempotency key.
 
     Raises:
-        Refusal: 409 SECRET_ALREADY_SHOWN with the id of that key.
+        ApiError: 409 SECRET_ALREADY_SHOWN with the id of that key.
     """
     if claimed_id == key_id:
         return

@@ -1,45 +1,42 @@
-"""Deleting an account, and bringing it back within 30 days. contract: account delete; checklist A03 to A07
+"""Deletion of an account by its person, and restoration by an operator within 30 days.
 
-The person's row stays, marked; everything that works in their name is ended in the same transaction and stays ended
-when they are restored. Memberships are left alone: who comes back has the roles that are still there (hostile A16).
-
-Deleting one's account over HTTP, and the staff's way back. contract: account delete; checklist A03 to A07
+The row is marked as deleted. Sessions and API keys end in the same transaction, and stay ended after a restoration.
+Memberships stay, so a restored person has the roles that still exist.
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from fastapi import Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, func, select, update
 from starlette.responses import JSONResponse
 
 from service.account import queries
 from service.api.changes import change
+from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authn import sessions
-from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
-from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.db.tables import api_keys, memberships, organizations, users
 from service.errors import ApiError
 
-REVERSIBLE = timedelta(days=30)
+RESTORE_WINDOW = timedelta(days=30)
 OWNER = "owner"
 
 
 def restorable_until(deleted_at: datetime) -> datetime:
-    """The last instant at which the deletion can be reversed."""
-    return deleted_at + REVERSIBLE
+    """Return the end of the period in which the account can be restored."""
+    return deleted_at + RESTORE_WINDOW
 
 
 def sole_owner_organizations(connection: Connection, user_id: str) -> Sequence[Record]:
-    """The organizations with other members whose only owner is this person: `id`, `name`."""
+    """Return the organizations that have other members and this person as their only owner: `id`, `name`."""
     others = (
         select(
             memberships.c.organization_id,
@@ -61,7 +58,7 @@ def sole_owner_organizations(connection: Connection, user_id: str) -> Sequence[R
 
 
 def delete(connection: Connection, user_id: str, at: datetime) -> dict[str, int]:
-    """Mark a person as deleted, and end their sessions and keys; how many those were."""
+    """Mark a person as deleted, end their sessions and revoke their keys; return the number of each."""
     connection.execute(update(users).where(users.c.id == user_id).values(deleted_at=at))
     ended = sessions.end_all(connection, user_id, reason="account_deleted", at=at)
     revoked = connection.execute(
@@ -70,8 +67,8 @@ def delete(connection: Connection, user_id: str, at: datetime) -> dict[str, int]
     return {"sessions": ended, "apiKeys": revoked.rowcount}
 
 
-def deleted_person(connection: Connection, email: str) -> Record | None:
-    """A person by address, deleted or not: `id`, `email`, `name`, `deleted_at`."""
+def find_person(connection: Connection, email: str) -> Record | None:
+    """Return a person by e-mail address, deleted or not, with the row locked: `id`, `email`, `name`, `deleted_at`."""
     return connection.execute(
         select(users.c.id, users.c.email, users.c.name, users.c.deleted_at)
         .where(users.c.email == email.strip().lower())
@@ -85,12 +82,9 @@ def restore(connection: Connection, user_id: str) -> None:
 
 router = protected_router("account")
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-
 
 class Restoration(BaseModel):
-    """The body that names whose account comes back."""
+    """The body that names the account to restore."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -99,41 +93,46 @@ class Restoration(BaseModel):
 
 @router.delete("/api/v1/me", operation_id="deleteAccount")
 def delete_account(
-    access: Granted,
-    platform: Here,
+    context: ContextDep,
+    platform: PlatformDep,
     email: Annotated[
         str | None, Query(description="typed by the person; another address than theirs is refused")
     ] = None,
 ) -> JSONResponse:
-    """Delete the account of the caller. Its sessions and keys are dead from the next request on."""
-    user_id, now = str(access.caller.user_id), platform.clock.now()
-    with change(platform, access, lock_organization=True) as (connection, access):
+    """Delete the account of the caller. Its sessions and keys end at once."""
+    user_id, now = str(context.principal.user_id), platform.clock.now()
+    with change(platform, context, lock_organization=True) as (connection, context):
         person = queries.person(connection, user_id)
         if email is not None and email.strip().lower() != person.email:
             raise ApiError(400, "CONFIRMATION_MISMATCH", "this is not the address of the account")
-        alone = sole_owner_organizations(connection, user_id)
-        if alone:
+        owned = sole_owner_organizations(connection, user_id)
+        if owned:
             raise ApiError(
                 409,
                 "LAST_OWNER",
                 "the last owner of an organization with other members cannot leave it",
-                details={"organizations": [{"id": row.id, "name": row.name} for row in alone]},
+                details={"organizations": [{"id": row.id, "name": row.name} for row in owned]},
                 hint="make somebody else an owner first",
             )
-        ended = delete(connection, user_id, now)
+        details = delete(connection, user_id, now)
         entries.record(
-            connection, access.caller, event=AuditEvent.ACCOUNT_DELETE, target=f"user:{user_id}", details=ended, at=now
+            connection,
+            context.principal,
+            event=AuditEvent.ACCOUNT_DELETE,
+            target=f"user:{user_id}",
+            details=details,
+            at=now,
         )
     until = wire_time(restorable_until(now))
     return JSONResponse({"email": person.email, "deletedAt": wire_time(now), "restorableUntil": until})
 
 
 @router.post("/api/v1/platform/accounts/restore", operation_id="restoreAccount")
-def restore_account(access: Granted, platform: Here, body: Restoration) -> JSONResponse:
-    """Bring a deleted account back within 30 days. Sessions stay ended, keys stay revoked."""
+def restore_account(context: ContextDep, platform: PlatformDep, body: Restoration) -> JSONResponse:
+    """Restore an account within 30 days of its deletion. Sessions stay ended, keys stay revoked."""
     now = platform.clock.now()
     with platform.database.write() as connection:
-        person = or_404(deleted_person(connection, body.email) if body.email.isprintable() else None)
+        person = or_404(find_person(connection, body.email) if body.email.isprintable() else None)
         if person.deleted_at is None:
             raise ApiError(409, "ACCOUNT_NOT_DELETED", "this account is not deleted")
         until = restorable_until(person.deleted_at)
@@ -147,7 +146,7 @@ def restore_account(access: Granted, platform: Here, body: Restoration) -> JSONR
         restore(connection, person.id)
         entries.record(
             connection,
-            access.caller,
+            context.principal,
             event=AuditEvent.ACCOUNT_RESTORE,
             target=f"user:{person.id}",
             details={"deletedAt": wire_time(person.deleted_at)},

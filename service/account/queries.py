@@ -1,4 +1,4 @@
-"""What the database knows of a caller's person and organizations."""
+"""SQL of a principal's person, workload identity and organizations."""
 
 from sqlalchemy import Connection, literal, select
 
@@ -10,7 +10,7 @@ from service.principal import Principal
 
 
 def person(connection: Connection, user_id: str | None) -> Record:
-    """The person behind a caller: `id`, `email`, `name`, `created_at`, `default_tenant_id`."""
+    """Return a person: `id`, `email`, `name`, `created_at`, `default_tenant_id`."""
     return connection.execute(
         select(users.c.id, users.c.email, users.c.name, users.c.created_at, users.c.default_tenant_id).where(
             users.c.id == user_id
@@ -19,10 +19,10 @@ def person(connection: Connection, user_id: str | None) -> Record:
 
 
 def workload(connection: Connection, workload_id: str | None) -> Record:
-    """The identity behind a workload's token.
+    """Return a workload identity.
 
     Raises:
-        Refusal: 401, for one that was removed since its token was looked up.
+        ApiError: 401 if it was deleted since the request was authenticated.
     """
     row = connection.execute(select(workload_identities).where(workload_identities.c.id == workload_id)).one_or_none()
     if row is None:
@@ -30,24 +30,25 @@ def workload(connection: Connection, workload_id: str | None) -> Record:
     return row
 
 
-def organizations_of(connection: Connection, caller: Principal) -> list[Record]:
-    """The caller's organizations with their role, by name. A key sees the one of its tenant, while its creator may.
+def organizations_of(connection: Connection, principal: Principal) -> list[Record]:
+    """Return the organizations of a principal with its role, by name.
 
-    A workload sees that of its tenant, in no role of a person.
+    An API key has the organization of its tenant, while its creator may enter the tenant. A workload has the
+    organization of its tenant, with the role `workload`.
     """
-    if caller.kind == "workload":
-        theirs = (
+    if principal.kind == "workload":
+        query = (
             select(
                 organizations.c.id,
                 organizations.c.name,
                 organizations.c.slug,
                 organizations.c.created_at,
-                literal(caller.kind).label("role"),
+                literal(principal.kind).label("role"),
             )
             .join(tenants, tenants.c.organization_id == organizations.c.id)
-            .where(tenants.c.id == caller.tenant_id)
+            .where(tenants.c.id == principal.tenant_id)
         )
-        return list(connection.execute(theirs))
+        return list(connection.execute(query))
     query = (
         select(
             organizations.c.id,
@@ -57,8 +58,8 @@ def organizations_of(connection: Connection, caller: Principal) -> list[Record]:
             memberships.c.role,
         )
         .join(memberships, memberships.c.organization_id == organizations.c.id)
-        .where(memberships.c.user_id == caller.user_id)
+        .where(memberships.c.user_id == principal.user_id)
     )
-    if caller.tenant_id:
-        query = query.join(tenants, tenants.c.organization_id == organizations.c.id).where(may_enter(caller))
+    if principal.tenant_id:
+        query = query.join(tenants, tenants.c.organization_id == organizations.c.id).where(may_enter(principal))
     return sorted(connection.execute(query), key=lambda row: (row.name.casefold(), row.id))

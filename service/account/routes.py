@@ -1,16 +1,14 @@
-"""Who am I, and where do I belong. contract: account, Tenant"""
+"""Routes of the account: profile, organizations, and the configuration for sign-in."""
 
 from typing import Any
 
-from fastapi import Depends
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service.account import queries
+from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
-from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
-from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.errors import ApiError
 from service.principal import Principal
@@ -20,15 +18,12 @@ router = protected_router("account")
 
 
 @router.get("/api/v1/auth/cli-config", operation_id="getCliConfig")
-def get_cli_config(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
-    """Where a front end signs its person in, as which public client, and which resource it asks a token for.
+def get_cli_config(platform: PlatformDep, context: ContextDep) -> JSONResponse:
+    """Return the issuer and the public client with which a person signs in.
 
-    `resource` (RFC 8707) is there when the audience is a URL: providers that give their tokens for one resource at a
-    time give the right one only when they are asked for it.
+    `resource` (RFC 8707) is set if the audience is a URL: some providers issue tokens for one resource at a time.
     """
-    if platform.settings.issuer == "local" and access.caller.peer_uid is None:
+    if platform.settings.issuer == "local" and context.principal.peer_uid is None:
         raise ApiError(
             503,
             "NOT_AVAILABLE",
@@ -47,65 +42,61 @@ def get_cli_config(
 
 
 @router.get("/api/v1/me", operation_id="getMe")
-def get_me(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
-    """The caller's person, credential, default tenant (empty when there is none) and organizations."""
-    caller = access.caller
+def get_me(platform: PlatformDep, context: ContextDep) -> JSONResponse:
+    """Return the caller's person, credential, default tenant (empty if there is none) and organizations."""
+    principal = context.principal
     with platform.database.read() as connection:
-        who = whose(connection, caller)
-        seats = queries.organizations_of(connection, caller)
+        profile = profile_of(connection, principal)
+        memberships = queries.organizations_of(connection, principal)
     credential: dict[str, Any] = {
-        "kind": caller.kind,
-        "id": caller.credential_id,
-        "expiresAt": wire_time(caller.expires_at) if caller.expires_at else None,
+        "kind": principal.kind,
+        "id": principal.credential_id,
+        "expiresAt": wire_time(principal.expires_at) if principal.expires_at else None,
     }
-    if caller.kind != "session":
-        credential |= {"scopes": list(caller.scopes), "tenantId": caller.tenant_id}
+    if principal.kind != "session":
+        credential |= {"scopes": list(principal.scopes), "tenantId": principal.tenant_id}
     return JSONResponse(
-        who
+        profile
         | {
             "credential": credential,
             "organizations": [
-                {"id": seat.id, "name": seat.name, "slug": seat.slug, "role": seat.role} for seat in seats
+                {"id": row.id, "name": row.name, "slug": row.slug, "role": row.role} for row in memberships
             ],
         }
     )
 
 
-def whose(connection: Connection, caller: Principal) -> dict[str, str]:
-    """The person, or the workload identity, that a caller is; an identity has no address."""
-    if caller.kind == "workload":
-        identity = queries.workload(connection, caller.workload_id)
-        name, email, home = f"{identity.namespace}/{identity.service_account}", "", identity.tenant_id
-        return _who(identity, email, name, home)
-    person = queries.person(connection, caller.user_id)
-    return _who(person, person.email, person.name, caller.tenant_id or person.default_tenant_id or "")
+def profile_of(connection: Connection, principal: Principal) -> dict[str, str]:
+    """Return the person or the workload identity of a principal; an identity has no e-mail address."""
+    if principal.kind == "workload":
+        identity = queries.workload(connection, principal.workload_id)
+        name = f"{identity.namespace}/{identity.service_account}"
+        return _profile(identity, "", name, identity.tenant_id)
+    person = queries.person(connection, principal.user_id)
+    return _profile(person, person.email, person.name, principal.tenant_id or person.default_tenant_id or "")
 
 
-def _who(row: Record, email: str, name: str, tenant_id: str) -> dict[str, str]:
+def _profile(row: Record, email: str, name: str, tenant_id: str) -> dict[str, str]:
     created = wire_time(row.created_at)
     return {"id": row.id, "tenantId": tenant_id, "email": email, "name": name, "createdAt": created}
 
 
 @router.get("/api/v1/organizations", operation_id="listOrganizations")
-def list_organizations(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
-    """The organizations the caller belongs to, by name, with the caller's role in each."""
+def list_organizations(platform: PlatformDep, context: ContextDep) -> JSONResponse:
+    """List the organizations of the caller, by name, with the caller's role in each."""
     with platform.database.read() as connection:
-        seats = queries.organizations_of(connection, access.caller)
+        memberships = queries.organizations_of(connection, context.principal)
     return JSONResponse(
         {
             "organizations": [
                 {
-                    "id": seat.id,
-                    "name": seat.name,
-                    "slug": seat.slug,
-                    "role": seat.role,
-                    "createdAt": wire_time(seat.created_at),
+                    "id": row.id,
+                    "name": row.name,
+                    "slug": row.slug,
+                    "role": row.role,
+                    "createdAt": wire_time(row.created_at),
                 }
-                for seat in seats
+                for row in memberships
             ]
         }
     )

@@ -1,28 +1,24 @@
-"""The sessions of the caller's person: this one, all of them. contract: Session; checklist E"""
+"""Routes of the sessions of the caller."""
 
-from fastapi import Depends
 from starlette.responses import JSONResponse, Response
 
 from service.api.changes import change
+from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authn import sessions
-from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
-from service.context import Platform, platform_of
 from service.errors import session_required
 
 router = protected_router("sessions")
 
 
 @router.get("/api/v1/sessions", operation_id="listSessions")
-def list_sessions(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
-    """The active sessions of the caller's person on every device, last seen first."""
+def list_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
+    """List the caller's active sessions on every device, last used first."""
     with platform.database.read() as connection:
-        rows = sessions.active(connection, str(access.caller.user_id), platform.clock.now())
+        rows = sessions.list_active(connection, str(context.principal.user_id), platform.clock.now())
     return JSONResponse(
         {
             "sessions": [
@@ -33,7 +29,7 @@ def list_sessions(
                     "startedAt": wire_time(row.started_at),
                     "lastSeenAt": wire_time(row.last_seen_at),
                     "expiresAt": wire_time(row.expires_at),
-                    "current": row.id == access.caller.session_id,
+                    "current": row.id == context.principal.session_id,
                 }
                 for row in rows
             ]
@@ -42,16 +38,14 @@ def list_sessions(
 
 
 @router.post("/api/v1/sessions/revoke-all", operation_id="revokeAllSessions")
-def revoke_all_sessions(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
-    """End every session on every device, this one too, whoever their issuer is. API keys go on working."""
-    user_id, now = str(access.caller.user_id), platform.clock.now()
-    with change(platform, access) as (connection, access):
+def revoke_all_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
+    """End every session on every device, of every issuer, including this one. API keys stay valid."""
+    user_id, now = str(context.principal.user_id), platform.clock.now()
+    with change(platform, context) as (connection, context):
         ended = sessions.end_all(connection, user_id, reason="revoked_all", at=now)
         entries.record(
             connection,
-            access.caller,
+            context.principal,
             event=AuditEvent.SESSION_REVOKE_ALL,
             target=f"user:{user_id}",
             details={"sessions": ended},
@@ -61,13 +55,11 @@ def revoke_all_sessions(
 
 
 @router.post("/api/v1/sessions/current/end", operation_id="endCurrentSession", status_code=204)
-def end_current_session(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> Response:
-    """Sign out: the session, its access tokens and its refresh tokens are dead from the next request on."""
-    session_id = access.caller.session_id
+def end_current_session(platform: PlatformDep, context: ContextDep) -> Response:
+    """Sign out: the session, its access tokens and its refresh tokens end at once."""
+    session_id = context.principal.session_id
     if session_id is None:
         raise session_required()
-    with change(platform, access) as (connection, access):
-        sessions.sign_out(connection, access.caller, session_id, at=platform.clock.now())
+    with change(platform, context) as (connection, context):
+        sessions.sign_out(connection, context.principal, session_id, at=platform.clock.now())
     return Response(status_code=204)

@@ -1,6 +1,6 @@
-"""Reading the audit log. Every query carries the tenant or the organization; names come from there and nowhere else.
+"""SQL that reads the audit log, and the targets of its entries.
 
-What an entry of the audit log is about: what was changed, or what a refused request's path names.
+Every query is limited to a tenant or an organization, the ones for names too.
 """
 
 import re
@@ -41,7 +41,7 @@ _PATHS = {kind: path for path, kind in _COLLECTIONS.items()}
 
 
 class Target(NamedTuple):
-    """A thing by its kind (`policy`, `api_key`, `tenant`, `instance`, …) and its id."""
+    """Kind (`policy`, `api_key`, `tenant`, `instance`, …) and id of what an entry is about."""
 
     kind: str
     id: str
@@ -51,10 +51,10 @@ class Target(NamedTuple):
 
 
 def target_of(text: str) -> Target | None:
-    """The thing an entry's `target` is about; None where that is no one thing (`platform`, a path nobody knows).
+    """Parse the `target` of an entry; None if it has no id (`platform`, an unknown path).
 
-    A change names it (`policy:ID`). A refused one has the path that was asked for: of something in it, else of the
-    tenant or the organization whose path it is.
+    The target of a change is `<kind>:<id>`, that of a refused change the path of the request. A path stands for the
+    object that it names, else for its tenant or organization.
     """
     text = text.lower()
     if named := _NAMED.fullmatch(text):
@@ -63,28 +63,28 @@ def target_of(text: str) -> Target | None:
     if path is None:
         return None
     area, identifier, rest = path.group(1), path.group(2), path.group(3) or ""
-    if area == "tenants" and (found := _inside(rest)):
-        return found
+    if area == "tenants" and (target := _in_tenant(rest)):
+        return target
     return Target(area.removesuffix("s"), identifier)
 
 
-def _inside(rest: str) -> Target | None:
-    """What the rest of a tenant's path names."""
+def _in_tenant(rest: str) -> Target | None:
+    """Return the target that a path below a tenant names."""
     if resource := _RESOURCE.fullmatch(rest):
         return Target(*resource.groups())
     for collection, kind in _COLLECTIONS.items():
         if rest.startswith(collection):
-            found = re.match(_ID, rest.removeprefix(collection))
-            return Target(kind, found.group()) if found else None
+            match = re.match(_ID, rest.removeprefix(collection))
+            return Target(kind, match.group()) if match else None
     return None
 
 
-def written(target: Target, tenant_id: str | None) -> tuple[str, str]:
-    """How entries about a thing write it: as a change does, and the path that begins those of refused requests."""
-    place = f"/api/v1/tenants/{tenant_id}"
+def spellings(target: Target, tenant_id: str | None) -> tuple[str, str]:
+    """Return the texts for a target in entries: that of changes, and the path prefix of refused changes."""
     if target.kind in ("tenant", "organization"):
         return str(target), f"/api/v1/{target.kind}s/{target.id}"
-    return str(target), f"{place}{_PATHS.get(target.kind, f'/resources/{target.kind}/')}{target.id}"
+    tenant = f"/api/v1/tenants/{tenant_id}"
+    return str(target), f"{tenant}{_PATHS.get(target.kind, f'/resources/{target.kind}/')}{target.id}"
 
 
 _ORDER = (audit_log.c.at, audit_log.c.id)
@@ -100,15 +100,15 @@ _ENTRY = select(
     audit_log.c.outcome,
     audit_log.c.details,
 )
-# In the middle of a word of a pattern these mean themselves.
+# Special characters of LIKE.
 _ESCAPED = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
 
-class Wanted(NamedTuple):
-    """Which entries are asked for; None: all of them.
+class ActivityFilter(NamedTuple):
+    """Conditions on entries; None does not restrict.
 
-    `operation` is one, or the thing it is done to, with all that is done to it (`policy`: `policy.create`, …). `actor`
-    is the id of a person, a key or an identity, or a person's e-mail address.
+    `operation` is an audit event (`policy.create`) or its prefix (`policy`). `actor` is the id of a person, an API key
+    or a workload identity, or a person's e-mail address.
     """
 
     operation: str | None = None
@@ -119,21 +119,26 @@ class Wanted(NamedTuple):
 
 
 def of_tenant(
-    connection: Connection, tenant_id: str, organization_id: str, wanted: Wanted, after: KeysetKey | None, limit: int
+    connection: Connection,
+    tenant_id: str,
+    organization_id: str,
+    where: ActivityFilter,
+    after: KeysetKey | None,
+    limit: int,
 ) -> Sequence[Record]:
-    """The entries of a tenant, newest first; one more than asked."""
-    conditions = (audit_log.c.tenant_id == tenant_id, *_conditions(wanted, organization_id, tenant_id))
+    """Return the entries of a tenant, newest first, one more than `limit`."""
+    conditions = (audit_log.c.tenant_id == tenant_id, *_conditions(where, organization_id, tenant_id))
     return _page(connection, conditions, after, limit)
 
 
 def of_organization(
-    connection: Connection, organization_id: str, wanted: Wanted, after: KeysetKey | None, limit: int
+    connection: Connection, organization_id: str, where: ActivityFilter, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """The entries of an organization that belong to none of its tenants, newest first; one more than asked."""
+    """Return the entries of an organization outside of its tenants, newest first, one more than `limit`."""
     conditions = (
         audit_log.c.organization_id == organization_id,
         audit_log.c.tenant_id.is_(None),
-        *_conditions(wanted, organization_id, None),
+        *_conditions(where, organization_id, None),
     )
     return _page(connection, conditions, after, limit)
 
@@ -147,36 +152,36 @@ def _page(
     return connection.execute(query.order_by(*(column.desc() for column in _ORDER)).limit(limit + 1)).all()
 
 
-def _conditions(wanted: Wanted, organization_id: str, tenant_id: str | None) -> Iterable[ColumnElement[bool]]:
-    if wanted.since is not None:
-        yield audit_log.c.at >= wanted.since
-    if wanted.outcome is not None:
-        yield audit_log.c.outcome == wanted.outcome
-    if wanted.operation is not None:
-        yield _within(audit_log.c.operation, wanted.operation, ".")
-    if wanted.actor is not None:
-        if "@" in wanted.actor:
+def _conditions(where: ActivityFilter, organization_id: str, tenant_id: str | None) -> Iterable[ColumnElement[bool]]:
+    if where.since is not None:
+        yield audit_log.c.at >= where.since
+    if where.outcome is not None:
+        yield audit_log.c.outcome == where.outcome
+    if where.operation is not None:
+        yield _within(audit_log.c.operation, where.operation, ".")
+    if where.actor is not None:
+        if "@" in where.actor:
             yield audit_log.c.actor_id.in_(
                 select(users.c.id)
                 .join(memberships, memberships.c.user_id == users.c.id)
-                .where(memberships.c.organization_id == organization_id, users.c.email == wanted.actor)
+                .where(memberships.c.organization_id == organization_id, users.c.email == where.actor)
             )
         else:
-            yield or_(audit_log.c.actor_id == wanted.actor, audit_log.c.credential_id == wanted.actor)
-    if wanted.target is not None:
-        changed, path = written(wanted.target, tenant_id)
+            yield or_(audit_log.c.actor_id == where.actor, audit_log.c.credential_id == where.actor)
+    if where.target is not None:
+        changed, path = spellings(where.target, tenant_id)
         yield or_(audit_log.c.target == changed, _within(audit_log.c.target, path, "/"))
 
 
 def _within(column: Column[str], word: str, separator: str) -> ColumnElement[bool]:
-    """The word itself, or what begins with it and a separator."""
+    """Match a word, or a text that begins with it and a separator."""
     return or_(column == word, column.like(f"{word.translate(_ESCAPED)}{separator}%", escape="\\"))
 
 
 def members_among(connection: Connection, organization_id: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Name and e-mail of those of these people who belong to the organization, by id.
+    """Return name and e-mail address of the people who are members of the organization, by id.
 
-    Who only tried to come in from outside stays an id: whose it is, is not this organization's to know.
+    Other people stay an id: the organization must not learn who they are.
     """
     if not ids:
         return {}
@@ -189,9 +194,9 @@ def members_among(connection: Connection, organization_id: str, ids: Collection[
 
 
 def authors_among(connection: Connection, organization_id: str, ids: Collection[str]) -> dict[str, str]:
-    """Names of those of these people who wrote a policy that is kept in a tenant of the organization, by id.
+    """Return the names of the people who are authors of a policy in the organization, by id.
 
-    Only who belongs to it can write one; its policies tell the author's name also when that person has left.
+    They may have left; the policies show their names anyway.
     """
     if not ids:
         return {}
@@ -219,12 +224,12 @@ _NAMED_IN_TENANT = {
 def names(
     connection: Connection, organization_id: str, tenant_id: str | None, targets: Collection[Target]
 ) -> Mapping[Target, str]:
-    """What the things of these that are still there are called; people are named by `members_among`."""
-    wanted: dict[str, set[str]] = {}
+    """Return the names of the targets that still exist, except people (see `members_among`)."""
+    ids_by_kind: dict[str, set[str]] = {}
     for target in targets:
-        wanted.setdefault(target.kind, set()).add(target.id)
-    found: dict[Target, str] = {}
-    for kind, ids in wanted.items():
+        ids_by_kind.setdefault(target.kind, set()).add(target.id)
+    names_by_target: dict[Target, str] = {}
+    for kind, ids in ids_by_kind.items():
         query = None
         if kind == "organization":
             query = select(organizations.c.id, organizations.c.name.label("name")).where(
@@ -242,5 +247,5 @@ def names(
             table, name = _NAMED_IN_TENANT.get(kind, (resources, resources.c.name))
             query = select(table.c.id, name.label("name")).where(table.c.tenant_id == tenant_id, table.c.id.in_(ids))
         if query is not None:
-            found |= {Target(kind, row.id): row.name for row in connection.execute(query)}
-    return found
+            names_by_target |= {Target(kind, row.id): row.name for row in connection.execute(query)}
+    return names_by_target

@@ -1,7 +1,6 @@
-"""The audit log over HTTP, for those who answer for a tenant or an organization. checklist N12; design: Screens
+"""Routes of the audit log of a tenant and of an organization.
 
-An entry is shown to the owners and admins of the one organization it belongs to, and to nobody else: not to machines,
-whatever their scopes are.
+Only owners and admins of the organization of an entry may read it; API keys and workloads never, whatever their scopes.
 """
 
 import re
@@ -13,28 +12,24 @@ from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service import errors
-from service.account.api_key_validation import read_instant
 from service.activity import queries
-from service.activity.queries import Target, Wanted, target_of
-from service.api.pagination import Page, PageParams, page_of, page_params
+from service.activity.queries import ActivityFilter, Target, target_of
+from service.api.dependencies import OrganizationContextDep, PageParamsDep, PlatformDep, TenantContextDep
+from service.api.pagination import Page, PageParams, page_of
 from service.api.protected_route import protected_router
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import OrganizationContext, TenantContext
 from service.authz.paths import ORGANIZATION, TENANT
-from service.clock import wire_time
-from service.context import Platform, platform_of
+from service.clock import parse_instant, wire_time
+from service.context import Platform
 from service.db.engine import Record
 
 router = protected_router("activity")
 OUTCOMES = ("done", "refused", "failed")
 _OPERATION = re.compile(r"[a-z][a-z_]*(\.[a-z_]+)*", re.ASCII)
-_LONGEST = 320
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[PageParams, Depends(page_params)]
+_MAX_LENGTH = 320
 
 
-async def wanted(
+async def parse_filter(
     operation: Annotated[
         str | None, Query(description="one operation (`policy.attach`), or all on one kind of thing (`policy`)")
     ] = None,
@@ -44,76 +39,82 @@ async def wanted(
     outcome: Annotated[str | None, Query(description=f"one of {', '.join(OUTCOMES)}")] = None,
     since: Annotated[str | None, Query(description="an RFC 3339 timestamp: entries from then on")] = None,
     target: Annotated[str | None, Query(description="what it was done to, `<kind>:<id>`, e.g. `policy:…`")] = None,
-) -> Wanted:
-    """Which entries a request asks for.
+) -> ActivityFilter:
+    """Validate the filter of a request.
 
     Raises:
-        Refusal: 400 INVALID_INPUT, naming the member.
+        ApiError: 400 INVALID_INPUT, naming the member.
     """
-    if operation is not None and not (len(operation) <= _LONGEST and _OPERATION.fullmatch(operation)):
-        raise _wrong("operation", "operation must be the name of one, e.g. policy.attach, or its beginning: policy")
-    if actor is not None and not 1 <= len(actor) <= _LONGEST:
-        raise _wrong("actor", f"actor must be an id or an e-mail address, 1 to {_LONGEST} characters")
+    if operation is not None and not (len(operation) <= _MAX_LENGTH and _OPERATION.fullmatch(operation)):
+        raise _invalid("operation", "operation must be the name of one, e.g. policy.attach, or its beginning: policy")
+    if actor is not None and not 1 <= len(actor) <= _MAX_LENGTH:
+        raise _invalid("actor", f"actor must be an id or an e-mail address, 1 to {_MAX_LENGTH} characters")
     if outcome is not None and outcome not in OUTCOMES:
-        raise _wrong("outcome", f"outcome must be one of {', '.join(OUTCOMES)}")
-    instant = None if since is None else read_instant(since)
+        raise _invalid("outcome", f"outcome must be one of {', '.join(OUTCOMES)}")
+    instant = None if since is None else parse_instant(since)
     if since is not None and instant is None:
-        raise _wrong("since", "since must be an RFC 3339 timestamp, e.g. 2026-11-21T10:00:00Z")
-    thing = None if target is None or ":" not in target else target_of(target)
-    if target is not None and thing is None:
-        raise _wrong("target", "target must be a kind and an id, e.g. policy:01a0c0de-0000-7000-8000-000000000001")
-    return Wanted(operation, actor.lower() if actor and "@" in actor else actor, outcome, instant, thing)
+        raise _invalid("since", "since must be an RFC 3339 timestamp, e.g. 2026-11-21T10:00:00Z")
+    resource = None if target is None or ":" not in target else target_of(target)
+    if target is not None and resource is None:
+        raise _invalid("target", "target must be a kind and an id, e.g. policy:01a0c0de-0000-7000-8000-000000000001")
+    return ActivityFilter(operation, actor.lower() if actor and "@" in actor else actor, outcome, instant, resource)
 
 
-def _wrong(member: str, words: str) -> Exception:
-    return errors.invalid_input(words, member=member)
+def _invalid(member: str, message: str) -> Exception:
+    return errors.invalid_input(message, member=member)
 
 
-Which = Annotated[Wanted, Depends(wanted)]
+Filter = Annotated[ActivityFilter, Depends(parse_filter)]
 
 
 @router.get(f"{TENANT}/activity", operation_id="listTenantActivity")
-def list_tenant_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
-    """What was done in the tenant, and what was refused there; newest first."""
-    tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
-    page = _page(platform, paging, "tenant", tenant_id, which)
+def list_tenant_activity(
+    context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep, entry_filter: Filter
+) -> JSONResponse:
+    """List the changes in the tenant, made and refused, newest first."""
+    tenant_id, organization_id = context.tenant_id, context.organization_id
+    page = _page(platform, paging, "tenant", tenant_id, entry_filter)
     with platform.database.read() as connection:
-        rows = queries.of_tenant(connection, tenant_id, organization_id, which, page.after, page.limit)
-        return _answer(connection, access, page, rows)
+        rows = queries.of_tenant(connection, tenant_id, organization_id, entry_filter, page.after, page.limit)
+        return _answer(connection, context, page, rows)
 
 
 @router.get(f"{ORGANIZATION}/activity", operation_id="listOrganizationActivity")
-def list_organization_activity(access: Granted, platform: Here, paging: Paging, which: Which) -> JSONResponse:
-    """What was done in the organization outside of its tenants, and what was refused there; newest first."""
-    organization_id = str(access.organization_id)
-    page = _page(platform, paging, "organization", organization_id, which)
+def list_organization_activity(
+    context: OrganizationContextDep, platform: PlatformDep, paging: PageParamsDep, entry_filter: Filter
+) -> JSONResponse:
+    """List the changes in the organization outside of its tenants, made and refused, newest first."""
+    organization_id = context.organization_id
+    page = _page(platform, paging, "organization", organization_id, entry_filter)
     with platform.database.read() as connection:
-        rows = queries.of_organization(connection, organization_id, which, page.after, page.limit)
-        return _answer(connection, access, page, rows)
+        rows = queries.of_organization(connection, organization_id, entry_filter, page.after, page.limit)
+        return _answer(connection, context, page, rows)
 
 
-def _page(platform: Platform, paging: PageParams, of: str, identifier: str, which: Wanted) -> Page:
-    chosen = ("" if value is None else str(value) for value in which)
-    return page_of(platform, paging, f"activity of {of}", identifier, *chosen)
+def _page(platform: Platform, paging: PageParams, of: str, identifier: str, entry_filter: ActivityFilter) -> Page:
+    values = ("" if value is None else str(value) for value in entry_filter)
+    return page_of(platform, paging, f"activity of {of}", identifier, *values)
 
 
-def _answer(connection: Connection, access: AuthorizationContext, page: Page, rows: Sequence[Record]) -> JSONResponse:
-    shown, cursor = page.cut(rows, "at", "id")
-    targets = {row.id: target_of(row.target) for row in shown}
-    things = {target for target in targets.values() if target is not None}
-    for row in shown:  # a key and an identity are named like anything else of the tenant
+def _answer(
+    connection: Connection, context: TenantContext | OrganizationContext, page: Page, rows: Sequence[Record]
+) -> JSONResponse:
+    entries, cursor = page.cut(rows, "at", "id")
+    targets = {row.id: target_of(row.target) for row in entries}
+    named = {target for target in targets.values() if target is not None}
+    for row in entries:
         if row.actor_kind in ("api_key", "workload") and row.credential_id:
-            things.add(_credential(row))
-    people = {row.actor_id for row in shown} | {thing.id for thing in things if thing.kind == "user"}
+            named.add(_credential(row))
+    people = {row.actor_id for row in entries} | {target.id for target in named if target.kind == "user"}
     members: dict[str, tuple[str, str | None]] = dict(
-        queries.members_among(connection, str(access.organization_id), people)
+        queries.members_among(connection, context.organization_id, people)
     )
-    left = queries.authors_among(connection, str(access.organization_id), people - members.keys())
-    members |= {person: (name, None) for person, name in left.items()}
-    names = queries.names(connection, str(access.organization_id), access.tenant_id, things)
+    former = queries.authors_among(connection, context.organization_id, people - members.keys())
+    members |= {person: (name, None) for person, name in former.items()}
+    names = queries.names(connection, context.organization_id, context.tenant_id, named)
     names = {**names, **{Target("user", person): name for person, (name, _) in members.items()}}
-    entries = [_entry(row, targets[row.id], members, names) for row in shown]
-    return JSONResponse({"entries": entries, "nextCursor": cursor})
+    documents = [_entry(row, targets[row.id], members, names) for row in entries]
+    return JSONResponse({"entries": documents, "nextCursor": cursor})
 
 
 def _credential(row: Record) -> Target:
@@ -123,7 +124,7 @@ def _credential(row: Record) -> Target:
 def _entry(
     row: Record, target: Target | None, members: dict[str, tuple[str, str | None]], names: dict[Target, str]
 ) -> dict[str, Any]:
-    """An entry as it travels. A machine's name is the credential's; the person is who answers for the key."""
+    """Return an entry as JSON. For API keys and workloads, `credentialName` is set and the actor is the person."""
     name, email = members.get(row.actor_id, (None, None))
     credential = names.get(_credential(row)) if row.actor_kind in ("api_key", "workload") else None
     return {

@@ -1,4 +1,4 @@
-"""Decisions enforced on the platform's own routes: what a caller asks for, put to what stands behind the caller.
+"""Decisions enforced on the platform's own routes: what a principal asks for, put to what stands behind the principal.
 
 The question is made from the rule's operation, the ids the guard has checked, the connection and what is stored of a
 resource; nothing from a query reaches it, and of a body only what a resource is to be (hostile A20, D04).
@@ -6,57 +6,58 @@ resource; nothing from a query reaches it, and of a body only what a resource is
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from sqlalchemy import Connection
 from starlette.requests import Request
 
 from client.policy.coverage import operation_bounds
-from client.policy.matching import read_operation
-from client.policy.model import Facts, PrincipalType, read_address
+from client.policy.matching import parse_operation
+from client.policy.model import PrincipalType, RequestContext, parse_address
 from service import errors
-from service.authz.authorize import AuthorizationContext
+from service.authz.context import AuthorizationContext, TenantContext
 from service.authz.decisions import CompiledGrants, Decision
 from service.authz.route_policies import RoutePolicy
 from service.authz.scopes import possible
 from service.context import Platform
 from service.db.engine import Record
 from service.http_server.client_address import address_of
-from service.principal import Principal
-from service.principals import grants as stored
-from service.principals.grants import PrincipalGrants
+from service.principals.grants import PrincipalGrants, membership_in, organization_id_of
 
+C = TypeVar("C", bound=AuthorizationContext)
 KINDS: Mapping[str, PrincipalType] = {"session": "user", "api_key": "api_key", "workload": "workload_identity"}
 
 
-def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, access: AuthorizationContext) -> None:
-    """Refuse a caller whose role or policies do not allow the operation of a route.
+def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, context: C) -> C:
+    """Refuse a principal whose role or policies do not allow the operation of a route.
 
-    Where people are asked too, the target is not known yet: refused is here who could do it to nothing in the tenant,
-    and the route asks again with `require`.
+    Where the role of people counts too, the target is not known yet: this refuses a principal whose role allows the
+    operation on nothing in the tenant, and the route decides about the target with `require`.
+
+    Returns:
+        The context with the grants that the decision used.
 
     Raises:
-        Refusal: 403 INSUFFICIENT_PERMISSIONS naming the operation.
+        ApiError: 403 INSUFFICIENT_PERMISSIONS naming the operation.
     """
-    if access.action is None:
-        return
-    if rule.enforced_for_users:
-        if access.caller.kind != "workload":
-            known = platform.decisions.known(connection)
-            if access.action not in possible(access.role, str(access.tenant_id), known):
-                raise errors.insufficient_permissions(access.action, "role", "no_match")
-    elif access.caller.kind != "session":
-        tenant_id = str(access.caller.tenant_id)
-        ready = load_grants(platform, connection, access.caller, tenant_id)
-        said = decide_for_machine_principal(ready, rule, access.action, access.facts)
-        if said is not None and not said.allowed:
-            raise errors.insufficient_permissions(access.action, said.part, said.reason)
+    kind = context.principal.kind
+    if context.action is None or (kind == "session" and not rule.enforced_for_users):
+        return context
+    grants = load_grants(platform, connection, context)
+    if not rule.enforced_for_users:
+        decision = decide_for_machine_principal(grants, rule, context.action, context.facts)
+        if decision is not None and not decision.allowed:
+            raise errors.insufficient_permissions(context.action, decision.part, decision.reason)
+    elif kind != "workload" and context.action not in possible(context.role, grants.principal.tenant_id, grants.known):
+        raise errors.insufficient_permissions(context.action, "role", "no_match")
+    return replace(context, grants=grants)
 
 
 def decide_for_machine_principal(
-    ready: CompiledGrants, rule: RoutePolicy, action: str, facts: Facts
+    ready: CompiledGrants, rule: RoutePolicy, action: str, facts: RequestContext
 ) -> Decision | None:
     """What a machine's standing says to an operation on its own tenant or organization; None: nothing against it."""
-    target = target_of(action, ready.standing)
+    target = target_of(action, ready.principal)
     if rule.scope is not None:
         return ready.decide(action, target, facts)
     # Every credential of the tenant has it, so no policy need give it; one can still take it away.
@@ -65,84 +66,85 @@ def decide_for_machine_principal(
 
 
 def require(
-    platform: Platform, connection: Connection, access: AuthorizationContext, target: str, facts: Facts
+    platform: Platform, connection: Connection, context: TenantContext, target: str, facts: RequestContext
 ) -> None:
     """Refuse the operation of a route on one target.
 
     Raises:
         Refusal: 403 INSUFFICIENT_PERMISSIONS naming the operation.
     """
-    _require(
-        load_grants(platform, connection, access.caller, str(access.tenant_id)), replace(access, facts=facts), target
-    )
+    grants = load_grants(platform, connection, context)
+    _require(grants, replace(context, facts=facts), target)
 
 
-def require_somewhere(ready: CompiledGrants, access: AuthorizationContext) -> None:
+def require_somewhere(ready: CompiledGrants, context: AuthorizationContext) -> None:
     """Refuse the operation of a route to whom policies give it on nothing at all; otherwise each target decides.
 
     Raises:
         Refusal: 403 INSUFFICIENT_PERMISSIONS naming the operation.
     """
-    action, masks = str(access.action), ready.known.catalogue.masks
+    action, masks = str(context.action), ready.known.catalogue.masks
     if ready.unreadable:
         raise errors.insufficient_permissions(action, "policies", "unreadable_policy")
     if ready.policies is not None:
-        given = operation_bounds(masks, ready.policies.rules, ready.standing.tenant_id).possible
-        if not given & masks.of(read_operation(action)):
+        given = operation_bounds(masks, ready.policies.rules, ready.principal.tenant_id).possible
+        if not given & masks.for_pattern(parse_operation(action)):
             raise errors.insufficient_permissions(action, "policies", "no_match")
 
 
-def _require(compiled: CompiledGrants, access: AuthorizationContext, target: str) -> None:
-    action = str(access.action)
-    decision = compiled.decide(action, target, access.facts)
+def _require(compiled: CompiledGrants, context: AuthorizationContext, target: str) -> None:
+    action = str(context.action)
+    decision = compiled.decide(action, target, context.facts)
     if not decision.allowed:
         raise errors.insufficient_permissions(action, decision.part, decision.reason)
 
 
-def load_grants(platform: Platform, connection: Connection, caller: Principal, tenant_id: str) -> CompiledGrants:
-    """What decides about a caller in a tenant: role, scopes and policies as they are on this connection."""
-    kind, principal = KINDS[caller.kind], str(caller.key_id or caller.workload_id or caller.user_id)
-    standing = PrincipalGrants(
-        kind=kind,
-        id=principal,
-        tenant_id=tenant_id,
-        organization_id=stored.organization_id_of(connection, tenant_id),
-        role=None if kind == "workload_identity" else stored.role_in(connection, tenant_id, caller.user_id),
-        scopes=_scopes(caller),
-        policies=() if kind == "user" else stored.policies_for_principal(connection, tenant_id, kind, principal),
-    )
-    return platform.decisions.compiled(connection, standing)
+def load_grants(platform: Platform, connection: Connection, context: AuthorizationContext) -> CompiledGrants:
+    """Return the grants of the principal in the tenant of the route, else in the tenant of its key or workload.
 
-
-def _scopes(caller: Principal) -> tuple[str, ...] | None:
-    """Scopes are asked of a key always, of a workload when it has any, of people never."""
-    return caller.scopes if caller.kind == "api_key" else caller.scopes or None
+    The context has them if its authorization needed them; so do those of `change`, read in the transaction of the
+    change.
+    """
+    if context.grants is not None:
+        return context.grants
+    principal = context.principal
+    kind = KINDS[principal.kind]
+    if isinstance(context, TenantContext):
+        tenant_id, organization_id, role = context.tenant_id, context.organization_id, context.role
+    else:
+        tenant_id = str(principal.tenant_id)
+        membership = membership_in(connection, tenant_id, principal.user_id)
+        role = membership.role if membership else None
+        organization_id = membership.organization_id if membership else organization_id_of(connection, tenant_id)
+    principal_id = str(principal.key_id or principal.workload_id or principal.user_id)
+    grants = PrincipalGrants.load(connection, kind, principal_id, tenant_id, organization_id, role, principal.scopes)
+    return platform.decisions.compiled(connection, grants)
 
 
 def target_of(action: str, standing: PrincipalGrants) -> str:
-    """The name of what a route acts on: the caller's own tenant, its organization, or one that does not exist yet."""
+    """Return the target of a route on the principal's own tenant or organization; `*` for one to be created."""
     service, kind, verb = action.split(":")
     # What a tenant has one of, such as its default tags, goes by the tenant's own id.
     name = standing.organization_id if kind == "organizations" else standing.tenant_id
     return f"frn:{service}:*:{standing.tenant_id}:{kind}/{'*' if verb == 'create' else name}"
 
 
-def target_in(access: AuthorizationContext, row: Record | None, region: str = "*") -> str:
+def target_in(context: TenantContext, row: Record | None, region: str = "*") -> str:
     """The name of a resource of the tenant as the operation of the route is asked of it; None: one not made yet."""
-    service, kind, _ = str(access.action).split(":")
+    service, kind, _ = str(context.action).split(":")
     place = region if row is None else row.region
-    return f"frn:{service}:{place}:{access.tenant_id}:{kind}/{'*' if row is None else row.id}"
+    return f"frn:{service}:{place}:{context.tenant_id}:{kind}/{'*' if row is None else row.id}"
 
 
-def request_context(platform: Platform, request: Request, access: AuthorizationContext) -> Facts:
+def request_context(platform: Platform, request: Request, context: AuthorizationContext) -> RequestContext:
     """What is known of a request. Tenants have no region and carry no tags; over the socket there is no address."""
-    caller = access.caller
+    principal = context.principal
     address = address_of(request.scope, platform.settings.proxies)
-    return Facts(
-        source_ip=read_address(address) if address else None,
+    return RequestContext(
+        source_ip=parse_address(address) if address else None,
         current_time=platform.clock.now().timestamp(),
-        principal_type=KINDS[caller.kind],
-        tenant=access.tenant_id or caller.tenant_id,
+        principal_type=KINDS[principal.kind],
+        tenant=context.tenant_id or principal.tenant_id,
         request_tags={},
         resource_tags={},
     )

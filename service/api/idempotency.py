@@ -7,20 +7,19 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Header
 from sqlalchemy import Connection
 
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext
+from service.authz.context import AuthorizationContext
 from service.db.idempotency_keys import claim
 from service.errors import ApiError
 
 
 def resolve_idempotency_key(
     connection: Connection,
-    access: AuthorizationContext,
+    context: AuthorizationContext,
     key: str | None,
     event: AuditEvent,
     request: Sequence[Any],
@@ -38,7 +37,7 @@ def resolve_idempotency_key(
     if key is None:
         return new
     digest = request_hash(*request)
-    actor_id = access.caller.key_id or access.caller.actor_id
+    actor_id = context.principal.key_id or context.principal.actor_id
     row = {"actor_id": actor_id, "operation": event.value, "key": key, "request_hash": digest, "resource_id": new}
     claimed = claim(connection, row, at)
     check_same_request(claimed.request_hash, digest, id=claimed.resource_id)
@@ -67,6 +66,3 @@ def check_same_request(stored: str, now: str, **made: str) -> None:
             details=made or None,
             hint="send the request under a new key",
         )
-
-
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]

@@ -21,10 +21,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors
 from service.authn import api_keys
-from service.db.engine import is_read_only_or_full, is_transient
+from service.db.errors import is_read_only_or_full, is_transient
 from service.errors import ApiError
-from service.http_server.admission import Admission, IncomingBody, on_behalf_of
-from service.http_server.protocol import HEALTH, READY
+from service.http_server.admission import Admission, IncomingBody, thread_budget_of
+from service.http_server.protocol import HEALTH_PATHS, READINESS_PATH
 from service.request_metrics import route_of
 from service.settings import VERSION
 
@@ -89,7 +89,7 @@ class RequestMiddleware:
                 # The rest needs no thread: an open event stream is not a running request.
                 release_slot()
                 if (principal := scope.get("frost.caller")) is not None and principal.credential_id:
-                    self.admission.note_accepted(scope)
+                    self.admission.record_accepted_credential(scope)
             await send(message)
 
         self.idle_tracker.begin()
@@ -98,9 +98,9 @@ class RequestMiddleware:
                 raise errors.not_routed(scope["path"])
             require_plain_body(scope)
             receive = await buffer_body(receive, scope)
-            if scope["path"] not in HEALTH:
+            if scope["path"] not in HEALTH_PATHS:
                 release_slot = self.acquire_slot(scope)
-            with on_behalf_of(self.client_key(scope), changes=may_change(scope)):
+            with thread_budget_of(self.client_key(scope), changes=may_change(scope)):
                 await self.app(scope, limit_body(receive, scope), send_with_headers)
         except ApiError as error:
             # Raised above; the application handles its own errors.
@@ -118,7 +118,7 @@ class RequestMiddleware:
             release_slot()
             self.idle_tracker.end()
             seconds = time.monotonic() - began
-            scope["app"].state.platform.request_metrics.note(scope["method"], route_of(scope), status, seconds)
+            scope["app"].state.platform.request_metrics.record(scope["method"], route_of(scope), status, seconds)
             log_request(scope, status, seconds)
 
     def acquire_slot(self, scope: Scope) -> Callable[[], None]:
@@ -130,7 +130,7 @@ class RequestMiddleware:
         try:
             return self.admission.requests.enter(self.admission.address_of(scope))
         except ApiError:
-            self.admission.note_refusal("requests")
+            self.admission.record_rejection("requests")
             scope["frost.shed"] = True
             raise
 
@@ -140,8 +140,8 @@ class RequestMiddleware:
 
     async def refuse(self, error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
         incoming: IncomingBody | None = scope.get("frost.body")
-        if incoming is not None and error is incoming.refusal:
-            self.admission.note_refusal("late_bodies" if error.status_code == 408 else "bodies")
+        if incoming is not None and error is incoming.rejection:
+            self.admission.record_rejection("late_bodies" if error.status_code == 408 else "bodies")
         if is_authzen_path(scope):
             # AuthZEN has no 415: another content coding is a bad request.
             response: Response = error.plain(400 if error.status_code == 415 else None)
@@ -222,9 +222,9 @@ async def buffer_body(receive: Receive, scope: Scope) -> Receive:
     body, more = bytearray(), True
     while more and len(body) <= MAX_BODY_BYTES:
         message = await receive()
-        if incoming is not None and incoming.refusal is not None:
+        if incoming is not None and incoming.rejection is not None:
             scope["frost.shed"] = True
-            raise incoming.refusal
+            raise incoming.rejection
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         body += message.get("body", b"")
@@ -278,7 +278,7 @@ def unexpected_error(scope: Scope, error: Exception) -> ApiError:
     """Return the error that answers an exception that the application did not handle."""
     read_only = isinstance(error, DBAPIError) and is_read_only_or_full(error)
     if read_only:
-        scope["app"].state.platform.request_metrics.note_no_changes()
+        scope["app"].state.platform.request_metrics.record_read_only()
     if is_transient(error):
         return errors.unavailable()
     request_id = scope["frost.request_id"]
@@ -297,7 +297,7 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
         extra={
             "request_id": scope["frost.request_id"],
             "method": scope["method"],
-            "path": api_keys.masked(scope["path"])[:MAX_LOGGED_PATH_LENGTH],
+            "path": api_keys.mask_secrets(scope["path"])[:MAX_LOGGED_PATH_LENGTH],
             "route": route_of(scope),
             "status": status,
             "milliseconds": round(seconds * 1000, 1),
@@ -313,7 +313,7 @@ def log_level(scope: Scope, status: int) -> int:
     """Return ERROR for status 500 and above, except for overload and for `/readyz` while the platform drains."""
     if status < 500:
         return logging.INFO
-    stopping = status == 503 and route_of(scope) == READY and scope["app"].state.platform.draining.is_set()
+    stopping = status == 503 and route_of(scope) == READINESS_PATH and scope["app"].state.platform.draining.is_set()
     return logging.INFO if stopping or scope.get("frost.shed") else logging.ERROR
 
 

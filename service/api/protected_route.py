@@ -27,12 +27,14 @@ from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authn import api_keys, workload_tokens
 from service.authn.credentials import HEADERS, extract_credential
-from service.authz.authorize import AuthorizationContext, authorize, belongs_to, canonical_id
+from service.authz.authorize import authorize, belongs_to
+from service.authz.context import AuthorizationContext
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.context import Platform
 from service.errors import ApiError, validation_error
 from service.http_server.client_address import address_of, peer_uid
 from service.principal import Principal
+from service.validation import canonical_id
 
 logger = logging.getLogger(__name__)
 
@@ -51,19 +53,21 @@ class ProtectedRoute(APIRoute):
             rule = ROUTE_POLICIES[request.method, self.path_format]
             platform: Platform = request.app.state.platform
             try:
-                access = request.scope["frost.access"] = await self.admit(rule, platform, request)
+                context = request.scope["frost.access"] = await self.admit(rule, platform, request)
                 # The body is read first: a turn must not depend on how fast the sender is.
                 if self.body_field is not None:
                     await read_body(request, self.body_field)
                 elif rule.cpu_intensive:
                     await request.body()
                 async with (
-                    platform.concurrency.turn(concurrency_key(access.caller)) if rule.cpu_intensive else nullcontext()
+                    platform.concurrency.slot(concurrency_key(context.principal))
+                    if rule.cpu_intensive
+                    else nullcontext()
                 ):
                     return await answer(request)
             except (ApiError, RequestValidationError) as error:
-                if rule.audit_event and (caller := request.scope.get("frost.caller")):
-                    await run_in_threadpool(record_refusal, platform, rule.audit_event, caller, request, error)
+                if rule.audit_event and (principal := request.scope.get("frost.caller")):
+                    await run_in_threadpool(record_refusal, platform, rule.audit_event, principal, request, error)
                 raise
 
         return guarded
@@ -86,7 +90,7 @@ def anonymous_principal(request: Request) -> Principal:
 
 
 def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: Request) -> AuthorizationContext:
-    """Turn the credential into a caller and apply the rule.
+    """Turn the credential into a principal and apply the rule.
 
     Raises:
         Refusal: 401 or 403, or 400 for an id in the path that is none.
@@ -94,51 +98,51 @@ def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: R
     uid = peer_uid(request.scope)
     request_id: str = request.scope["frost.request_id"]
     if rule.who == "operator":
-        caller = request.scope["frost.caller"] = Principal(kind="staff", request_id=request_id, peer_uid=uid)
+        principal = request.scope["frost.caller"] = Principal(kind="staff", request_id=request_id, peer_uid=uid)
         if uid != os.getuid():
             raise errors.permission_denied("platform")
-        return AuthorizationContext(caller)
-    caller = authenticate(platform, request, request_id, uid)
-    request.scope["frost.caller"] = caller
-    if rule.home and caller.tenant_id:
+        return AuthorizationContext(principal)
+    principal = authenticate(platform, request, request_id, uid)
+    request.scope["frost.caller"] = principal
+    if rule.home and principal.tenant_id:
         # As if the path named it, so that a refusal is logged in that tenant.
-        request.path_params["tenant_id"] = caller.tenant_id
+        request.path_params["tenant_id"] = principal.tenant_id
     if rule.needs_database:
         with platform.database.read() as connection:
-            access = authorize(rule, caller, connection, request.path_params)
-            access = replace(access, facts=request_context(platform, request, access))
-            enforce(platform, connection, rule, access)
+            context = authorize(rule, principal, connection, request.path_params)
+            context = replace(context, facts=request_context(platform, request, context))
+            context = enforce(platform, connection, rule, context)
     else:
-        access = authorize(rule, caller, None, request.path_params)
-    check_tenant_header(request, access)
-    return replace(access, rule=rule, path=request.path_params)
+        context = authorize(rule, principal, None, request.path_params)
+    check_tenant_header(request, context)
+    return replace(context, rule=rule, path=request.path_params)
 
 
-def check_tenant_header(request: Request, access: AuthorizationContext) -> None:
+def check_tenant_header(request: Request, context: AuthorizationContext) -> None:
     """Refuse a request whose `X-Tenant-Id` names another tenant than its path or its credential does. hostile B07
 
     Raises:
         Refusal: 403 TENANT_ACCESS_DENIED.
     """
-    meant = access.tenant_id or access.caller.tenant_id
+    meant = context.tenant_id or context.principal.tenant_id
     for name, value in request.scope["headers"]:
         if name == b"x-tenant-id" and meant and value.decode("latin-1").lower() != meant:
             raise errors.tenant_access_denied()
 
 
 def authenticate(platform: Platform, request: Request, request_id: str, uid: int | None) -> Principal:
-    """The caller behind the one credential of a request.
+    """The principal behind the one credential of a request.
 
     Raises:
         Refusal: 401, always in the same words, or 429 when wrong ones have been coming too often.
     """
     address = address_of(request.scope, platform.settings.proxies)
-    attempts, credential = platform.login_throttle, None
+    throttle, credential = platform.login_throttle, None
     try:
         credential = extract_credential(request.scope["headers"])
-        attempts.require_patience(address, credential.secret)
+        throttle.check(address, credential.secret)
         if credential.kind == "api_key":
-            caller = api_keys.authenticate(
+            principal = api_keys.authenticate(
                 platform.database,
                 platform.secret,
                 credential.secret,
@@ -147,7 +151,7 @@ def authenticate(platform: Platform, request: Request, request_id: str, uid: int
                 peer_uid=uid,
             )
         elif credential.kind == "workload":
-            caller = workload_tokens.authenticate(
+            principal = workload_tokens.authenticate(
                 platform.database,
                 platform.secret,
                 platform.request_limit,
@@ -157,21 +161,23 @@ def authenticate(platform: Platform, request: Request, request_id: str, uid: int
                 peer_uid=uid,
             )
         else:
-            place = address or "this machine"
-            caller = platform.tokens.bearer(credential.secret, request_id=request_id, peer_uid=uid, place=place)
+            location = address or "this machine"
+            principal = platform.bearer_tokens.authenticate(
+                credential.secret, request_id=request_id, peer_uid=uid, location=location
+            )
     except ApiError as refusal:
         if refusal.status_code == 401 and any(name in HEADERS for name, _ in request.scope["headers"]):
             begins = api_keys.prefix(credential.secret) if credential and credential.kind == "api_key" else None
             looked_up = credential is not None and credential.kind != "bearer"
-            attempts.wrong(address, begins, looked_up=looked_up)
+            throttle.record_failure(address, begins, looked_up=looked_up)
         raise
-    attempts.right(address, credential.secret)
-    return caller
+    throttle.record_success(address, credential.secret)
+    return principal
 
 
-def concurrency_key(caller: Principal) -> str:
-    """Return the name under which a caller takes turns: the credential, so that one never waits for another."""
-    return caller.credential_id or caller.actor_id
+def concurrency_key(principal: Principal) -> str:
+    """Return the name under which a principal takes turns: the credential, so that one never waits for another."""
+    return principal.credential_id or principal.actor_id
 
 
 def path_id_or_none(request: Request, what: str) -> str | None:
@@ -183,28 +189,32 @@ def path_id_or_none(request: Request, what: str) -> str | None:
 
 
 def record_refusal(
-    platform: Platform, event: AuditEvent, caller: Principal, request: Request, error: ApiError | RequestValidationError
+    platform: Platform,
+    event: AuditEvent,
+    principal: Principal,
+    request: Request,
+    error: ApiError | RequestValidationError,
 ) -> None:
     """Write the audit entry of a refused change, in its own transaction.
 
-    Only the activity of a tenant or organization that the caller belongs to shows it; every other entry names the
-    caller alone, so that strangers cannot fill the activity of others.
+    Only the activity of a tenant or organization that the principal belongs to shows it; every other entry names the
+    principal alone, so that strangers cannot fill the activity of others.
     """
     refusal = validation_error(error) if isinstance(error, RequestValidationError) else error
-    access: AuthorizationContext | None = request.scope.get("frost.access")
+    context: AuthorizationContext | None = request.scope.get("frost.access")
     try:
         with platform.database.write() as connection:
             organization_id, tenant_id = belongs_to(
                 connection,
-                caller,
-                access.organization_id if access else path_id_or_none(request, "organization"),
-                access.tenant_id if access else path_id_or_none(request, "tenant"),
+                principal,
+                context.organization_id if context else path_id_or_none(request, "organization"),
+                context.tenant_id if context else path_id_or_none(request, "tenant"),
             )
             entries.record(
                 connection,
-                caller,
+                principal,
                 event=event,
-                target=api_keys.masked(request.scope["path"]),
+                target=api_keys.mask_secrets(request.scope["path"]),
                 outcome="refused",
                 organization_id=organization_id,
                 tenant_id=tenant_id,

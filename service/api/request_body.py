@@ -71,7 +71,7 @@ async def parse_body(request: Request, parse: Callable[[bytes], T]) -> T:
     principal: Principal | None = request.scope.get("frost.caller")
     address = address_of(request.scope, platform.settings.proxies)
     sender = (principal and principal.credential_id) or (network_of(address) if address else "local")
-    async with platform.large_bodies.turn(sender):
+    async with platform.large_bodies.slot(sender):
         return await run_in_threadpool(parse, body)
 
 

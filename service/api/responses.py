@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from service import errors
 from service.audit import entries
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext
+from service.authz.context import AuthorizationContext
 
 T = TypeVar("T")
 CHANGED = "X-Frost-Changed"
@@ -44,7 +44,7 @@ def or_404(row: T | None) -> T:
 
 def audit_in_tenant(
     connection: Connection,
-    access: AuthorizationContext,
+    context: AuthorizationContext,
     event: AuditEvent,
     target: str,
     at: datetime,
@@ -53,11 +53,11 @@ def audit_in_tenant(
     """The audit entry of a change in the tenant of the path, on the connection of the change."""
     entries.record(
         connection,
-        access.caller,
+        context.principal,
         event=event,
         target=target,
-        organization_id=access.organization_id,
-        tenant_id=access.tenant_id,
+        organization_id=context.organization_id,
+        tenant_id=context.tenant_id,
         details=details,
         at=at,
     )

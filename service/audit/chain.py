@@ -21,7 +21,8 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, event, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from service.db.engine import Database, Record, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Database, Record
 from service.db.tables import EPOCH, MICROSECOND, audit_head, audit_log
 
 logger = logging.getLogger(__name__)
@@ -146,7 +147,7 @@ def can_append(database: Database, secret: bytes) -> bool:
         # SQLite never writes pages that are rolled back; PostgreSQL would have to vacuum them.
         entry["details"] = {"filler": FILLER}
     try:
-        with database.write_at_once() as connection:
+        with database.write_without_waiting() as connection:
             append(connection, key_of(secret), [entry])
             connection.rollback()
     except DBAPIError as error:
@@ -192,7 +193,7 @@ def initialize_chain(database: Database, secret: bytes, at: datetime, *, rolling
         "began_at": at,
         "unchained_until": at + ROLLING_UPGRADE if rolling else None,
     }
-    with database.write_much() as connection:
+    with database.bulk_write() as connection:
         if connection.scalar(select(audit_log.c.id).where(audit_log.c.hash.is_not(None)).limit(1)):
             return  # The head of an existing chain was removed: a new chain would hide that.
         claim = upsert_insert(connection, audit_head).values(**first, seal=head_mac(key, first))

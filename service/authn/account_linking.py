@@ -1,14 +1,12 @@
-"""Who a token of an outside issuer stands for, and which of its sign-ins start a session here. hostile C13, H06
+"""Links subjects of an external issuer to accounts, and starts the sessions of their sign-ins.
 
-**The person.** People are not made here: an account is there before its person first signs in. The first sign-in finds
-it by an e-mail address that the issuer has verified, and pins the issuer's subject to it (`identities`); from then on
-the subject alone counts, whatever address it comes with. So an address that the issuer gives to somebody else one day
-leads nowhere, and an account with a subject is not taken over by another one.
+The account exists before the first sign-in, which finds it by an e-mail address that the issuer has verified, and
+links the subject to it (`identities`). Later sign-ins only use the subject: an address that the issuer assigns to
+another person gives no access, and an account with a subject cannot be taken over by another one.
 
-**The session.** It is one sign-in: the issuer's `sid` and `auth_time`, without `sid` the subject and `auth_time` (a
-provider keeps its own session, and its `sid`, when somebody signs out here and in again). `auth_time` is required: a
-token that does not say when its person signed in could have been refreshed from a sign-in before `revoke-all` that
-was never seen here, and nothing in it would tell (RFC 9068, 2.2.1 has the claim).
+A session is one sign-in: `sid` and `auth_time`, or `sub` and `auth_time` without a `sid`. A provider may keep its
+session, and the `sid`, after a sign-out here. `auth_time` (RFC 9068 2.2.1) is required: a token without it could be
+refreshed from a sign-in before `revoke-all` that the platform never saw.
 """
 
 import logging
@@ -24,118 +22,122 @@ from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.authn.sessions import Session
-from service.db.engine import upsert_insert
+from service.db.dialect import upsert_insert
 from service.db.tables import identities, users
 from service.errors import reauthentication_required
 from service.principal import Principal
 
 logger = logging.getLogger(__name__)
 
-# What the columns hold; a subject has at most 255 characters (OpenID Connect Core 2).
-LONGEST_SUBJECT = 255
-LONGEST_NAME = 200
+# The lengths of the columns; a subject has at most 255 characters (OpenID Connect Core 2).
+MAX_SUBJECT_LENGTH = 255
+MAX_KEY_LENGTH = 200
 
 
 def sign_in_key(claims: Mapping[str, Any]) -> str | None:
-    """The name of the sign-in behind a token; None when it names none."""
+    """Return the key of the sign-in of a token; None if its claims do not identify one."""
     auth_time, subject, sid = claims.get("auth_time"), claims["sub"], claims.get("sid")
     if not isinstance(auth_time, int) or isinstance(auth_time, bool) or not 0 < auth_time < 1 << 40:
-        logger.info("a token is refused: it has no auth_time, so nobody knows which sign-in it belongs to")
+        logger.info("a token is refused: it has no auth_time, so its sign-in is unknown")
         return None
-    name = f"sid {sid} {auth_time}" if isinstance(sid, str) and sid else f"sub {subject} {auth_time}"
-    if len(subject) > LONGEST_SUBJECT or not name.isprintable():
+    key = f"sid {sid} {auth_time}" if isinstance(sid, str) and sid else f"sub {subject} {auth_time}"
+    if len(subject) > MAX_SUBJECT_LENGTH or not key.isprintable():
         return None
-    return (
-        name
-        if len(name) <= LONGEST_NAME and name.isprintable()
-        else sha256(name.encode("utf-8", "replace")).hexdigest()
-    )
+    return key if len(key) <= MAX_KEY_LENGTH else sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
-def account_of(connection: Connection, *, issuer: str, subject: str) -> str | None:
-    """The account a subject is pinned to."""
+def get_linked_account(connection: Connection, *, issuer: str, subject: str) -> str | None:
+    """Return the id of the account that a subject is linked to."""
     query = select(identities.c.user_id).where(identities.c.issuer == issuer, identities.c.subject == subject)
-    found: str | None = connection.scalar(query)
-    return found
+    user_id: str | None = connection.scalar(query)
+    return user_id
 
 
 def start_session_for_new_sign_in(
     connection: Connection,
     *,
     issuer: str,
-    name: str,
+    sign_in_key: str,
     claims: Mapping[str, Any],
-    signed_in: float,
-    caller: Principal,
-    place: str,
+    signed_in_at: float,
+    principal: Principal,
+    location: str,
     at: datetime,
 ) -> Session | None:
-    """Start the session of a sign-in not seen before, and pin its subject when that is new; None for a stranger.
+    """Create the session of a new sign-in and link its subject to an account; None if no account matches.
 
     Args:
-        name: What `name_of` says of the claims.
-        claims: Of a token that is signed, for us and in time.
-        signed_in: When that was by our clock, at the latest; seconds since 1970.
-        caller: Whoever asks, nobody so far: only its request id counts.
+        sign_in_key: the result of `sign_in_key`.
+        claims: of a verified token.
+        signed_in_at: the latest time of the sign-in by our clock, in seconds since 1970.
+        principal: the anonymous principal of the request.
 
     Raises:
-        Refusal: 401 REAUTHENTICATION_REQUIRED for a sign-in from before the person ended all their sessions.
+        ApiError: 401 REAUTHENTICATION_REQUIRED for a sign-in from before the user ended all sessions.
     """
-    user_id = _linked_account(connection, issuer, claims, caller, at)
+    user_id = _link_account(connection, issuer, claims, principal, at)
     if user_id is None:
         return None
-    person = connection.execute(
+    user = connection.execute(
         select(users.c.email, users.c.sessions_revoked_at)
         .where(users.c.id == user_id, users.c.deleted_at.is_(None))
-        # So that `end_all` is either over, or finds this session.
+        # `end_all` has either finished, or will end this session.
         .with_for_update(read=True)
     ).one_or_none()
-    if person is None:
+    if user is None:
         return None
-    if person.sessions_revoked_at is not None and signed_in <= person.sessions_revoked_at.timestamp():
-        raise reauthentication_required(int((at - person.sessions_revoked_at).total_seconds()))
-    started = sessions.start_once(connection, issuer=issuer, subject=name, user_id=user_id, place=place, at=at)
-    if started:
-        known = replace(caller, kind="session", user_id=user_id, email=person.email, session_id=started)
-        entries.record(connection, known, event=AuditEvent.SESSION_START, target=f"session:{started}", at=at)
-    session = sessions.find(connection, issuer=issuer, subject=name)
-    # The name may be taken: an issuer that gives one `sid` to two people gives neither the other's session.
+    if user.sessions_revoked_at is not None and signed_in_at <= user.sessions_revoked_at.timestamp():
+        raise reauthentication_required(int((at - user.sessions_revoked_at).total_seconds()))
+    session_id = sessions.start_once(
+        connection, issuer=issuer, subject=sign_in_key, user_id=user_id, location=location, at=at
+    )
+    if session_id:
+        actor = replace(principal, kind="session", user_id=user_id, email=user.email, session_id=session_id)
+        entries.record(connection, actor, event=AuditEvent.SESSION_START, target=f"session:{session_id}", at=at)
+    session = sessions.find(connection, issuer=issuer, subject=sign_in_key)
+    # If an issuer gives one `sid` to two users, neither gets the session of the other.
     return session if session and session.user_id == user_id else None
 
 
-def _linked_account(
-    connection: Connection, issuer: str, claims: Mapping[str, Any], caller: Principal, at: datetime
+def _link_account(
+    connection: Connection, issuer: str, claims: Mapping[str, Any], principal: Principal, at: datetime
 ) -> str | None:
-    """The account of a token's subject, pinned now where the subject is new and its verified address is known."""
+    """Return the account of a subject; link a new subject by its verified e-mail address."""
     subject = claims["sub"]
-    if (account := account_of(connection, issuer=issuer, subject=subject)) is not None:
+    if (account := get_linked_account(connection, issuer=issuer, subject=subject)) is not None:
         return account
     email = verified_email(claims)
     if email is None:
-        logger.info("subject %r of %s is refused: it is new, and comes without a verified address", subject, issuer)
+        logger.info(
+            "subject %r of %s is refused: it is new and its token has no verified e-mail address", subject, issuer
+        )
         return None
-    person = connection.scalar(select(users.c.id).where(users.c.email == email, users.c.deleted_at.is_(None)))
-    if person is None:
-        logger.info("subject %r of %s is refused: nobody here has its address", subject, issuer)
+    user_id = connection.scalar(select(users.c.id).where(users.c.email == email, users.c.deleted_at.is_(None)))
+    if user_id is None:
+        logger.info("subject %r of %s is refused: no account has its e-mail address", subject, issuer)
         return None
-    row = {"issuer": issuer, "subject": subject, "user_id": person, "linked_at": at}
-    once = upsert_insert(connection, identities).values(row).on_conflict_do_nothing()
-    if connection.scalar(once.returning(identities.c.user_id)):
-        known = replace(caller, kind="session", user_id=person, email=email)
+    row = {"issuer": issuer, "subject": subject, "user_id": user_id, "linked_at": at}
+    statement = upsert_insert(connection, identities).values(row).on_conflict_do_nothing()
+    if connection.scalar(statement.returning(identities.c.user_id)):
+        actor = replace(principal, kind="session", user_id=user_id, email=email)
         details = {"issuer": issuer, "subject": subject}
         entries.record(
-            connection, known, event=AuditEvent.IDENTITY_LINK, target=f"user:{person}", details=details, at=at
+            connection, actor, event=AuditEvent.IDENTITY_LINK, target=f"user:{user_id}", details=details, at=at
         )
-        return str(person)
-    # Either another request of the same subject was first, or the account is another subject's: that one stays.
-    account = account_of(connection, issuer=issuer, subject=subject)
+        return str(user_id)
+    # Another request has linked the same subject, or the account belongs to another subject, which remains.
+    account = get_linked_account(connection, issuer=issuer, subject=subject)
     if account is None:
-        logger.warning("subject %r of %s is refused: its address belongs to another subject", subject, issuer)
+        logger.warning(
+            "subject %r of %s is refused: its e-mail address is linked to another subject",
+            subject,
+            issuer,
+        )
     return account
 
 
 def verified_email(claims: Mapping[str, Any]) -> str | None:
-    """The address of a token, when the issuer says, as `true` and nothing like it, that it has verified it."""
+    """Return the e-mail claim, only if `email_verified` is exactly `true`."""
     email = claims.get("email")
     if claims.get("email_verified") is not True or not isinstance(email, str):
         return None

@@ -1,13 +1,12 @@
-"""Bearer tokens: from the header's text to a Caller, or a refusal that does not say why. hostile C12, C13
+"""Authenticates bearer tokens (JWT access tokens, RFC 9068).
 
-What a token says is believed only when the key its `kid` names signed it with an algorithm of its issuer, for our
-audience, and now is between `nbf` and `exp`. Verified tokens are remembered for speed (bounded, by digest);
-the times and the session's row are looked at on every request all the same.
+A token is valid if the key of its `kid` signed it with an algorithm of its issuer, for our audience, and the time is
+between `nbf` and `exp`. The response never tells why a token is rejected. Verified signatures are cached; the times
+and the session are checked on every request.
 """
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from functools import partial
@@ -23,6 +22,7 @@ from service.authn.sessions import Session
 from service.clock import Clock
 from service.db.engine import Database
 from service.errors import authentication_required
+from service.lru_cache import LruCache
 from service.principal import Principal
 
 if TYPE_CHECKING:
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LONGEST = 8 * 1024
-REMEMBERED = 2048
-# For the clock of an outside issuer being ahead. None for `exp`: a token is dead when it says so.
+MAX_TOKEN_LENGTH = 8 * 1024
+MAX_VERIFIED_TOKENS = 2048
+# For `nbf` and `iat`, if the clock of the issuer is ahead. `exp` has no leeway.
 LEEWAY_SECONDS = 30
-# The period over which the lead of an issuer's clock is remembered.
-LEAD_SECONDS = 3_600
-STANDARD = "at+jwt"
+# The period over which the skew of an issuer's clock is remembered.
+SKEW_PERIOD_SECONDS = 3_600
+ACCESS_TOKEN_TYPE = "at+jwt"  # noqa: S105 - RFC 9068
 ID_TOKEN_CLAIMS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
 
 
 class TrustedIssuer(Protocol):
-    """Whose tokens are believed, and how they are told from others."""
+    """An issuer of access tokens that the platform accepts."""
 
     @property
     def issuer(self) -> str: ...
     @property
     def client_id(self) -> str:
-        """The public client the command line signs in as."""
+        """The public client of the command line."""
 
     @property
     def audience(self) -> str: ...
@@ -55,57 +55,63 @@ class TrustedIssuer(Protocol):
     def algorithms(self) -> Sequence[str]: ...
     @property
     def token_type(self) -> str | None:
-        """The `typ` its access tokens must have; None when it is not known for one."""
+        """The required `typ` of its access tokens; None if it is not known."""
 
     @property
     def starts_sessions(self) -> bool:
-        """True: a valid token of a session not seen before starts it here (outside issuers)."""
+        """True for external issuers: a valid token of a new sign-in starts a session."""
 
     @property
-    def assumed(self) -> Set[str]:
-        """What holds of its tokens though they do not say it: `email_verified`, `auth_time` (outside issuers)."""
+    def assumed_claims(self) -> Set[str]:
+        """Claims that hold although its tokens do not assert them: `email_verified`, `auth_time`."""
 
     def key(self, kid: str) -> "Key | None": ...
 
 
 class BearerTokens:
-    """Checks bearer tokens of the one issuer that is configured."""
+    """Authenticates bearer tokens of the configured issuer."""
 
     def __init__(
-        self, database: Database, clock: Clock, issuer: TrustedIssuer, limit: RequestLimit | None = None
+        self,
+        database: Database,
+        clock: Clock,
+        issuer: TrustedIssuer,
+        limit: RequestLimit | None = None,
+        *,
+        max_verified: int = MAX_VERIFIED_TOKENS,
     ) -> None:
         self._limit = limit or RequestLimit(database)
         self._database = database
         self._clock = clock
         self._issuer = issuer
-        self._verified: OrderedDict[bytes, Verified] = OrderedDict()
-        self._lock = threading.Lock()
-        self._lead = ClockLead()
+        self._verified: LruCache[bytes, VerifiedToken] = LruCache(max_verified)
+        self._skew = ClockSkew()
 
-    def bearer(self, token: str, *, request_id: str, peer_uid: int | None, place: str = "") -> Principal:
-        """The caller a bearer token stands for; `place` is where the request came from, kept with a new session.
+    def authenticate(self, token: str, *, request_id: str, peer_uid: int | None, location: str = "") -> Principal:
+        """Return the principal of a token, and count the request.
+
+        Args:
+            location: where the request came from; stored with a new session.
 
         Raises:
-            Refusal: 401 AUTHENTICATION_REQUIRED, in the same words whatever is wrong with the token; or
-                REAUTHENTICATION_REQUIRED, which only a good one of a known person gets. 429 for a session with too
-                many requests.
+            ApiError: 401 AUTHENTICATION_REQUIRED, the same for every invalid token, or 401 REAUTHENTICATION_REQUIRED
+                for a valid token of a known user. 429 for a session with too many requests.
         """
         now = self._clock.now()
-        verified = self._good(token, now)
-        name = verified and self._sign_in_of(verified, now)
-        if verified is None or name is None:
+        verified = self._verify(token, now)
+        subject = verified and self._session_subject(verified, now)
+        if verified is None or subject is None:
             raise authentication_required()
-        with self._database.read_newest() as connection:
-            session, is_new = self._find(connection, verified.claims, name)
-            if session is not None and session.alive_at(now):
-                is_due = now - session.last_seen_at >= sessions.SEEN_STEP
-                self._limit.require(
-                    connection, session.id, partial(sessions.seen, session=session, at=now) if is_due else None
-                )
+        with self._database.read_committed() as connection:
+            session, is_new = self._find_session(connection, verified.claims, subject)
+            if session is not None and session.is_active_at(now):
+                is_due = now - session.last_seen_at >= sessions.LAST_SEEN_INTERVAL
+                record_use = partial(sessions.record_last_seen, session=session, at=now) if is_due else None
+                self._limit.require(connection, session.id, record_use)
         if is_new:
-            nobody = Principal(kind="anonymous", request_id=request_id, peer_uid=peer_uid)
-            session = self._start(verified.claims, name, nobody, place, now)
-        if session is None or not session.alive_at(now):
+            anonymous = Principal(kind="anonymous", request_id=request_id, peer_uid=peer_uid)
+            session = self._start_session(verified.claims, subject, anonymous, location, now)
+        if session is None or not session.is_active_at(now):
             raise authentication_required()
         return Principal(
             kind="session",
@@ -118,128 +124,124 @@ class BearerTokens:
             token_ends_at=verified.claims["exp"],
         )
 
-    def _good(self, token: str, now: datetime) -> "Verified | None":
-        """What a token says that is signed and in time; None for every other."""
-        if not 0 < len(token) <= LONGEST or not token.isascii():
+    def _verify(self, token: str, now: datetime) -> "VerifiedToken | None":
+        """Verify a token, signature and times; None if it is invalid."""
+        if not 0 < len(token) <= MAX_TOKEN_LENGTH or not token.isascii():
             return None
-        name = sha256(token.encode("ascii")).digest()
-        with self._lock:
-            kept = self._verified.get(name)
-            if kept is not None:
-                self._verified.move_to_end(name)
-        if kept is not None and self._issuer.key(kept.kid) is kept.key:
-            return kept if in_time(kept.claims, now) else None
-        kept = verify(token, self._issuer)
-        if kept is None:
+        digest = sha256(token.encode("ascii")).digest()
+        verified = self._verified.get(digest)
+        if verified is not None and self._issuer.key(verified.kid) is verified.key:
+            return verified if is_within_lifetime(verified.claims, now) else None
+        verified = verify(token, self._issuer)
+        if verified is None:
             return None
-        if not in_time(kept.claims, now):
-            logger.info("a token of %s is refused: it has expired, or is not good yet", self._issuer.issuer)
+        if not is_within_lifetime(verified.claims, now):
+            logger.info("a token of %s is refused: it has expired or is not valid yet", self._issuer.issuer)
             return None
-        with self._lock:
-            self._verified[name] = kept
-            if len(self._verified) > REMEMBERED:
-                self._verified.popitem(last=False)
-        return kept
+        self._verified[digest] = verified
+        return verified
 
-    def _sign_in_of(self, verified: "Verified", now: datetime) -> str | None:
-        """The issuer's name for the session of a token; None when the token names none that counts here."""
+    def _session_subject(self, verified: "VerifiedToken", now: datetime) -> str | None:
+        """Return the issuer's name of the token's session; None if the token has no valid one."""
         if not self._issuer.starts_sessions:
             sid = verified.claims.get("sid")
             return sid if isinstance(sid, str) and sid.isprintable() else None
-        if not (verified.standard or "auth_time" in self._issuer.assumed):
+        if not (verified.is_rfc9068 or "auth_time" in self._issuer.assumed_claims):
             logger.info("a token is refused: it is no at+jwt, so its auth_time may be its own; see --assume auth_time")
             return None
-        name = account_linking.sign_in_key(verified.claims)
-        return name if name is not None and self._issued_by(verified.claims, now) else None
+        key = account_linking.sign_in_key(verified.claims)
+        return key if key is not None and self._was_issued(verified.claims, now) else None
 
-    def _find(self, connection: Connection, claims: Mapping[str, Any], name: str) -> tuple[Session | None, bool]:
-        """The session of a sign-in if it belongs to the token's subject, and whether it can start here now."""
+    def _find_session(
+        self, connection: Connection, claims: Mapping[str, Any], session_subject: str
+    ) -> tuple[Session | None, bool]:
+        """Return the session if it belongs to the token's subject, and whether a new one may be started."""
         issuer, subject = self._issuer.issuer, claims["sub"]
-        session = sessions.find(connection, issuer=issuer, subject=name)
+        session = sessions.find(connection, issuer=issuer, subject=session_subject)
         account = subject
         if self._issuer.starts_sessions:
-            account = account_linking.account_of(connection, issuer=issuer, subject=subject)
+            account = account_linking.get_linked_account(connection, issuer=issuer, subject=subject)
             if session is None or account is None:
                 return None, True
         return (session if session and session.user_id == account else None), False
 
-    def _start(
-        self, claims: Mapping[str, Any], name: str, nobody: Principal, place: str, now: datetime
+    def _start_session(
+        self, claims: Mapping[str, Any], sign_in_key: str, anonymous: Principal, location: str, now: datetime
     ) -> Session | None:
-        """Start the session of an outside issuer's sign-in that was not seen before."""
-        if "email_verified" in self._issuer.assumed:
+        """Start the session of a new sign-in at an external issuer."""
+        if "email_verified" in self._issuer.assumed_claims:
             claims = {"email_verified": True, **claims}
         with self._database.write() as connection:
             return account_linking.start_session_for_new_sign_in(
                 connection,
                 issuer=self._issuer.issuer,
-                name=name,
+                sign_in_key=sign_in_key,
                 claims=claims,
-                signed_in=claims["auth_time"] - self._lead.seconds(now),
-                caller=nobody,
-                place=place,
+                signed_in_at=claims["auth_time"] - self._skew.seconds(now),
+                principal=anonymous,
+                location=location,
                 at=now,
             )
 
-    def _issued_by(self, claims: Mapping[str, Any], now: datetime) -> bool:
-        """Return whether a token was not issued in the future; note how far the issuer's clock is ahead.
+    def _was_issued(self, claims: Mapping[str, Any], now: datetime) -> bool:
+        """Return whether a token was not issued in the future, and record the skew of the issuer's clock.
 
-        A sign-in counts as that much earlier: a clock ahead of ours must not carry one over a `revoke-all`.
+        The skew is subtracted from `auth_time`: a clock that is ahead must not move a sign-in past a `revoke-all`.
         """
-        issued = claims.get("iat", 0)
-        if not _number(issued) or issued > now.timestamp() + LEEWAY_SECONDS:
+        issued_at = claims.get("iat", 0)
+        if not _is_number(issued_at) or issued_at > now.timestamp() + LEEWAY_SECONDS:
             logger.warning("a token is refused: it was issued in the future; compare the issuer's clock with this one")
             return False
-        self._lead.note(issued - now.timestamp(), now)
+        self._skew.record(issued_at - now.timestamp(), now)
         return True
 
 
-class ClockLead:
-    """The largest lead of an issuer's clock over ours that its tokens showed, over the last one to two periods.
+class ClockSkew:
+    """The largest time by which tokens were issued ahead of our clock, in this and the previous period.
 
-    A period is longer than access tokens live, so that the lead outlasts every token that was issued with it.
+    A period is longer than the lifetime of access tokens, so that the skew outlasts the tokens that showed it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._period = 0
-        self._before = self._current = 0.0
+        self._previous = self._current = 0.0
 
-    def note(self, lead: float, now: datetime) -> None:
-        """Note the seconds by which a token was issued after now."""
+    def record(self, lead: float, now: datetime) -> None:
+        """Record the seconds by which a token was issued after now."""
         with self._lock:
             self._advance(now)
             self._current = max(self._current, lead)
 
     def seconds(self, now: datetime) -> float:
-        """Return the lead, 0 if the clock was not seen ahead."""
+        """Return the skew; 0 if the clock was not ahead."""
         with self._lock:
             self._advance(now)
-            return max(self._before, self._current)
+            return max(self._previous, self._current)
 
     def _advance(self, now: datetime) -> None:
-        period = int(now.timestamp() // LEAD_SECONDS)
+        period = int(now.timestamp() // SKEW_PERIOD_SECONDS)
         if period > self._period:
-            self._before = self._current if period == self._period + 1 else 0.0
+            self._previous = self._current if period == self._period + 1 else 0.0
             self._period, self._current = period, 0.0
 
 
-class Verified(NamedTuple):
-    """What a good token says, and the key that signed it: it is good for as long as the issuer has that key.
+class VerifiedToken(NamedTuple):
+    """The claims of a token and the key that signed it. It is valid as long as the issuer has this key.
 
-    `standard` is whether it says that it is an access token of RFC 9068, and so means by its claims what they do there.
+    `is_rfc9068` is true if its `typ` is `at+jwt`, so that its claims have the meaning of RFC 9068.
     """
 
     kid: str
     key: "Key"
     claims: Mapping[str, Any]
-    standard: bool
+    is_rfc9068: bool
 
 
-def verify(token: str, issuer: TrustedIssuer) -> Verified | None:
-    """What a token says that this issuer signed for us; None for every other. Its times are not looked at.
+def verify(token: str, issuer: TrustedIssuer) -> VerifiedToken | None:
+    """Verify signature, issuer and audience; None if invalid. `is_within_lifetime` checks the times.
 
-    Why a token is refused that the issuer did sign stands in the log alone: whoever sets the issuer up has to know.
+    The reason for rejecting a correctly signed token is only logged, for the operator who configures the issuer.
     """
     from joserfc import jws, jwt
     from joserfc.errors import JoseError
@@ -252,50 +254,50 @@ def verify(token: str, issuer: TrustedIssuer) -> Verified | None:
             return None
         claims = jwt.decode(token, key, issuer.algorithms).claims
     except (JoseError, ValueError, TypeError, KeyError):
-        # joserfc's own refusals (a header is bounded to 512 bytes there), and what Python says to a wrong shape.
+        # Errors of joserfc (which limits a header to 512 bytes), and Python errors for malformed parts.
         return None
-    # Compared here: joserfc's own check takes a list of issuers that has ours among them.
+    # joserfc would accept a list of issuers that contains ours.
     audience = claims.get("aud")
-    for_us = audience == issuer.audience or (isinstance(audience, list) and issuer.audience in audience)
+    is_for_us = audience == issuer.audience or (isinstance(audience, list) and issuer.audience in audience)
     if claims.get("iss") != issuer.issuer:
         reason = f"it names another issuer, {claims.get('iss')!r}"
-    elif not for_us:
+    elif not is_for_us:
         reason = f"its audience is {audience!r}, not {issuer.audience!r}"
     elif not isinstance(claims.get("sub"), str) or not claims["sub"]:
         reason = "it has no subject"
     elif not is_access_token(header, claims, issuer.token_type):
-        reason = "it is no access token"
+        reason = "it is not an access token"
     else:
-        return Verified(kid, key, claims, standard=_kind(header) == STANDARD)
+        return VerifiedToken(kid, key, claims, is_rfc9068=_media_type(header) == ACCESS_TOKEN_TYPE)
     logger.info("a token of %s is refused: %s", issuer.issuer, reason[:300])
     return None
 
 
 def is_access_token(header: Mapping[str, Any], claims: Mapping[str, Any], required: str | None) -> bool:
-    """Whether a token is not of another sort that the same key signs, an ID token above all. RFC 9068, RFC 8725 3.12
+    """Return whether a token is an access token, not an ID token signed with the same key (RFC 9068, RFC 8725 3.12).
 
-    Where no `typ` is required, `at+jwt` settles it; of those that say nothing, what an ID token has and no access token
-    does (`nonce`, the hashes, and what some providers call it) tells them apart.
+    If no `typ` is required, `at+jwt` is sufficient; a token without a specific `typ` must not have the claims of an ID
+    token (`nonce`, the hashes, `typ: ID`).
     """
-    kind = _kind(header)
-    if required is not None or kind == STANDARD:
-        return required is None or kind == required
-    return kind in ("", "jwt") and claims.get("typ") != "ID" and not ID_TOKEN_CLAIMS & claims.keys()
+    media_type = _media_type(header)
+    if required is not None or media_type == ACCESS_TOKEN_TYPE:
+        return required is None or media_type == required
+    return media_type in ("", "jwt") and claims.get("typ") != "ID" and not ID_TOKEN_CLAIMS & claims.keys()
 
 
-def _kind(header: Mapping[str, Any]) -> str:
+def _media_type(header: Mapping[str, Any]) -> str:
     return str(header.get("typ", "")).lower().removeprefix("application/")
 
 
-def in_time(claims: Mapping[str, Any], now: datetime) -> bool:
-    """Whether now is within what a token says of its time; one that does not say when it ends is never in time."""
+def is_within_lifetime(claims: Mapping[str, Any], now: datetime) -> bool:
+    """Check `nbf` and `exp`; a token without `exp` is invalid."""
     instant = now.timestamp()
     expiry, start = claims.get("exp"), claims.get("nbf", 0)
-    if not _number(expiry) or not _number(start):
+    if not _is_number(expiry) or not _is_number(start):
         return False
     return instant < expiry and start <= instant + LEEWAY_SECONDS
 
 
-def _number(value: object) -> TypeGuard[float]:
-    # A whole number is always finite, and too large a one cannot be asked.
+def _is_number(value: object) -> TypeGuard[float]:
+    # `isfinite` fails for integers that are too large for a float.
     return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and isfinite(value))

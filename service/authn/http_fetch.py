@@ -1,9 +1,8 @@
-"""What the platform fetches from others: one JSON object, only from where it may be had. hostile H08, H10
+"""Fetches a JSON document over HTTP with protection against server-side request forgery (SSRF).
 
-A name is resolved once, every address it has is judged, and the connection goes to the address that was judged, so
-that a name which means something else a moment later gains nothing. The host the operator named may be in a private
-network; every URL in its documents must be on the public one. Redirects are not followed. An answer is
-bounded in size, and the whole fetch in time: resolving the name, connecting, TLS, request and answer.
+A name is resolved once, every address is checked, and the connection goes to a checked address, so that DNS rebinding
+has no effect. The host that the operator configured may be in a private network; every other host must have global
+addresses. Redirects are not followed. The size of the response and the time of the whole fetch are limited.
 """
 
 import json
@@ -17,160 +16,165 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    pass
-if TYPE_CHECKING:
     from ssl import SSLContext
 
-STEP_SECONDS = 5.0
-WHOLE_SECONDS = 10.0
-MAX_BYTES = 256 * 1024
+STEP_TIMEOUT_SECONDS = 5.0
+FETCH_TIMEOUT_SECONDS = 10.0
+MAX_RESPONSE_BYTES = 256 * 1024
 
 
-def fetch(url: str, *, named: str) -> dict[str, Any]:
-    """A JSON object from a URL; `named` is the host the operator trusts by name.
+def fetch(url: str, *, trusted_host: str) -> dict[str, Any]:
+    """Fetch a JSON object.
+
+    Args:
+        trusted_host: the host that the operator configured, which may have private addresses.
 
     Raises:
-        OSError: the other end cannot be reached in time.
-        ValueError: it answers something else, or the URL leads where nothing is fetched from.
+        OSError: the host cannot be reached in time.
+        ValueError: the response is not a JSON object, or the URL or its address is not allowed.
     """
-    require_safe(url)
+    require_safe_url(url)
     parts = urlsplit(url)
     host = str(parts.hostname)
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)
-    deadline = Deadline(WHOLE_SECONDS)
-    found = addresses(host, port, named=host == named, deadline=deadline)
-    connection = _PinnedConnection(host, port, found, deadline, secure=secure)
-    over = threading.Timer(deadline.left(), connection.cut)
-    over.daemon = True
-    over.start()
+    deadline = Deadline(FETCH_TIMEOUT_SECONDS)
+    addresses = resolve_allowed(host, port, trusted=host == trusted_host, deadline=deadline)
+    connection = _PinnedConnection(host, port, addresses, deadline, secure=secure)
+    timer = threading.Timer(deadline.remaining(), connection.abort)
+    timer.daemon = True
+    timer.start()
     try:
         connection.request("GET", parts.path or "/", headers={"Accept": "application/json"})
         response = connection.getresponse()
-        body = response.read(MAX_BYTES + 1)
+        body = response.read(MAX_RESPONSE_BYTES + 1)
     except HTTPException as error:
-        raise ValueError(f"{url} does not speak HTTP, or not in time") from error
+        raise ValueError(f"{url} did not send a valid HTTP response in time") from error
     finally:
-        over.cancel()
+        timer.cancel()
         connection.close()
-    if response.status != 200 or len(body) > MAX_BYTES:
-        raise ValueError(f"{url} answers {response.status} with {len(body)} bytes")
+    if response.status != 200 or len(body) > MAX_RESPONSE_BYTES:
+        raise ValueError(f"{url} returned status {response.status} and {len(body)} bytes")
     document = json.loads(body)
     if not isinstance(document, dict):
-        raise ValueError(f"{url} is not a JSON object")  # noqa: TRY004 - one kind of error for every wrong answer
+        raise ValueError(f"{url} is not a JSON object")  # noqa: TRY004 - one type of error for every invalid response
     return document
 
 
 class Deadline:
-    """The instant at which a fetch ends, however far it is."""
+    """The instant at which a fetch is aborted."""
 
     def __init__(self, seconds: float) -> None:
         self._at = time.monotonic() + seconds
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Return the remaining seconds.
 
         Raises:
-            TimeoutError: there are none.
+            TimeoutError: no time is left.
         """
-        left = self._at - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("the time for the fetch is over")
-        return left
+        remaining = self._at - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError("the fetch did not end in time")
+        return remaining
 
-    def step(self) -> float:
+    def step_timeout(self) -> float:
         """Return the seconds that one step may take. Raises TimeoutError if no time is left."""
-        return min(STEP_SECONDS, self.left())
+        return min(STEP_TIMEOUT_SECONDS, self.remaining())
 
 
 def resolve(host: str, port: int, deadline: Deadline) -> list[str]:
-    """Return the addresses of a name. The resolver of the system knows no time limit, so it gets a thread of its own.
+    """Return the addresses of a name. `getaddrinfo` has no timeout, so it runs in a thread.
 
     Raises:
-        OSError: it has none, or not in time.
+        OSError: the name has no address, or was not resolved in time.
     """
-    found: list[str] = []
+    addresses: list[str] = []
     failures: list[OSError] = []
 
     def look_up() -> None:
         try:
-            found.extend(str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            addresses.extend(str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except OSError as error:
             failures.append(error)
 
-    resolving = threading.Thread(target=look_up, name="resolver", daemon=True)
-    resolving.start()
-    resolving.join(deadline.left())
+    resolver = threading.Thread(target=look_up, name="resolver", daemon=True)
+    resolver.start()
+    resolver.join(deadline.remaining())
     if failures:
         raise failures[0]
-    if resolving.is_alive() or not found:
+    if resolver.is_alive() or not addresses:
         raise TimeoutError(f"{host} could not be resolved in time")
-    return found
+    return addresses
 
 
-def addresses(host: str, port: int, *, named: bool, deadline: Deadline | None = None) -> list[str]:
+def resolve_allowed(host: str, port: int, *, trusted: bool, deadline: Deadline | None = None) -> list[str]:
     """Return the addresses of a host.
 
     Raises:
-        OSError: it has none, or not in time.
-        ValueError: nothing may be fetched from one of them.
+        OSError: the host has no address, or was not resolved in time.
+        ValueError: one of the addresses is not allowed.
     """
-    found = resolve(host, port, deadline or Deadline(WHOLE_SECONDS))
-    for text in found:
-        if not _allowed(ip_address(text.partition("%")[0]), named):
-            raise ValueError(f"{host} is at {text}, where nothing is fetched from")
-    return found
+    addresses = resolve(host, port, deadline or Deadline(FETCH_TIMEOUT_SECONDS))
+    for text in addresses:
+        if not _is_allowed(ip_address(text.partition("%")[0]), trusted):
+            raise ValueError(f"{host} has the address {text}, which is not allowed")
+    return addresses
 
 
-def _allowed(address: IPv4Address | IPv6Address, named: bool) -> bool:
+def _is_allowed(address: IPv4Address | IPv6Address, trusted: bool) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     if address.is_link_local or address.is_multicast or address.is_unspecified:
-        return False  # among them what a cloud tells its machines about themselves
-    return named or address.is_global
+        return False  # link-local includes the metadata services of clouds
+    return trusted or address.is_global
 
 
 class _PinnedConnection(HTTPConnection):
-    """A connection to an address that was judged, under the name of its host."""
+    """A connection to one of the checked addresses, with the name of the host for TLS and the Host header."""
 
-    def __init__(self, host: str, port: int, at: list[str], deadline: Deadline, *, secure: bool) -> None:
+    def __init__(self, host: str, port: int, addresses: list[str], deadline: Deadline, *, secure: bool) -> None:
         self.default_port = 443 if secure else 80
-        super().__init__(host, port, timeout=STEP_SECONDS)
-        self._at = at
+        super().__init__(host, port, timeout=STEP_TIMEOUT_SECONDS)
+        self._addresses = addresses
         self._deadline = deadline
         self._secure = secure
 
     def connect(self) -> None:
-        self.sock = self._reached()
+        self.sock = self._open_socket()
         if self._secure:
-            tls = _trust().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
+            tls = _tls_context().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
             self.sock = tls
-            tls.settimeout(self._deadline.step())
+            tls.settimeout(self._deadline.step_timeout())
             tls.do_handshake()
-        # The end of the time may have come between two steps, when there was nothing to cut.
-        self.sock.settimeout(self._deadline.step())
+        # The deadline may have passed between two steps, when there was no socket to shut down.
+        self.sock.settimeout(self._deadline.step_timeout())
 
-    def _reached(self) -> socket.socket:
-        for address in self._at[:-1]:
+    def _open_socket(self) -> socket.socket:
+        for address in self._addresses[:-1]:
             with suppress(OSError):
-                return socket.create_connection((address, self.port), self._deadline.step())
-        return socket.create_connection((self._at[-1], self.port), self._deadline.step())
+                return socket.create_connection((address, self.port), self._deadline.step_timeout())
+        return socket.create_connection((self._addresses[-1], self.port), self._deadline.step_timeout())
 
-    def cut(self) -> None:
-        """End the wait of a step."""
+    def abort(self) -> None:
+        """Shut the socket down, so that a waiting step fails."""
         if self.sock is not None:
             with suppress(OSError):
                 self.sock.shutdown(socket.SHUT_RDWR)
 
 
-def _trust() -> "SSLContext":
+def _tls_context() -> "SSLContext":
     import ssl
 
     return ssl.create_default_context()
 
 
-def require_safe(url: str) -> None:
-    """Raise ValueError unless the URL is https, or http to a loopback address, and plain."""
+def require_safe_url(url: str) -> None:
+    """Check that a URL has only scheme, host and path, and that it is https, or http to a loopback address.
+
+    Raises:
+        ValueError: it is not.
+    """
     parts = urlsplit(url)
     if not parts.hostname or parts.username is not None or parts.query or parts.fragment:
         raise ValueError(f"{url!r} must be a URL of scheme, host and path")

@@ -1,8 +1,7 @@
-"""An outside identity provider whose tokens are trusted (`--issuer URL`): where its keys come from.
+"""An external OpenID Connect provider (`--issuer URL`) and the cache of its signing keys.
 
-Its discovery document and keys are fetched when the first token arrives and again every ten minutes, and at once when
-a token names a key that is not among them, but not for every made-up name. While the provider does not answer, the
-keys that are known go on for an hour. How they are fetched: `outgoing`.
+The discovery document and the keys are fetched for the first token, every ten minutes, and for a token with an unknown
+`kid`, at most every 30 seconds. If the provider is unavailable, cached keys stay valid for an hour.
 """
 
 import logging
@@ -12,7 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from service.authn.http_fetch import require_safe
+from service.authn.http_fetch import require_safe_url
 from service.errors import ApiError
 from service.settings import AUDIENCE, CLIENT_ID
 
@@ -21,14 +20,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-KEPT_SECONDS = 600
-# How long keys go on that could not be read again: an outage of the provider is none of ours, but what it has
-# withdrawn meanwhile must not be believed for ever.
-STALE_SECONDS = 3600
-# The least time between two fetches for the same reason, whatever kids strangers send.
-PAUSE_SECONDS = 30
+KEYS_MAX_AGE_SECONDS = 600
+# How long cached keys are used if the provider is unavailable: it may have revoked one meanwhile.
+MAX_STALE_SECONDS = 3600
+# Between two fetches for the same reason, so that tokens with invented key ids do not cause more.
+MIN_FETCH_INTERVAL_SECONDS = 30
 NEVER = float("-inf")
-# Requests with a key that is not known, while the provider is asked: each holds a thread, and strangers make such keys.
+# Requests with an unknown key that wait for a fetch: each occupies a thread, and anyone can invent a key id.
 MAX_WAITING = 16
 
 
@@ -36,13 +34,13 @@ class ExternalIssuer:
     """A trusted issuer at a URL.
 
     Args:
-        url: The issuer, exactly as its discovery document and its tokens name it.
-        client_id: The public client people sign in as there.
-        audience: What its access tokens must name in `aud`.
-        assumed: What whoever runs the platform answers for where its tokens do not say it. `email_verified`: its
-            addresses are verified, unless a token says they are not. `auth_time`: this claim is the sign-in's time in
-            every token, also in refreshed ones. RFC 9068 (2.2.1) promises that; other JWTs promise nothing, and some
-            providers put the time of the token there (canaille), with which a refresh passes for a sign-in.
+        url: the issuer, exactly as in its discovery document and its tokens.
+        client_id: the public client that users sign in with.
+        audience: the required `aud` of its access tokens.
+        assumed_claims: claims that the operator vouches for. `email_verified`: addresses are verified unless a token
+            denies it. `auth_time`: the claim is the time of the sign-in, also in refreshed tokens. RFC 9068 (2.2.1)
+            guarantees that; some providers of other JWTs put the issue time there (canaille), so that a refresh would
+            look like a sign-in.
 
     Raises:
         ValueError: the URL is neither https nor http to a loopback address, or has more than host, port and path.
@@ -53,28 +51,28 @@ class ExternalIssuer:
     starts_sessions = True
 
     def __init__(
-        self, url: str, *, client_id: str = CLIENT_ID, audience: str = AUDIENCE, assumed: Set[str] = frozenset()
+        self, url: str, *, client_id: str = CLIENT_ID, audience: str = AUDIENCE, assumed_claims: Set[str] = frozenset()
     ) -> None:
-        require_safe(url)
+        require_safe_url(url)
         self.issuer = url
         self._host = str(urlsplit(url).hostname)
         self.client_id = client_id
         self.audience = audience
-        self.assumed = assumed
+        self.assumed_claims = assumed_claims
         self._lock = threading.Lock()
-        self._line = threading.Semaphore(MAX_WAITING)
+        self._waiting = threading.Semaphore(MAX_WAITING)
         self._keys: Mapping[str, Key] = {}
-        self._read = self._tried = self._missed = NEVER
+        self._fetched_at = self._attempted_at = self._unknown_key_at = NEVER
 
     def key(self, kid: str) -> "Key | None":
-        """The key of that id; None when the provider has none.
+        """Return the key of that id; None if the provider has no such key.
 
         Raises:
-            Refusal: 503 when the provider's keys are needed and cannot be read.
+            ApiError: 503 if no keys are cached and they cannot be fetched.
         """
-        if self._due(kid) and self._has_turn(kid):
+        if self._refresh_due(kid) and self._acquire_refresh_lock(kid):
             try:
-                if self._due(kid):
+                if self._refresh_due(kid):
                     self._refresh(kid)
             finally:
                 self._lock.release()
@@ -83,38 +81,40 @@ class ExternalIssuer:
             raise _unavailable()
         return keys.get(kid)
 
-    def _has_turn(self, kid: str) -> bool:
-        """Whether the lock is had: one request fetches, and who comes meanwhile goes on with the key that is known, and
-        waits only where none is, in a line that ends somewhere."""
+    def _acquire_refresh_lock(self, kid: str) -> bool:
+        """Try to take the refresh lock.
+
+        Requests whose key is cached do not wait; at most MAX_WAITING others do.
+        """
         if kid in self._keys:
             return self._lock.acquire(blocking=False)
-        if not self._line.acquire(blocking=False):
+        if not self._waiting.acquire(blocking=False):
             raise _unavailable()
         try:
             return self._lock.acquire()
         finally:
-            self._line.release()
+            self._waiting.release()
 
-    def _due(self, kid: str) -> bool:
+    def _refresh_due(self, kid: str) -> bool:
         now = time.monotonic()
-        if not self._keys or now - self._read > KEPT_SECONDS:
-            # Also a fetch that fails starts the pause: a provider that is down is not hammered.
-            return now - self._tried > PAUSE_SECONDS
-        return kid not in self._keys and now - self._missed > PAUSE_SECONDS
+        if not self._keys or now - self._fetched_at > KEYS_MAX_AGE_SECONDS:
+            # A failed fetch counts too, so that an unavailable provider is not flooded.
+            return now - self._attempted_at > MIN_FETCH_INTERVAL_SECONDS
+        return kid not in self._keys and now - self._unknown_key_at > MIN_FETCH_INTERVAL_SECONDS
 
     def _refresh(self, kid: str) -> None:
-        missed = bool(self._keys) and kid not in self._keys
+        is_unknown_key = bool(self._keys) and kid not in self._keys
         try:
             self._keys = self._fetch()
-            self._read = time.monotonic()
+            self._fetched_at = time.monotonic()
         except (OSError, ValueError) as error:
-            logger.warning("the keys of %s cannot be read: %s", self.issuer, error)
-            if time.monotonic() - self._read > STALE_SECONDS:
+            logger.warning("the keys of %s cannot be fetched: %s", self.issuer, error)
+            if time.monotonic() - self._fetched_at > MAX_STALE_SECONDS:
                 self._keys = {}
-        # Only now the pause begins: who came meanwhile without a key is still waiting for this one.
-        self._tried = time.monotonic()
-        if missed:
-            self._missed = self._tried
+        # After the fetch: requests that arrived during it wait for its result.
+        self._attempted_at = time.monotonic()
+        if is_unknown_key:
+            self._unknown_key_at = self._attempted_at
 
     def _fetch(self) -> "dict[str, Key]":
         from joserfc.errors import JoseError
@@ -122,18 +122,18 @@ class ExternalIssuer:
 
         from service.authn.http_fetch import fetch
 
-        document = fetch(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration", named=self._host)
+        document = fetch(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration", trusted_host=self._host)
         if document.get("issuer") != self.issuer:
-            raise ValueError("its discovery document names another issuer")
+            raise ValueError("its discovery document has another issuer")
         try:
-            published = fetch(str(document["jwks_uri"]), named=self._host)["keys"]
-            keys = KeySet.import_key_set({"keys": [key for key in published if key.get("use", "sig") == "sig"]})
+            entries = fetch(str(document["jwks_uri"]), trusted_host=self._host)["keys"]
+            keys = KeySet.import_key_set({"keys": [key for key in entries if key.get("use", "sig") == "sig"]})
         except (JoseError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"its keys are not a key set ({error})") from error
-        found = {key.kid: key for key in keys if key.kid}
-        if not found:
-            raise ValueError("it publishes no key with an id")
-        return found
+        keys_by_id = {key.kid: key for key in keys if key.kid}
+        if not keys_by_id:
+            raise ValueError("its key set has no key with an id")
+        return keys_by_id
 
 
 def _unavailable() -> ApiError:

@@ -1,88 +1,128 @@
-"""Rate limits counted in the database: one statement of SQL a request, exact for requests at the same time.
+"""Rate limits by the generic cell rate algorithm (GCRA): in the database, or in the memory of one process.
 
-The generic cell rate algorithm: a key has a minute's requests at once, and each comes back after its share of a
-minute, so there is no edge of a window at which twice as many pass. What is stored per key, or per session or workload
-identity, is the one instant at which its allowance will be whole again. All processes share it, on the database's own
-clock.
+A key has the requests of a minute at once, and each becomes available again after its share of a minute, so there is
+no edge of a window at which twice as many pass. One instant is stored per key: when its allowance is whole again.
+
+The algorithm exists twice because the counts of API keys and of replicas are shared in the database, where one SQL
+statement must read, compare and write: it is exact for concurrent requests and uses the clock of the database.
+`TokenBucket` counts without a database write, for failed logins and for SQLite.
 """
 
 import time
+from collections.abc import Callable
 from hashlib import sha256
 
 from sqlalchemy import Connection, text
 
+from service.db import dialect
 from service.errors import ApiError
+from service.lru_cache import LruCache
 
 MINUTE = 60_000_000  # microseconds
+MAX_KEYS = 10_000
 
-# An instant further off than a minute can only be there because the clock was set back: it is as good as none.
-_TAKE = """
+# An instant more than a minute ahead means that the clock was set back: it is ignored.
+_CONSUME_SQL = """
 INSERT INTO rate_limits (key_id, full_at) VALUES (:key, {now} + :step)
 ON CONFLICT (key_id) DO UPDATE SET full_at = {step_from} + :step
 WHERE {step_from} - {now} <= :minute - :step
 RETURNING full_at
 """
 _STEP_FROM = "CASE WHEN rate_limits.full_at BETWEEN {now} AND {now} + :minute THEN rate_limits.full_at ELSE {now} END"
-_POSTGRESQL_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-_NOW_OR_GIVEN = f"coalesce(CAST(:now AS bigint), {_POSTGRESQL_NOW})"
+_NOW_OR_PARAMETER = f"coalesce(CAST(:now AS bigint), {dialect.POSTGRESQL_NOW})"
 
 
 def _statement(now: str) -> str:
-    return _TAKE.format(now=now, step_from=_STEP_FROM.format(now=now))
+    return _CONSUME_SQL.format(now=now, step_from=_STEP_FROM.format(now=now))
 
 
-_TAKES = {
-    # SQLite has no clock of its own finer than a millisecond; it runs on the machine that asks.
+_CONSUME = {
+    # The clock of SQLite has no microseconds; its file is on this machine.
     "sqlite": (text(_statement(":now")), text("SELECT full_at - :now FROM rate_limits WHERE key_id = :key")),
     "postgresql": (
-        text(_statement(_NOW_OR_GIVEN)),
-        text(f"SELECT full_at - {_NOW_OR_GIVEN} FROM rate_limits WHERE key_id = :key"),  # noqa: S608 - a constant
+        text(_statement(_NOW_OR_PARAMETER)),
+        text(f"SELECT full_at - {_NOW_OR_PARAMETER} FROM rate_limits WHERE key_id = :key"),  # noqa: S608 - a constant
     ),
 }
 
-_GUESS = "guess:"
-_FORGET = text(
+_FAILURE_PREFIX = "guess:"
+_DELETE_EXPIRED = text(
     "DELETE FROM rate_limits WHERE key_id IN (SELECT key_id FROM rate_limits"  # noqa: S608 - a constant
-    f" WHERE full_at < {_POSTGRESQL_NOW} FOR UPDATE SKIP LOCKED)"
+    f" WHERE full_at < {dialect.POSTGRESQL_NOW} FOR UPDATE SKIP LOCKED)"
 )
 
 
 def consume(
     connection: Connection, key_id: str, per_minute: int, requests: int = 1, *, now: int | None = None
 ) -> int | None:
-    """Count one request of a key: None when it fits, else how many seconds later it would.
+    """Count a request of a key; return None, or the seconds to wait if it exceeds the limit.
 
     Args:
-        requests: a request that costs as much as several counts as so many, but never as more than a whole minute's.
+        requests: how many requests it counts as; at most those of a whole minute.
         now: microseconds since 1970; by default the server's clock on PostgreSQL and this machine's on SQLite.
     """
     kind, step = connection.dialect.name, min(MINUTE, MINUTE // per_minute * requests)
-    statement, left = _TAKES[kind]
+    statement, remaining = _CONSUME[kind]
     values: dict[str, int | str | None] = {"key": key_id, "step": step, "minute": MINUTE}
     clock = {"now": time.time_ns() // 1_000 if now is None and kind == "sqlite" else now}
     if connection.execute(statement, values | clock).scalar() is not None:
         return None
-    ahead = connection.execute(left, {"key": key_id} | clock).scalar() or 0
+    ahead = connection.execute(remaining, {"key": key_id} | clock).scalar() or 0
     return whole_seconds(int(ahead) - (MINUTE - step))
 
 
 def throttle_key(name: str) -> str:
-    """What guesses of a name (an address, how a key begins) are counted under: 36 characters, no key's id."""
-    return f"{_GUESS}{sha256(name.encode()).hexdigest()[: 36 - len(_GUESS)]}"
+    """Return the key of a failure counter: `guess:` and a hash, 36 characters, never the id of an API key.
+
+    Args:
+        name: a network address or the prefix of an API key.
+    """
+    return f"{_FAILURE_PREFIX}{sha256(name.encode()).hexdigest()[: 36 - len(_FAILURE_PREFIX)]}"
 
 
-def forget(connection: Connection) -> None:
-    """Remove the rows whose allowance is whole again. PostgreSQL only; rows in use are left for the next time."""
-    connection.execute(_FORGET)
+def delete_expired(connection: Connection) -> None:
+    """Delete the rows whose allowance is whole again (PostgreSQL only; skips locked rows)."""
+    connection.execute(_DELETE_EXPIRED)
+
+
+class TokenBucket:
+    """Counts in memory, for each of at most `max_keys` keys. Not thread-safe.
+
+    Args:
+        burst: requests that a key has at once.
+        interval: seconds after which one becomes available again.
+        clock: a monotonic clock, in seconds.
+    """
+
+    def __init__(self, burst: int, interval: float, clock: Callable[[], float], *, max_keys: int = MAX_KEYS) -> None:
+        self._allowance = (burst - 1) * interval
+        self._interval = interval
+        self._clock = clock
+        self._full_at: LruCache[str, float] = LruCache(max_keys)
+
+    def wait_seconds(self, key: str) -> float:
+        """Return the seconds until another request of this key fits; 0 if it fits now."""
+        return max(0.0, (self._full_at.get(key) or 0.0) - self._clock() - self._allowance)
+
+    def take(self, key: str) -> float:
+        """Count a request if it fits; return the seconds to wait otherwise."""
+        wait = self.wait_seconds(key)
+        if not wait:
+            self._full_at[key] = max(self._full_at.get(key) or 0.0, self._clock()) + self._interval
+        return wait
+
+    def block(self, key: str, seconds: float) -> None:
+        """Let no request of this key fit for so long."""
+        self._full_at[key] = max(self._full_at.get(key) or 0.0, self._clock() + self._allowance + seconds)
 
 
 def whole_seconds(microseconds: int) -> int:
-    """Whole seconds, rounded up, at least one."""
+    """Round up to whole seconds, at least one."""
     return max(1, -(-microseconds // 1_000_000))
 
 
 class RateLimited(ApiError):
-    """429 as the gateway speaks it: here `error` is a string. contract: Rate limit"""
+    """A 429 with the body of the API gateway, in which `error` is a string."""
 
     def __init__(self, wait: int) -> None:
         message = f"Too many requests. Please retry after {wait} seconds."
@@ -91,5 +131,5 @@ class RateLimited(ApiError):
 
 
 def rate_limited(wait: int) -> ApiError:
-    """The refusal of a request that comes `wait` seconds too early."""
+    """Return the error for a request that came `wait` seconds too early."""
     return RateLimited(wait)

@@ -1,8 +1,7 @@
 """The rate limit of sessions and workload identities: the same number of requests a minute for each.
 
-Where several replicas share a PostgreSQL database they share the count there, by the statement that counts the
-requests of API keys (`rate_limit`). A SQLite file belongs to one process: the count is kept in memory, so that a
-request that only reads need not wait for the writer.
+Replicas that share a PostgreSQL database count there. A SQLite file has a single process, which counts in memory, so
+that a request that only reads does not wait for the writer.
 """
 
 import itertools
@@ -12,12 +11,11 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from service.authn.login_throttle import TokenBucket
-from service.authn.rate_limit import consume, forget, rate_limited, whole_seconds
-from service.db.engine import Database, ignore_if_read_only
+from service.authn.rate_limit import TokenBucket, consume, delete_expired, rate_limited, whole_seconds
+from service.db.engine import Database
+from service.db.errors import ignore_if_read_only
 from service.settings import DEFAULT_REQUESTS_PER_MINUTE
 
-# Requests between two removals of rows that limit nothing any more.
 SWEEP_INTERVAL_REQUESTS = 10_000
 
 
@@ -33,40 +31,36 @@ class RequestLimit:
         self._database = database
         self._per_minute = per_minute
         self._lock = threading.Lock()
-        self._memory = TokenBucket(per_minute, 60 / per_minute, clock) if database.kind == "sqlite" else None
-        self._counted = itertools.count(1)
+        self._bucket = TokenBucket(per_minute, 60 / per_minute, clock) if database.kind == "sqlite" else None
+        self._requests = itertools.count(1)
 
-    def require(self, connection: Connection, name: str, note_use: Callable[[Connection], None] | None = None) -> None:
-        """Count a request and refuse it if there were too many before it.
+    def require(self, connection: Connection, key: str, record_use: Callable[[Connection], None] | None = None) -> None:
+        """Count a request and refuse it if it exceeds the limit.
 
         Args:
-            connection: a `read_newest` on which the credential was looked up.
-            name: the id of the session or workload identity.
-            note_use: writes that the credential was used, in the transaction of the count; None if it is not due.
+            connection: the connection on which the credential was looked up.
+            key: the id of the session or workload identity.
+            record_use: records the use of the credential, in the transaction of the count; None if it is not due.
 
         Raises:
-            Refusal: 429 with `Retry-After`.
+            ApiError: 429 with `Retry-After`.
         """
-        wait = self._count_in_memory(name) if self._memory else None
-        if wait is None and (note_use or not self._memory):
+        wait = self._count_in_memory(self._bucket, key) if self._bucket else None
+        if wait is None and (record_use or not self._bucket):
             with (
                 ignore_if_read_only("a request could not be counted"),
-                self._database.write_after(connection) as writing,
+                self._database.write_on(connection) as writing,
             ):
-                if not self._memory:
-                    wait = consume(writing, name, self._per_minute)
-                if wait is None and note_use:
-                    note_use(writing)
-                if not self._memory and next(self._counted) % SWEEP_INTERVAL_REQUESTS == 0:
-                    forget(writing)
+                if not self._bucket:
+                    wait = consume(writing, key, self._per_minute)
+                if wait is None and record_use:
+                    record_use(writing)
+                if not self._bucket and next(self._requests) % SWEEP_INTERVAL_REQUESTS == 0:
+                    delete_expired(writing)
         if wait is not None:
             raise rate_limited(wait)
 
-    def _count_in_memory(self, name: str) -> int | None:
-        assert self._memory
+    def _count_in_memory(self, bucket: TokenBucket, key: str) -> int | None:
         with self._lock:
-            wait = self._memory.wait(name)
-            if wait:
-                return whole_seconds(int(wait * 1_000_000))
-            self._memory.note(name)
-            return None
+            wait = bucket.take(key)
+        return whole_seconds(int(wait * 1_000_000)) if wait else None

@@ -1,8 +1,8 @@
-"""Sessions of people: started by a sign-in, looked up on every request, ended once. contract: Session; checklist E
+"""Sessions of users: started by a sign-in, read on every request, ended once.
 
-A session is the local issuer's `sid` claim, or what an outside issuer's token says of its sign-in
-(`service/authn/account_linking.py`); the row is the only thing that says whether it is still alive, so ending it acts
-on the next request, whoever the issuer is. Its end (30 days after the sign-in) is fixed at the start and never moves.
+A session is identified by the `sid` claim of the local issuer, or by the sign-in at an external issuer
+(`service/authn/account_linking.py`). Every request reads its row, so ending it takes effect immediately. It expires 30
+days after the sign-in and is never extended.
 """
 
 import uuid
@@ -15,18 +15,20 @@ from sqlalchemy import Connection, insert, select, update
 
 from service.audit import entries
 from service.audit.events import AuditEvent
-from service.db.engine import Record, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Record
 from service.db.tables import authorization_codes, device_codes, sessions, users
 from service.principal import Principal
+from service.principals.conditions import LIVE_SESSION, OPEN_SESSION
 
 LIFETIME = timedelta(days=30)
-# `last_seen_at` is for people to read; a write for each request would cost more than it tells.
-SEEN_STEP = timedelta(minutes=1)
+# `last_seen_at` is only displayed, so it is not written on every request.
+LAST_SEEN_INTERVAL = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session and the person it belongs to; `alive_at` says whether it still counts."""
+    """A session and its user."""
 
     id: str
     user_id: str
@@ -36,7 +38,7 @@ class Session:
     ended_at: datetime | None
     user_deleted_at: datetime | None
 
-    def alive_at(self, instant: datetime) -> bool:
+    def is_active_at(self, instant: datetime) -> bool:
         return self.ended_at is None and self.user_deleted_at is None and instant < self.expires_at
 
 
@@ -46,28 +48,28 @@ def start(
     issuer: str,
     user_id: str,
     device: str,
-    place: str,
+    location: str,
     at: datetime,
     session_id: str,
     subject: str | None = None,
 ) -> None:
-    """Write a new session; `subject` is the issuer's name for it, by default our own id."""
-    connection.execute(insert(sessions).values(_row(issuer, user_id, device, place, at, session_id, subject)))
+    """Insert a session; `subject` is the issuer's name for it, by default `session_id`."""
+    connection.execute(insert(sessions).values(_row(issuer, user_id, device, location, at, session_id, subject)))
 
 
 def start_once(
-    connection: Connection, *, issuer: str, subject: str, user_id: str, place: str, at: datetime
+    connection: Connection, *, issuer: str, subject: str, user_id: str, location: str, at: datetime
 ) -> str | None:
-    """Write the session of an outside issuer's sign-in; its id, None when another request just did."""
-    row = _row(issuer, user_id, "", place, at, str(uuid.uuid4()), subject)
-    # Told by the row that comes back: psycopg gives no row count for an insert.
-    once = upsert_insert(connection, sessions).values(row).on_conflict_do_nothing()
-    started: str | None = connection.scalar(once.returning(sessions.c.id))
-    return started
+    """Insert the session of a sign-in at an external issuer; return its id, None if the session exists."""
+    row = _row(issuer, user_id, "", location, at, str(uuid.uuid4()), subject)
+    # RETURNING, because psycopg has no row count for an insert.
+    statement = upsert_insert(connection, sessions).values(row).on_conflict_do_nothing()
+    session_id: str | None = connection.scalar(statement.returning(sessions.c.id))
+    return session_id
 
 
 def _row(
-    issuer: str, user_id: str, device: str, place: str, at: datetime, session_id: str, subject: str | None
+    issuer: str, user_id: str, device: str, location: str, at: datetime, session_id: str, subject: str | None
 ) -> dict[str, Any]:
     return {
         "id": session_id,
@@ -75,7 +77,7 @@ def _row(
         "subject": subject or session_id,
         "user_id": user_id,
         "device": device,
-        "place": place,
+        "place": location,
         "started_at": at,
         "last_seen_at": at,
         "expires_at": at + LIFETIME,
@@ -94,49 +96,41 @@ _SESSION = select(
 
 
 def find(connection: Connection, *, issuer: str, subject: str) -> Session | None:
-    """The session an issuer's token belongs to, alive or not."""
+    """Return the session of an issuer's token, also an ended one."""
     row = connection.execute(_SESSION.where(sessions.c.issuer == issuer, sessions.c.subject == subject)).one_or_none()
     return Session(*row) if row else None
 
 
 def get(connection: Connection, session_id: str) -> Session | None:
-    """The session of that id, alive or not."""
+    """Return the session of an id, also an ended one."""
     row = connection.execute(_SESSION.where(sessions.c.id == session_id)).one_or_none()
     return Session(*row) if row else None
 
 
-def confirm(connection: Connection, caller: Principal, at: datetime) -> Principal | None:
-    """Check on the connection of a change that the session of a caller, and their token, are still good.
-
-    The row stays as it is until the change is committed.
-    """
-    if caller.token_ends_at is not None and at.timestamp() >= caller.token_ends_at:
+def confirm(connection: Connection, principal: Principal, at: datetime) -> Principal | None:
+    """Check in the transaction of a change that session and token are still valid, and lock the session's row."""
+    if principal.token_ends_at is not None and at.timestamp() >= principal.token_ends_at:
         return None
-    live = (
+    active = (
         select(sessions.c.id)
         .join(users, users.c.id == sessions.c.user_id)
-        .where(
-            sessions.c.id == caller.session_id,
-            sessions.c.ended_at.is_(None),
-            sessions.c.expires_at > at,
-            users.c.deleted_at.is_(None),
-        )
+        .where(sessions.c.id == principal.session_id, LIVE_SESSION)
         .with_for_update(read=True, of=sessions)
     )
-    return None if connection.scalar(live) is None else caller
+    return None if connection.scalar(active, {"now": at}) is None else principal
 
 
-def seen(connection: Connection, session: Session, *, at: datetime) -> None:
-    """Move `last_seen_at`, unless another request just did."""
+def record_last_seen(connection: Connection, session: Session, *, at: datetime) -> None:
+    """Update `last_seen_at`, unless another request has just done so."""
     connection.execute(
         update(sessions)
-        .where(sessions.c.id == session.id, sessions.c.last_seen_at <= at - SEEN_STEP)
+        .where(sessions.c.id == session.id, sessions.c.last_seen_at <= at - LAST_SEEN_INTERVAL)
         .values(last_seen_at=at)
     )
 
 
 def end(connection: Connection, session_id: str, *, reason: str, at: datetime) -> bool:
-    """End a session; False when it had ended before. Its access and refresh tokens die with it."""
+    """End a session with its access and refresh tokens; return False if it had ended before."""
     ended = connection.execute(
         update(sessions)
         .where(sessions.c.id == session_id, sessions.c.ended_at.is_(None))
@@ -146,12 +140,12 @@ def end(connection: Connection, session_id: str, *, reason: str, at: datetime) -
 
 
 def end_all(connection: Connection, user_id: str, *, reason: str, at: datetime) -> int:
-    """End every session of a person, and what could still become one; how many sessions those were. checklist E02
+    """End every session of a user and every sign-in that could still become one; return the number of sessions.
 
-    A sign-in that was approved and not yet collected is one in the making; and of an outside issuer, tokens of
-    sign-ins this platform has not seen yet are not taken for new ones any more (`newcomers.first_sight`).
+    Codes that are approved but not used yet are invalidated. `sessions_revoked_at` rejects earlier sign-ins at an
+    external issuer (`account_linking.start_session_for_new_sign_in`).
 
-    The sessions come last: on PostgreSQL, what these rows are waited for may have been another session's start.
+    The sessions are updated last: waiting for the other rows may have let another session start (PostgreSQL).
     """
     connection.execute(update(users).where(users.c.id == user_id).values(sessions_revoked_at=at))
     connection.execute(
@@ -165,23 +159,23 @@ def end_all(connection: Connection, user_id: str, *, reason: str, at: datetime) 
         .values(expires_at=at)
     )
     ended = connection.execute(
-        update(sessions)
-        .where(sessions.c.user_id == user_id, sessions.c.ended_at.is_(None), sessions.c.expires_at > at)
-        .values(ended_at=at, end_reason=reason)
+        update(sessions).where(sessions.c.user_id == user_id, OPEN_SESSION).values(ended_at=at, end_reason=reason),
+        {"now": at},
     )
     return ended.rowcount
 
 
-def active(connection: Connection, user_id: str, at: datetime) -> Sequence[Record]:
-    """The sessions of a person that count at an instant, last seen first."""
+def list_active(connection: Connection, user_id: str, at: datetime) -> Sequence[Record]:
+    """Return the active sessions of a user, last seen first."""
     return connection.execute(
         select(sessions)
-        .where(sessions.c.user_id == user_id, sessions.c.ended_at.is_(None), sessions.c.expires_at > at)
-        .order_by(sessions.c.last_seen_at.desc(), sessions.c.id)
+        .where(sessions.c.user_id == user_id, OPEN_SESSION)
+        .order_by(sessions.c.last_seen_at.desc(), sessions.c.id),
+        {"now": at},
     ).all()
 
 
-def sign_out(connection: Connection, caller: Principal, session_id: str, *, at: datetime) -> None:
-    """End a session because its person asked, with its audit entry."""
+def sign_out(connection: Connection, principal: Principal, session_id: str, *, at: datetime) -> None:
+    """End a session at the request of its user, with an audit entry."""
     if end(connection, session_id, reason="signed_out", at=at):
-        entries.record(connection, caller, event=AuditEvent.SESSION_END, target=f"session:{session_id}", at=at)
+        entries.record(connection, principal, event=AuditEvent.SESSION_END, target=f"session:{session_id}", at=at)

@@ -1,8 +1,7 @@
-"""Tokens of workload identities: what a service account of a cluster exchanges its own token for. contract: Workload
-identity; hostile A12
+"""Tokens of workload identities, which a service account of a cluster gets in exchange for its own token.
 
-A token is `fmw_` and the form of an API key's secret; stored is only its keyed digest, with the identity and the
-instant it ends. The identity's row is read with every request, so that its removal and its grants act on the next one.
+A token is `fmw_` and the format of an API key; only its keyed digest is stored. The identity is read on every request,
+so that its removal and changes of its grants take effect immediately.
 """
 
 from dataclasses import replace
@@ -19,22 +18,22 @@ from service.principal import Principal
 from service.principals.grants import policies_for_principal
 
 KIND = "workload_identity"
-MARK = "fmw_"
+TYPE_PREFIX = "fmw_"
 LIFETIME = timedelta(minutes=15)
 
 
-def well_formed(token: str) -> bool:
-    """Whether a bearer token can be one of these."""
-    return api_keys.well_formed(token, MARK)
+def is_well_formed(token: str) -> bool:
+    """Return whether a bearer token has the format and the checksum of a workload token."""
+    return api_keys.is_well_formed(token, TYPE_PREFIX)
 
 
 def issue(connection: Connection, secret_key: bytes, identity_id: str, *, at: datetime, until: datetime) -> str:
-    """A new token of an identity, good until an instant; tokens that ended are forgotten."""
-    token = api_keys.mint(MARK)
-    # Several may sweep at once, and a row that somebody else is at is not worth waiting for.
-    ended = select(workload_tokens.c.token_hash).where(workload_tokens.c.expires_at <= at)
-    ended = ended.with_for_update(skip_locked=True)
-    connection.execute(delete(workload_tokens).where(workload_tokens.c.token_hash.in_(ended)))
+    """Issue a token that expires at `until`, and delete expired tokens."""
+    token = api_keys.mint(TYPE_PREFIX)
+    # Concurrent sweeps skip the rows of each other.
+    expired = select(workload_tokens.c.token_hash).where(workload_tokens.c.expires_at <= at)
+    expired = expired.with_for_update(skip_locked=True)
+    connection.execute(delete(workload_tokens).where(workload_tokens.c.token_hash.in_(expired)))
     connection.execute(
         insert(workload_tokens).values(
             token_hash=api_keys.digest(secret_key, token), identity_id=identity_id, issued_at=at, expires_at=until
@@ -53,14 +52,14 @@ def authenticate(
     request_id: str,
     peer_uid: int | None,
 ) -> Principal:
-    """Return the caller of a well-formed token, and count the request.
+    """Return the principal of a well-formed token, and count the request.
 
     Raises:
-        Refusal: 401, in the same words for an unknown or ended token and for an identity without any grant left; 429
-            for an identity with too many requests.
+        ApiError: 401, the same for an unknown or expired token and for an identity without grants; 429 for an identity
+            with too many requests.
     """
     token_hash = api_keys.digest(secret_key, token)
-    with database.read_newest() as connection:
+    with database.read_committed() as connection:
         row = connection.execute(
             _TOKEN.where(workload_tokens.c.token_hash == token_hash, workload_tokens.c.expires_at > at)
         ).one_or_none()
@@ -79,20 +78,21 @@ def authenticate(
     )
 
 
-def confirm(connection: Connection, caller: Principal, at: datetime) -> Principal | None:
-    """Check on the connection of a change that a caller's token is still good; the caller with the scopes of now.
+def confirm(connection: Connection, principal: Principal, at: datetime) -> Principal | None:
+    """Check in the transaction of a change that the token is still valid, and lock its rows.
 
-    The rows stay as they are until the change is committed.
+    Returns:
+        The principal with the current scopes of the identity; None if the token is no longer valid.
     """
-    live = _TOKEN.where(workload_tokens.c.token_hash == caller.token_hash, workload_tokens.c.expires_at > at)
-    row = connection.execute(live.with_for_update(read=True)).one_or_none()
+    valid = _TOKEN.where(workload_tokens.c.token_hash == principal.token_hash, workload_tokens.c.expires_at > at)
+    row = connection.execute(valid.with_for_update(read=True)).one_or_none()
     if row is None or not has_grant(connection, row.tenant_id, row.id, row.scopes):
         return None
-    return replace(caller, scopes=tuple(row.scopes))
+    return replace(principal, scopes=tuple(row.scopes))
 
 
 def has_grant(connection: Connection, tenant_id: str, identity_id: str, scopes: list[str]) -> bool:
-    """Whether an identity has any grant: scopes, or a policy of its own or of a group."""
+    """Return whether an identity has scopes, or a policy of its own or of a group."""
     return bool(scopes) or bool(policies_for_principal(connection, tenant_id, KIND, identity_id))
 
 

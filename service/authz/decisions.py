@@ -16,9 +16,9 @@ from typing import Literal
 from sqlalchemy import Connection, func, select
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import InvalidDocument, read
-from client.policy.engine import Engine, GrantedRule, Source, labelled_rules
-from client.policy.model import Document, Facts
+from client.policy.document import InvalidDocument, parse_document
+from client.policy.engine import Engine, GrantedRule, Source, granted_rules
+from client.policy.model import Document, RequestContext
 from service.catalogue import operations as shipped
 from service.catalogue.operations import roles, scope_of
 from service.db.tables import catalogue_operations
@@ -75,18 +75,18 @@ class CatalogueSnapshot:
 class CompiledGrants:
     """A standing made ready to decide. Immutable: a change of anything it rests on makes another."""
 
-    standing: PrincipalGrants
+    principal: PrincipalGrants
     known: CatalogueSnapshot
     # None: this part is not asked.
     role: Engine | None
     policies: Engine | None
     unreadable: tuple[str, ...] = ()
 
-    def decide(self, operation: str, target: str, facts: Facts) -> Decision:
+    def decide(self, operation: str, target: str, facts: RequestContext) -> Decision:
         """May this be done? `target` is a full name whose `*` parts are unknown."""
         last = Decision(False, "policies")
-        if self.standing.scopes is not None:
-            last = Decision(covers(self.standing.scopes, self.known.scope_of(operation)), "scopes")
+        if self.principal.scopes is not None:
+            last = Decision(covers(self.principal.scopes, self.known.scope_of(operation)), "scopes")
             if not last.allowed:
                 return last
         if self.role is not None:
@@ -95,23 +95,31 @@ class CompiledGrants:
                 return last
         return self.by_policies(operation, target, facts) or last
 
-    def by_policies(self, operation: str, target: str, facts: Facts) -> Decision | None:
+    def by_policies(self, operation: str, target: str, facts: RequestContext) -> Decision | None:
         """What the policies alone say; None where there are none."""
         if self.unreadable:
             return Decision(False, "policies", unreadable=True)
         return None if self.policies is None else _answer("policies", self.policies, operation, target, facts)
 
 
-def _answer(part: Part, engine: Engine, operation: str, target: str, facts: Facts) -> Decision:
+def _answer(part: Part, engine: Engine, operation: str, target: str, facts: RequestContext) -> Decision:
     verdict = engine.decide(operation, target, facts)
     return Decision(verdict > 0, part, verdict, engine.source(verdict))
 
 
 def covers(scopes: Iterable[str], needed: str | None) -> bool:
-    """Whether scopes give what a service asks for: exact, or the wildcard of that service. contract: Scope rules"""
+    """Return whether scopes cover a needed one: that scope itself or the wildcard of its service.
+
+    `write` does not cover `read`. A scope that no service enforces is never covered.
+    """
     if needed is None or needed not in shipped.enforced_scopes():
         return False
     return any(scope in (needed, f"{needed.partition(':')[0]}:*") for scope in scopes)
+
+
+def has_enforced_scope(scopes: Iterable[str]) -> bool:
+    """Return whether any of the scopes is one that a service enforces; the others give nothing."""
+    return not shipped.enforced_scopes().keys().isdisjoint(scopes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +154,16 @@ class PolicyEngineCache:
         self._known = (last, known)
         return known
 
-    def compiled(self, connection: Connection, standing: PrincipalGrants) -> CompiledGrants:
-        """A standing that was read on this connection, ready to decide."""
+    def compiled(self, connection: Connection, grants: PrincipalGrants) -> CompiledGrants:
+        """Compile grants that were read on this connection."""
         known = self.known(connection)
-        role = None if standing.kind == "workload_identity" else role_engine(standing.role)
-        if standing.policies:
-            policies = self._policies(connection, standing.tenant_id, standing.policies, known)
-            return CompiledGrants(standing, known, role, policies.engine, policies.unreadable)
+        role = None if grants.kind == "workload_identity" else role_engine(grants.role)
+        if grants.policies:
+            policies = self._policies(connection, grants.tenant_id, grants.policies, known)
+            return CompiledGrants(grants, known, role, policies.engine, policies.unreadable)
         # Without scopes and without policies an identity has no grant at all.
-        ungranted = standing.kind == "workload_identity" and standing.scopes is None
-        return CompiledGrants(standing, known, role, DENY_ALL if ungranted else None)
+        ungranted = grants.kind == "workload_identity" and grants.scopes is None
+        return CompiledGrants(grants, known, role, DENY_ALL if ungranted else None)
 
     def _policies(
         self, connection: Connection, tenant_id: str, held: tuple[AppliedPolicy, ...], known: CatalogueSnapshot
@@ -189,18 +197,18 @@ def compile_policies(
             continue  # Deleted since the standing was read: what is left decides, an empty rest denies.
         name, text = texts[held.policy_id]
         try:
-            document = read(text, known.catalogue).document
+            document = parse_document(text, known.catalogue).document
         except InvalidDocument:
             unreadable.append(held.policy_id)
             continue
-        rules += labelled_rules(document, held.policy_id, name, role_engine(held.author_role))
+        rules += granted_rules(document, held.policy_id, name, role_engine(held.author_role))
     return Policies(Engine(rules), tuple(unreadable))
 
 
 @cache
 def role_document(role: str) -> Document:
     """The rules of a role of this platform."""
-    return read(
+    return parse_document(
         json.dumps(roles()[role].document), Catalogue(operation.name for operation in shipped.operations())
     ).document
 
@@ -215,4 +223,4 @@ def role_rules(role: str | None) -> list[GrantedRule]:
     """A role's rules as grants, named `role:<name>`."""
     if role is None or role not in roles():
         return []
-    return labelled_rules(role_document(role), f"role:{role}", roles()[role].title)
+    return granted_rules(role_document(role), f"role:{role}", roles()[role].title)

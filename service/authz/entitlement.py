@@ -1,4 +1,4 @@
-"""The tenants that a caller may enter."""
+"""The tenants that a principal may enter."""
 
 from collections.abc import Collection
 from typing import Any
@@ -7,16 +7,16 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, select
 
 from service.db.tables import memberships, tenants
 from service.principal import Principal
-from service.principals.grants import membership_covers_tenant
+from service.principals.conditions import membership_covers_tenant
 
 
-def may_enter(caller: Principal) -> ColumnElement[bool]:
-    """The tenants a caller may enter, over `tenants` joined with `memberships` of the caller's person.
+def may_enter(principal: Principal) -> ColumnElement[bool]:
+    """The tenants a principal may enter, over `tenants` joined with `memberships` of the principal's person.
 
     A key enters its one tenant, and only while its creator may.
     """
-    condition = and_(memberships.c.user_id == caller.user_id, membership_covers_tenant())
-    return and_(condition, tenants.c.id == caller.tenant_id) if caller.tenant_id else condition
+    condition = and_(memberships.c.user_id == principal.user_id, membership_covers_tenant())
+    return and_(condition, tenants.c.id == principal.tenant_id) if principal.tenant_id else condition
 
 
 def still_entitled(
@@ -31,12 +31,12 @@ def still_entitled(
     return frozenset((user_id, tenant_id) for user_id, tenant_id in rows)
 
 
-def enterable_tenant_ids(caller: Principal) -> Select[Any]:
-    """The ids of the tenants a caller may enter."""
-    if caller.kind == "workload":
-        return select(tenants.c.id).where(tenants.c.id == caller.tenant_id)
+def enterable_tenant_ids(principal: Principal) -> Select[Any]:
+    """The ids of the tenants a principal may enter."""
+    if principal.kind == "workload":
+        return select(tenants.c.id).where(tenants.c.id == principal.tenant_id)
     return (
         select(tenants.c.id)
         .join(memberships, memberships.c.organization_id == tenants.c.organization_id)
-        .where(may_enter(caller))
+        .where(may_enter(principal))
     )

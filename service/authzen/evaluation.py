@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from client.policy.matching import STAR
-from client.policy.model import Facts
+from client.policy.model import RequestContext
 from service.api.enforcement import decide_for_machine_principal
 from service.authn import rate_limit
-from service.authz.decisions import CompiledGrants, covers
+from service.authz.decisions import CompiledGrants, covers, has_enforced_scope
 from service.authzen import questions, subjects
 from service.authzen.questions import CREATE, PLACES, Question
 from service.authzen.schemas import (
@@ -20,10 +20,10 @@ from service.authzen.schemas import (
     Semantic,
     Subject,
 )
-from service.catalogue.operations import enforced_scopes
 from service.catalogue.resource_types import kinds
 from service.context import Platform
-from service.db.engine import Record, ignore_if_read_only
+from service.db.engine import Record
+from service.db.errors import ignore_if_read_only
 from service.principal import Principal
 from service.principals.grants import PrincipalGrants, organization_id_of
 
@@ -67,11 +67,11 @@ class EvaluationContext:
             found = subjects.resources_among(self.connection, self.tenant_id, kind_name, sorted(names))
             self._resources |= {(kind_name, name): found.get(name) for name in names}
 
-    def request(self, context: dict[str, Any] | None, action: Action | None = None) -> Facts:
+    def request(self, context: dict[str, Any] | None, action: Action | None = None) -> RequestContext:
         """What is known of a request from its caller."""
         return questions.request_facts(context, action.properties if action else None, self.now.timestamp())
 
-    def question(self, name: str, resource: Resource, request: Facts) -> Question | None:
+    def question(self, name: str, resource: Resource, request: RequestContext) -> Question | None:
         """What is asked; None where there is no such action or resource."""
         operation = questions.operation_of(name, resource.type, self.known)
         if resource.type in PLACES:
@@ -98,14 +98,14 @@ class EvaluationContext:
 
 def is_allowed(ready: CompiledGrants, question: Question) -> bool:
     """Whether a principal may do something, by the same parts as when it asks for it itself."""
-    facts = replace(question.facts, principal_type=ready.standing.kind)
+    facts = replace(question.facts, principal_type=ready.principal.kind)
     if question.rule is None:
         return ready.decide(question.operation, question.target, facts).allowed
-    if not passes_route_policy(ready.standing, question):
+    if not passes_route_policy(ready.principal, question):
         return False
     said = (
         None
-        if ready.standing.kind == "user"
+        if ready.principal.kind == "user"
         else decide_for_machine_principal(ready, question.rule, question.operation, facts)
     )
     return said is None or said.allowed
@@ -123,7 +123,7 @@ def passes_route_policy(standing: PrincipalGrants, question: Question) -> bool:
         return False
     if standing.scopes is None:
         return True
-    return covers(standing.scopes, scope) if scope else not enforced_scopes().keys().isdisjoint(standing.scopes)
+    return covers(standing.scopes, scope) if scope else has_enforced_scope(standing.scopes)
 
 
 def evaluate(decisions: Iterable[bool | str], semantic: Semantic) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from client.policy.matching import STAR, InvalidPattern, is_region, read_target
-from client.policy.model import Facts, read_address, read_instant
+from client.policy.matching import STAR, InvalidPattern, is_region, parse_target
+from client.policy.model import RequestContext, parse_address, parse_timestamp
 from service.authz.decisions import CatalogueSnapshot
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.catalogue.resource_types import Kind, kinds
@@ -36,7 +36,7 @@ class Question:
 
     operation: str
     target: str
-    facts: Facts
+    facts: RequestContext
     rule: RoutePolicy | None = None
 
 
@@ -75,42 +75,48 @@ def resource_id(text: str, kind: Kind, tenant_id: str) -> str:
     if not text.startswith("frn:"):
         return text
     try:
-        name = read_target(text)
+        name = parse_target(text)
     except InvalidPattern:
         return ""
     fits = (name.service, name.type) == (kind.service, kind.resource) and name.tenant in (STAR, tenant_id)
     return name.id if fits else ""
 
 
-def on_resource(operation: str, row: Record, tenant_id: str, request: Facts) -> Question:
+def on_resource(operation: str, row: Record, tenant_id: str, request: RequestContext) -> Question:
     """An operation on a resource that is there."""
     service, type_, _ = operation.split(":")
-    facts = Facts(request.source_ip, request.current_time, row.region, None, tenant_id, request.request_tags, row.tags)
+    facts = RequestContext(
+        request.source_ip, request.current_time, row.region, None, tenant_id, request.request_tags, row.tags
+    )
     return Question(operation, f"frn:{service}:{row.region}:{tenant_id}:{type_}/{row.id}", facts)
 
 
-def on_new_resource(operation: str, properties: Mapping[str, Any] | None, tenant_id: str, request: Facts) -> Question:
+def on_new_resource(
+    operation: str, properties: Mapping[str, Any] | None, tenant_id: str, request: RequestContext
+) -> Question:
     """The making of a resource."""
     service, type_, _ = operation.split(":")
     region = (properties or {}).get("region")
     if not isinstance(region, str) or not is_region(region):
         region = None
-    facts = Facts(request.source_ip, request.current_time, region, None, tenant_id, request.request_tags, {})
+    facts = RequestContext(request.source_ip, request.current_time, region, None, tenant_id, request.request_tags, {})
     return Question(operation, f"frn:{service}:{region or STAR}:{tenant_id}:{type_}/{STAR}", facts)
 
 
-def on_place(operation: str, tenant_id: str, request: Facts) -> Question:
+def on_place(operation: str, tenant_id: str, request: RequestContext) -> Question:
     """An operation on the tenant or its organization; requests for those carry no tags."""
-    facts = Facts(request.source_ip, request.current_time, None, None, tenant_id, {}, {})
+    facts = RequestContext(request.source_ip, request.current_time, None, None, tenant_id, {}, {})
     return Question(operation, "", facts, PLATFORM[operation])
 
 
-def request_facts(context: Mapping[str, Any] | None, properties: Mapping[str, Any] | None, now: float) -> Facts:
+def request_facts(
+    context: Mapping[str, Any] | None, properties: Mapping[str, Any] | None, now: float
+) -> RequestContext:
     """What the caller knows of a request: address, instant, tags. What cannot be read is not known."""
     said = context or {}
     address, instant = said.get("ip"), said.get("time")
-    return Facts(
-        source_ip=read_address(address) if isinstance(address, str) else None,
+    return RequestContext(
+        source_ip=parse_address(address) if isinstance(address, str) else None,
         current_time=now if "time" not in said else _instant(instant),
         request_tags=_tags(properties or {}),
     )
@@ -121,7 +127,7 @@ def _instant(text: Any) -> float | None:
     if not isinstance(text, str):
         return None
     minute = _ON_THE_MINUTE.fullmatch(text)
-    return read_instant(f"{minute[1]}:00{minute[2]}" if minute else text)
+    return parse_timestamp(f"{minute[1]}:00{minute[2]}" if minute else text)
 
 
 def _tags(properties: Mapping[str, Any]) -> dict[str, str] | None:

@@ -7,16 +7,17 @@ What a request that makes many decisions costs its key: several requests of its 
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from service import errors
+from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import ProtectedRoute, protected_router
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import AuthorizationContext
 from service.authzen import evaluation, search
 from service.authzen.evaluation import (
     SEARCH,
@@ -35,7 +36,7 @@ from service.authzen.schemas import (
     one,
 )
 from service.authzen.search import Candidate
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.errors import ApiError, validation_error
 
 ENDPOINTS = {
@@ -45,9 +46,6 @@ ENDPOINTS = {
     "search_resource_endpoint": "/access/v1/search/resource",
     "search_action_endpoint": "/access/v1/search/action",
 }
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
 
 
 class DecisionRoute(ProtectedRoute):
@@ -74,7 +72,7 @@ decisions = APIRouter(route_class=DecisionRoute, tags=["decision point"])
 
 
 @discovery.get("/.well-known/authzen-configuration", operation_id="describeDecisionPoint")
-def describe_decision_point(request: Request, platform: Here) -> JSONResponse:
+def describe_decision_point(request: Request, platform: PlatformDep) -> JSONResponse:
     """Return the addresses of the decision point, under the platform's public address (`--public-url`).
 
     Without one it is the address that the connection came in on, `http://localhost` over the unix socket. It is never
@@ -93,25 +91,25 @@ def listening_on(request: Request) -> str:
 
 
 @decisions.post("/access/v1/evaluation", operation_id="evaluate")
-def evaluate(access: Granted, platform: Here, body: Evaluation) -> JSONResponse:
+def evaluate(context: ContextDep, platform: PlatformDep, body: Evaluation) -> JSONResponse:
     """May this subject do this to this resource?"""
     with platform.database.read() as connection:
-        return JSONResponse(evaluation.wire(get_evaluation_context(platform, connection, access).decide(body)))
+        return JSONResponse(evaluation.wire(get_evaluation_context(platform, connection, context).decide(body)))
 
 
 @decisions.post("/access/v1/evaluations", operation_id="evaluateMany")
-def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONResponse:
+def evaluate_many(context: ContextDep, platform: PlatformDep, body: Evaluations) -> JSONResponse:
     """Several questions at once, answered in their order; every ten of them count as a request of the key."""
     if not body.evaluations:
-        return evaluate(access, platform, one(body.defaults()))
+        return evaluate(context, platform, one(body.defaults()))
     if len(body.evaluations) > MAX_EVALUATIONS:
         raise errors.invalid_input(f"evaluations: at most {MAX_EVALUATIONS} in one request")
-    charge_rate_limit(platform, access.caller, cost_of_evaluations(len(body.evaluations)))
+    charge_rate_limit(platform, context.principal, cost_of_evaluations(len(body.evaluations)))
     semantic = (body.options or Options()).evaluations_semantic
     defaults = body.defaults()
     asked = [_one_of(defaults, given) for given in body.evaluations]
     with platform.database.read() as connection:
-        sitting = get_evaluation_context(platform, connection, access)
+        sitting = get_evaluation_context(platform, connection, context)
         sitting.look_up(each.resource for each in asked if isinstance(each, Evaluation))
         said = (sitting.decide(each) if isinstance(each, Evaluation) else each for each in asked)
         return JSONResponse({"evaluations": evaluation.evaluate(said, semantic)})
@@ -126,38 +124,38 @@ def _one_of(defaults: Mapping[str, Any], given: Any) -> Evaluation | str:
 
 
 @decisions.post("/access/v1/search/subject", operation_id="searchSubjects")
-def search_subjects(access: Granted, platform: Here, body: SubjectSearch) -> JSONResponse:
+def search_subjects(context: ContextDep, platform: PlatformDep, body: SubjectSearch) -> JSONResponse:
     """Who may do this to this resource? It counts as five requests of the key."""
-    return _searched(access, platform, body, lambda sitting, after: search.search_subjects(sitting, body, after))
+    return _searched(context, platform, body, lambda sitting, after: search.search_subjects(sitting, body, after))
 
 
 @decisions.post("/access/v1/search/resource", operation_id="searchResources")
-def search_resources(access: Granted, platform: Here, body: ResourceSearch) -> JSONResponse:
+def search_resources(context: ContextDep, platform: PlatformDep, body: ResourceSearch) -> JSONResponse:
     """To which resources of a type may this subject do this? It counts as five requests of the key."""
-    return _searched(access, platform, body, lambda sitting, after: search.search_resources(sitting, body, after))
+    return _searched(context, platform, body, lambda sitting, after: search.search_resources(sitting, body, after))
 
 
 @decisions.post("/access/v1/search/action", operation_id="searchActions")
-def search_actions(access: Granted, platform: Here, body: ActionSearch) -> JSONResponse:
+def search_actions(context: ContextDep, platform: PlatformDep, body: ActionSearch) -> JSONResponse:
     """What may this subject do to this resource? It counts as five requests of the key."""
-    return _searched(access, platform, body, lambda sitting, after: search.search_actions(sitting, body, after))
+    return _searched(context, platform, body, lambda sitting, after: search.search_actions(sitting, body, after))
 
 
 def _searched(
-    access: AuthorizationContext,
+    context: AuthorizationContext,
     platform: Platform,
     body: Search,
     examine: Callable[[EvaluationContext, str], Iterator[Candidate]],
 ) -> JSONResponse:
-    charge_rate_limit(platform, access.caller, SEARCH)
+    charge_rate_limit(platform, context.principal, SEARCH)
     with platform.database.read() as connection:
-        sitting = get_evaluation_context(platform, connection, access)
+        sitting = get_evaluation_context(platform, connection, context)
         return JSONResponse(search.page(platform, sitting.tenant_id, body, lambda after: examine(sitting, after)))
 
 
-def get_evaluation_context(platform: Platform, connection: Any, access: AuthorizationContext) -> EvaluationContext:
+def get_evaluation_context(platform: Platform, connection: Any, context: AuthorizationContext) -> EvaluationContext:
     """Decisions in the tenant of the key that asks."""
-    return EvaluationContext(platform, connection, str(access.caller.tenant_id))
+    return EvaluationContext(platform, connection, str(context.principal.tenant_id))
 
 
 router = APIRouter()

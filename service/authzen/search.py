@@ -84,7 +84,7 @@ def search_resources(sitting: EvaluationContext, body: ResourceSearch, after: st
     if ready is None or operation is None:
         return
     if type_ in PLACES:
-        place = tenant_id if type_ == "tenant" else ready.standing.organization_id
+        place = tenant_id if type_ == "tenant" else ready.principal.organization_id
         if place > after:
             allowed = is_allowed(ready, questions.on_place(operation, tenant_id, request))
             yield place, {"type": type_, "id": place} if allowed else None

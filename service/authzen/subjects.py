@@ -11,10 +11,17 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, Select, or_, select
 
-from service.db.engine import Record, chunks
+from service.db.engine import Record
+from service.db.statements import chunks
 from service.db.tables import api_keys, memberships, resources, tenants, users, workload_identities
-from service.principals import grants as stored
-from service.principals.grants import PrincipalGrants, PrincipalType, entitled_membership
+from service.principals.conditions import LIVE_KEY, entitled_membership
+from service.principals.grants import (
+    PrincipalGrants,
+    PrincipalType,
+    organization_id_of,
+    role_in,
+    roles_in,
+)
 
 # Columns are told by name: a principal has none of the columns of another kind.
 _PEOPLE = (
@@ -36,7 +43,7 @@ def person(connection: Connection, tenant_id: str, name: str) -> Record | None:
 
 def key(connection: Connection, tenant_id: str, key_id: str, at: datetime) -> Record | None:
     """A key of the tenant that works at an instant: `user_id`, `scopes`."""
-    return connection.execute(_working(tenant_id, at).where(api_keys.c.id == key_id)).one_or_none()
+    return connection.execute(_live_keys(tenant_id).where(api_keys.c.id == key_id), {"now": at}).one_or_none()
 
 
 def identity(connection: Connection, tenant_id: str, identity_id: str) -> Record | None:
@@ -52,8 +59,8 @@ def next_people(connection: Connection, tenant_id: str, after: str, most: int) -
 
 def next_keys(connection: Connection, tenant_id: str, after: str, most: int, at: datetime) -> Sequence[Record]:
     """The keys of the tenant that work at an instant."""
-    query = _working(tenant_id, at).where(api_keys.c.id > after)
-    return connection.execute(query.order_by(api_keys.c.id).limit(most)).all()
+    query = _live_keys(tenant_id).where(api_keys.c.id > after)
+    return connection.execute(query.order_by(api_keys.c.id).limit(most), {"now": at}).all()
 
 
 def next_identities(connection: Connection, tenant_id: str, after: str, most: int) -> Sequence[Record]:
@@ -82,13 +89,8 @@ def rate_limit(connection: Connection, key_id: str) -> int:
 _RESOURCES = select(resources.c.id, resources.c.region, resources.c.tags)
 
 
-def _working(tenant_id: str, at: datetime) -> Select[Any]:
-    return _KEYS.where(
-        api_keys.c.tenant_id == tenant_id,
-        api_keys.c.revoked_at.is_(None),
-        api_keys.c.expires_at > at,
-        users.c.deleted_at.is_(None),
-    )
+def _live_keys(tenant_id: str) -> Select[Any]:
+    return _KEYS.where(api_keys.c.tenant_id == tenant_id, LIVE_KEY)
 
 
 def _identities(tenant_id: str) -> Select[Any]:
@@ -104,52 +106,34 @@ def is_kind(text: str) -> bool:
 
 
 def grants_of(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> PrincipalGrants:
-    """What a subject stands on now."""
-    organization_id = stored.organization_id_of(connection, tenant_id)
-    nobody = PrincipalGrants(cast(PrincipalType, kind), identifier, tenant_id, organization_id, None, ())
+    """Return the grants of a subject; a missing one takes the same statements and has nothing."""
+    organization_id = organization_id_of(connection, tenant_id)
+    principal_type, role, row = cast(PrincipalType, kind), None, None
     if kind == "user":
-        member = person(connection, tenant_id, identifier)
-        return (
-            nobody
-            if member is None
-            else PrincipalGrants("user", member.id, tenant_id, organization_id, member.role, None)
-        )
-    if kind == "api_key":
-        api_key = key(connection, tenant_id, identifier, at)
-        role = stored.role_in(connection, tenant_id, api_key.user_id if api_key else identifier)
-        held = stored.policies_for_principal(connection, tenant_id, kind, identifier)
-        if api_key is None:
-            return nobody
-        return PrincipalGrants("api_key", identifier, tenant_id, organization_id, role, tuple(api_key.scopes), held)
-    workload = identity(connection, tenant_id, identifier)
-    held = stored.policies_for_principal(connection, tenant_id, "workload_identity", identifier)
-    if workload is None:
-        return nobody
-    scopes = tuple(workload.scopes) or None
-    return PrincipalGrants("workload_identity", identifier, tenant_id, organization_id, None, scopes, held)
+        row = person(connection, tenant_id, identifier)
+        role = row.role if row else None
+    elif kind == "api_key":
+        row = key(connection, tenant_id, identifier, at)
+        role = role_in(connection, tenant_id, row.user_id if row else identifier)
+    else:
+        row = identity(connection, tenant_id, identifier)
+    name = row.id if row else identifier
+    scopes = row.scopes if row and kind != "user" else ()
+    grants = PrincipalGrants.load(connection, principal_type, name, tenant_id, organization_id, role, scopes)
+    return grants if row else PrincipalGrants.nothing(principal_type, identifier, tenant_id, organization_id)
 
 
 def next_grants(
     connection: Connection, tenant_id: str, kind: str, after: str, most: int, at: datetime
 ) -> Iterator[PrincipalGrants]:
-    """The subjects of a kind whose ids come behind `after`, with what they stand on."""
-    organization_id = stored.organization_id_of(connection, tenant_id)
+    """Yield the grants of the subjects of a type whose ids come after `after`."""
+    organization_id = organization_id_of(connection, tenant_id)
+    principals: list[tuple[str, str | None, Sequence[str]]]
     if kind == "user":
-        for row in next_people(connection, tenant_id, after, most):
-            yield PrincipalGrants("user", row.id, tenant_id, organization_id, row.role, None)
-        return
-    if kind == "api_key":
-        rows = next_keys(connection, tenant_id, after, most, at)
-        roles = stored.roles_in(connection, tenant_id)
-        held = stored.policies_for(connection, tenant_id, kind, [row.id for row in rows])
-        for row in rows:
-            role, policies = roles.get(row.user_id), held.get(row.id, ())
-            yield PrincipalGrants("api_key", row.id, tenant_id, organization_id, role, tuple(row.scopes), policies)
-        return
-    rows = next_identities(connection, tenant_id, after, most)
-    held = stored.policies_for(connection, tenant_id, kind, [row.id for row in rows])
-    for row in rows:
-        scopes = tuple(row.scopes) or None
-        yield PrincipalGrants(
-            "workload_identity", row.id, tenant_id, organization_id, None, scopes, held.get(row.id, ())
-        )
+        principals = [(row.id, row.role, ()) for row in next_people(connection, tenant_id, after, most)]
+    elif kind == "api_key":
+        rows, roles = next_keys(connection, tenant_id, after, most, at), roles_in(connection, tenant_id)
+        principals = [(row.id, roles.get(row.user_id), row.scopes) for row in rows]
+    else:
+        principals = [(row.id, None, row.scopes) for row in next_identities(connection, tenant_id, after, most)]
+    return PrincipalGrants.load_many(connection, cast(PrincipalType, kind), tenant_id, organization_id, principals)

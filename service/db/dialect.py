@@ -1,21 +1,103 @@
-"""The ids of PostgreSQL advisory locks. Each purpose has its own; nothing else on the server may use them.
+"""SQL that differs between SQLite and PostgreSQL, and the ids of PostgreSQL's advisory locks."""
 
-Statistics of PostgreSQL's planner.
-"""
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import Connection, inspect
+from sqlalchemy import ColumnElement, Connection, Select, Table, Text, cast, func, inspect, literal, select
 
-MIGRATION = 0x66726F7374
-"""Held while a database is migrated. Earlier releases hold it as well."""
-RECOVERY = 0x66726F7375
-"""Held by the process that takes over the operations of dead ones."""
+from service.db.tables import Document
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+# Each purpose has its own id; nothing else on the server may use them. Earlier releases use the same ids.
+MIGRATION_LOCK = 0x66726F7374
+RECOVERY_LOCK = 0x66726F7375
+
+POSTGRESQL_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+"""The clock of the PostgreSQL server in microseconds since 1970. SQLite has no clock finer than a millisecond."""
+
+
+def upsert_insert(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
+    """Return an INSERT with `on_conflict_do_update` and `on_conflict_do_nothing`. Only its dialect is imported."""
+    if _is_postgresql(connection):
+        from sqlalchemy.dialects.postgresql import insert
+
+        return insert(table)
+    from sqlalchemy.dialects.sqlite import insert as insert_into_sqlite
+
+    return insert_into_sqlite(table)
+
+
+def merge_json(connection: Connection, defaults: Any, values: Any) -> ColumnElement[Any]:
+    """Return the members of two JSON objects; `values` wins. The texts in them must not be null."""
+    return defaults.op("||")(values) if _is_postgresql(connection) else func.json_patch(defaults, values)
+
+
+def without_json_keys(connection: Connection, column: ColumnElement[Any], keys: Sequence[str]) -> ColumnElement[Any]:
+    """Return a JSON object without some keys. They must not contain a double quote or a backslash."""
+    if not _is_postgresql(connection):
+        return func.json_remove(column, *(f'$."{key}"' for key in keys))
+    from sqlalchemy.dialects.postgresql import ARRAY
+
+    return column.op("-")(cast(list(keys), ARRAY(Text)))
+
+
+def values_of(connection: Connection, texts: Sequence[str]) -> Select[Any]:
+    """Return a subquery of texts. They are one parameter of the statement, however many there are."""
+    elements = func.jsonb_array_elements_text if _is_postgresql(connection) else func.json_each
+    return select(elements(literal(list(texts), Document)).table_valued("value").c.value)
+
+
+def pairs_of(connection: Connection, pairs: Sequence[tuple[str, Any]]) -> Select[Any]:
+    """Return a subquery of pairs, a text `first` and a JSON value `second`. They are one parameter of the statement."""
+    rows = literal([list(pair) for pair in pairs], Document)
+    if _is_postgresql(connection):
+        row = func.jsonb_array_elements(rows).table_valued("value").c.value
+        return select(row.op("->>")(0).label("first"), row.op("->")(1).label("second"))
+    row = func.json_each(rows).table_valued("value").c.value
+    return select(
+        func.json_extract(row, "$[0]").label("first"),
+        func.json_extract(row, "$[1]").label("second"),
+    )
+
+
+def lock_for_migration(connection: Connection) -> None:
+    """Wait until no other replica migrates the database. SQLite has one writer anyway."""
+    if _is_postgresql(connection):
+        connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+
+
+def try_recovery_lock(connection: Connection) -> bool:
+    """Try to take the recovery lock for this transaction. PostgreSQL only."""
+    return bool(connection.execute(select(func.pg_try_advisory_xact_lock(RECOVERY_LOCK))).scalar_one())
+
+
+def lock_table(connection: Connection, table: Table) -> None:
+    """Block other writers of a table until the transaction ends. SQLite has one writer anyway."""
+    if _is_postgresql(connection):
+        connection.exec_driver_sql(f'LOCK TABLE "{table.name}" IN SHARE ROW EXCLUSIVE MODE')
+
+
+def set_timeout(
+    connection: Connection,
+    name: Literal["lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"],
+    milliseconds: int,
+) -> None:
+    """Set a timeout of this transaction; 0 disables it. SQLite has none of them."""
+    if _is_postgresql(connection):
+        connection.exec_driver_sql(f"SET LOCAL {name} = '{milliseconds}ms'")
 
 
 def analyze(connection: Connection) -> None:
-    """Update the planner's statistics of all tables. Call it after a bulk load, in the same transaction.
+    """Update the statistics of PostgreSQL's planner. Call it after a bulk load, in the same transaction.
 
-    Without them it reads a whole kind of resources for each portion of an apply, until autovacuum has been there.
+    Without statistics the planner scans all resources of a kind for each batch of an apply, until autovacuum has run.
     """
-    if connection.dialect.name == "postgresql":
+    if _is_postgresql(connection):
         for name in inspect(connection).get_table_names():
             connection.exec_driver_sql(f'ANALYZE "{name}"')
+
+
+def _is_postgresql(connection: Connection) -> bool:
+    return connection.dialect.name == "postgresql"

@@ -1,7 +1,7 @@
-"""Looking at a portion of a tenant's resources, and changing it: what an apply, its preview and its undo share.
+"""Plans and writes a batch of tag changes, for an apply, its preview and its undo.
 
-`look` decides and counts and changes nothing, which is all a preview does (checklist L36); `change` then makes what
-was decided, in the transaction of the look.
+`plan_batch` decides and counts without writing, which is all that a preview needs. `write_batch` then writes the
+decisions in the same transaction.
 """
 
 import json
@@ -21,7 +21,7 @@ from service.default_tags.outcome import GONE, Outcome, plan_add, plan_remove
 
 @dataclass(frozen=True, slots=True)
 class TagChange:
-    """Whose resources get which tags. With `undoes`, the tags that run added are taken back instead."""
+    """The tags to add to a tenant's resources. With `undoes`, the tags that this run added are removed instead."""
 
     tenant_id: str
     tags: Mapping[str, str]
@@ -30,24 +30,24 @@ class TagChange:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some resources of a kind that have been looked at: those behind the id `after` up to `last`.
+    """Decisions about the resources of a kind after the id `after`, up to and including `last`.
 
-    `last` None: there was none. `decided` is what becomes of each, by its id.
+    `last` is None if there are no more resources. `outcomes` is by resource id.
     """
 
     kind: Kind
     after: str
     last: str | None
-    decided: Mapping[str, Outcome]
+    outcomes: Mapping[str, Outcome]
 
     @property
     def updated(self) -> list[tuple[str, tuple[str, ...]]]:
-        """The resources that change, each with the keys it gets or loses, in the order of their ids."""
-        return [(resource_id, outcome.keys) for resource_id, outcome in self.decided.items() if outcome.keys]
+        """The resources that change, each with the keys that are added or removed, in the order of the ids."""
+        return [(resource_id, outcome.keys) for resource_id, outcome in self.outcomes.items() if outcome.keys]
 
 
 def out_of_reach(connection: Connection, job: TagChange) -> set[str]:
-    """The kinds of a job whose backend cannot list now; of an undo only those it has anything to do with."""
+    """Return the kinds whose backend cannot list now; of an undo only those that it would change."""
     kinds = {kind for tenant_id, kind in failing_listings(connection) if tenant_id == job.tenant_id}
     if job.undoes is None:
         return kinds
@@ -57,67 +57,72 @@ def out_of_reach(connection: Connection, job: TagChange) -> set[str]:
 def plan_batch(
     connection: Connection, job: TagChange, kind: Kind, after: str, size: int, tally: Tally, *, lock: bool = False
 ) -> Batch:
-    """Decide about the next resources of a kind and count them."""
-    looked = _to_add if job.undoes is None else _to_remove
-    decided: dict[str, Outcome] = {}
+    """Decide about the next resources of a kind and count the outcomes in the tally.
+
+    Args:
+        after: The last resource id of the previous batch, "" for the first batch.
+        lock: Lock the rows, for a `write_batch` in this transaction.
+    """
+    plan = _plan_add if job.undoes is None else _plan_remove
+    outcomes: dict[str, Outcome] = {}
     last = None
-    for last, name, outcome in looked(connection, job, kind, after, size, lock):
-        decided[last] = outcome
+    for last, name, outcome in plan(connection, job, kind, after, size, lock):
+        outcomes[last] = outcome
         if outcome.reason:
-            tally.name(kind.name, last, name, outcome)
-    tally.count(kind.name, Counter(outcome.what for outcome in decided.values()))
-    return Batch(kind, after, last, decided)
+            tally.add_detail(kind.name, last, name, outcome)
+    tally.count(kind.name, Counter(outcome.what for outcome in outcomes.values()))
+    return Batch(kind, after, last, outcomes)
 
 
-def write_batch(connection: Connection, job: TagChange, run_id: str, portion: Batch, at: datetime) -> None:
-    """Make what was decided of a portion that was looked at with `lock` in this transaction."""
-    if portion.last is None:
+def write_batch(connection: Connection, job: TagChange, run_id: str, batch: Batch, at: datetime) -> None:
+    """Write a batch that was planned with `lock` in this transaction."""
+    if batch.last is None:
         return
     if job.undoes is not None:
-        _remove(connection, job, job.undoes, portion, at)
-    elif updated := portion.updated:
-        kind = portion.kind.name
+        _remove(connection, job, job.undoes, batch, at)
+    elif updated := batch.updated:
+        kind = batch.kind.name
         store.add_to_undo_log(connection, job.tenant_id, run_id, kind, updated)
-        store.add_tags(connection, job.tenant_id, run_id, kind, (portion.after, portion.last), job.tags, at)
+        store.add_tags(connection, job.tenant_id, run_id, kind, (batch.after, batch.last), job.tags, at)
 
 
-def _to_add(
+def _plan_add(
     connection: Connection, job: TagChange, kind: Kind, after: str, size: int, lock: bool
 ) -> Sequence[tuple[str, str, Outcome]]:
-    # Many resources of a kind are alike in what counts, and then it is decided once.
-    known: dict[tuple[str, str, str], Outcome] = {}
-    decided = []
+    # Many resources of a kind have the same state, tags and relations: each combination is decided once.
+    cache: dict[tuple[str, str, str], Outcome] = {}
+    outcomes = []
     for resource_id, name, *facts in store.batch(connection, job.tenant_id, kind.name, after, size, lock=lock):
-        state, tags, relations = alike = tuple(facts)
-        outcome = known.get(alike)
+        state, tags, relations = key = tuple(facts)
+        outcome = cache.get(key)
         if outcome is None:
-            outcome = known[alike] = plan_add(kind, state, json.loads(tags), json.loads(relations), job.tags)
-        decided.append((resource_id, name, outcome))
-    return decided
+            outcome = cache[key] = plan_add(kind, state, json.loads(tags), json.loads(relations), job.tags)
+        outcomes.append((resource_id, name, outcome))
+    return outcomes
 
 
-def _to_remove(
+def _plan_remove(
     connection: Connection, job: TagChange, kind: Kind, after: str, size: int, lock: bool
 ) -> Sequence[tuple[str, str, Outcome]]:
     added = store.undo_batch(connection, job.tenant_id, str(job.undoes), kind.name, after, size)
-    there = store.by_ids(connection, job.tenant_id, kind.name, list(added), lock=lock)
-    decided = []
+    rows = store.by_ids(connection, job.tenant_id, kind.name, list(added), lock=lock)
+    outcomes = []
     for resource_id, keys in added.items():
-        row = there.get(resource_id)
+        row = rows.get(resource_id)
         if row is None:
-            decided.append((resource_id, "", GONE))
+            outcomes.append((resource_id, "", GONE))
         else:
             outcome = plan_remove(kind, row.state, json.loads(row.tags), json.loads(row.relations), keys, job.tags)
-            decided.append((resource_id, row.name, outcome))
-    return decided
+            outcomes.append((resource_id, row.name, outcome))
+    return outcomes
 
 
-def _remove(connection: Connection, job: TagChange, undone: str, portion: Batch, at: datetime) -> None:
-    alike = defaultdict(list)
-    for resource_id, keys in portion.updated:
-        alike[keys].append(resource_id)
-    for keys, ids in alike.items():
-        store.remove_tags(connection, job.tenant_id, portion.kind.name, ids, keys, at)
-    # What failed stays remembered, so that the undo can be repeated.
-    settled = [resource_id for resource_id, outcome in portion.decided.items() if outcome.what != "failed"]
-    store.forget(connection, job.tenant_id, undone, portion.kind.name, settled)
+def _remove(connection: Connection, job: TagChange, undone: str, batch: Batch, at: datetime) -> None:
+    ids_by_keys = defaultdict(list)
+    for resource_id, keys in batch.updated:
+        ids_by_keys[keys].append(resource_id)
+    for keys, ids in ids_by_keys.items():
+        store.remove_tags(connection, job.tenant_id, batch.kind.name, ids, keys, at)
+    # Failures stay in the undo log, so that the undo can be repeated.
+    done = [resource_id for resource_id, outcome in batch.outcomes.items() if outcome.what != "failed"]
+    store.delete_from_undo_log(connection, job.tenant_id, undone, batch.kind.name, done)

@@ -1,10 +1,9 @@
-"""Applying a tenant's default tags to its resources, and taking that back: durable work in portions.
+"""The job that applies a tenant's default tags to its resources, or undoes an earlier apply, in batches.
 
-The operations row is the only memory: a portion is looked at, changed, counted and passed (`cursor`, `seq + 1`) in one
-transaction, so that a process may be killed anywhere and nothing is lost or done twice. The tags are those of the
-moment the run was asked for. A portion that fails unexpectedly is tried again, ever later, and after `max_tries` the
-run fails. A database that is away or takes no changes is waited for. A run ends when its person loses the right to it.
-contract: `tenant default-tags apply` semantics; checklist L01 to L37; design: Durable operations
+The operations row holds the whole state. One transaction plans, writes and counts a batch and moves `cursor` and
+`seq`, so a kill loses nothing and repeats nothing. The tags are those at the time of the request. A batch that fails
+is retried with growing waits, and after `max_tries` the run fails; waiting for an unreachable or read-only database
+does not count. A run ends early if the person who started it loses the right to.
 """
 
 import asyncio
@@ -24,12 +23,15 @@ from service.audit.events import AuditEvent
 from service.authz.route_policies import MANAGERS
 from service.catalogue.resource_types import kinds
 from service.clock import Clock
-from service.db.engine import Database, is_unreachable
+from service.db.engine import Database
+from service.db.errors import is_unreachable
 from service.default_tags import apply_queries
 from service.default_tags.apply_batch import TagChange, out_of_reach, plan_batch, write_batch
 from service.default_tags.apply_result import Tally
 from service.default_tags.outcome import examined_kinds
+from service.jobs import job as jobs
 from service.jobs import queries
+from service.jobs.job import WORKFLOW_ERROR, retry_delay
 from service.principal import PLATFORM
 from service.principals import grants
 from service.settings import DEFAULT_OPERATION_TRIES
@@ -38,30 +40,28 @@ logger = logging.getLogger(__name__)
 
 KIND = "apply_default_tags"
 RESOURCE_TYPE = "tenant_default_tags"
-LONGEST_WAIT = 60.0
-WORKFLOW_ERROR = "WORKFLOW_ERROR"
 NOT_ALLOWED = "the person who started this is not an owner or admin of the organization any more"
 KEY_REVOKED = "the API key that started this was revoked or deleted"
 
 
 def operation_id(tenant_id: str, undoes: str | None = None) -> str:
-    """The same for every run of a tenant; its operation is the latest of them."""
+    """Return the operation id, which all runs of a tenant share."""
     return f"{'apply' if undoes is None else 'undo'}-default-tags-{tenant_id}"
 
 
 def plan(
     connection: Connection, job: TagChange, *, started_by: str | None, at: datetime, key_id: str | None = None
 ) -> str:
-    """Write the operation that will carry out the job; return its run id.
+    """Insert the operation of a run; return the run id.
 
     Args:
         connection: The transaction of the request.
-        job: Which tags go to which tenant's resources.
-        started_by: The person, or the creator of the key.
-        at: When it was asked for.
-        key_id: The API key that asked for it, if one did.
+        started_by: The person, or the creator of the API key.
+        at: Time of the request.
+        key_id: The API key of the request, if it had one.
 
-    Raises IntegrityError when one is open already for this tenant.
+    Raises:
+        IntegrityError: The tenant has an open run.
     """
     run_id = str(uuid4())
     queries.add(
@@ -78,7 +78,7 @@ def plan(
             "progress": 0,
             "steps": [],
             "seq": 0,
-            "counts": Tally.of(kind.name for kind in examined_kinds()).written(),
+            "counts": Tally.of(kind.name for kind in examined_kinds()).to_json(),
             "snapshot": {"tags": dict(job.tags), "undoes": job.undoes, "key": key_id},
             "created_at": at,
             "updated_at": at,
@@ -88,31 +88,31 @@ def plan(
 
 
 def preview(connection: Connection, job: TagChange) -> dict[str, Any]:
-    """The result a run of the job would have now; `affected` says how many resources lack which key, by kind."""
+    """Return the result that a run would have now, and in `affected` how many resources lack each key, by kind."""
     tally = Tally.of(kind.name for kind in examined_kinds())
     affected: dict[str, dict[str, int]] = {}
     failing = out_of_reach(connection, job)
     for kind in examined_kinds():
         if kind.name in failing:
-            tally.listing_failed(kind.name)
+            tally.record_listing_failure(kind.name)
             continue
         after: str | None = ""
         while after is not None:
-            portion = plan_batch(connection, job, kind, after, apply_queries.MAX_BATCH, tally)
-            for _, keys in portion.updated:
-                lacking = affected.setdefault(kind.name, dict.fromkeys(job.tags, 0))
+            batch = plan_batch(connection, job, kind, after, apply_queries.MAX_BATCH, tally)
+            for _, keys in batch.updated:
+                counts = affected.setdefault(kind.name, dict.fromkeys(job.tags, 0))
                 for key in keys:
-                    lacking[key] += 1
-            after = portion.last
+                    counts[key] += 1
+            after = batch.last
     return tally.result(job.tags) | {"affected": affected}
 
 
 @dataclass(frozen=True)
 class ApplyJob:
-    """Carries runs of `apply_default_tags` forward.
+    """Runs operations of the kind `apply_default_tags`.
 
-    `pace` is the least time between two portions, in seconds; `least` and `most` are how many resources one has.
-    `max_tries` is how often a portion may fail in a row.
+    `pace` is the minimum time between two batches in seconds; `least` and `most` bound the resources of a batch.
+    `max_tries` is how often a batch may fail in a row.
     """
 
     database: Database
@@ -123,15 +123,15 @@ class ApplyJob:
     max_tries: int = DEFAULT_OPERATION_TRIES
 
     async def run(self, run_id: str) -> None:
-        """Take the run to its end, from wherever the last process left it. Cancelling is safe at any await.
+        """Take a run from its stored state to its end. It may be cancelled at any await.
 
-        Where changes take turns (SQLite), others come first: as long as somebody had to wait, portions get smaller
-        and the run rests as long as it worked; otherwise they grow.
+        Under write contention (SQLite has one writer) batches shrink, and the run pauses as long as it worked;
+        otherwise they grow.
         """
         attempts, failures, size, going, ending = 0, 0, self.least, True, False
-        step: Callable[[], bool] = partial(self.begin, run_id)
+        step: Callable[[], bool] = partial(self.start, run_id)
         while going:
-            waits, began = self.database.waits, time.monotonic()
+            waits, began = self.database.lock_waits, time.monotonic()
             try:
                 going = await asyncio.to_thread(step)
             except Exception as error:
@@ -140,21 +140,18 @@ class ApplyJob:
                 if not is_unreachable(error):
                     failures += 1
                     if failures >= self.max_tries and not ending:
-                        # A step like the others: if it fails, it is tried again and the tries stay counted.
+                        # A step like the others: if it fails, it is retried and the count of tries stays.
                         ending, step = True, partial(self.give_up, run_id, error)
-                await asyncio.sleep(min(LONGEST_WAIT, max(self.pace, 0.05) * 2.0 ** min(attempts, 30)))
+                await asyncio.sleep(retry_delay(attempts, self.pace))
                 continue
-            in_the_way = self.database.waits != waits
-            size = max(self.least, size // 2) if in_the_way else min(self.most, size * 2)
-            attempts, failures, step = 0, 0, partial(self.carry_on, run_id, size)
-            await asyncio.sleep(max(self.pace, time.monotonic() - began if in_the_way else 0))
-        await asyncio.to_thread(self.tidy, run_id)
+            contended = self.database.lock_waits != waits
+            size = max(self.least, size // 2) if contended else min(self.most, size * 2)
+            attempts, failures, step = 0, 0, partial(self.run_batch, run_id, size)
+            await asyncio.sleep(max(self.pace, time.monotonic() - began if contended else 0))
+        await asyncio.to_thread(self.prune_undo_log, run_id)
 
-    def begin(self, run_id: str) -> bool:
-        """Show a run that was pending as running; False when it is over.
-
-        The person who started it must still be allowed to: the platform adds no rights of its own. hostile A13
-        """
+    def start(self, run_id: str) -> bool:
+        """Mark a pending run as running; return False if it has ended or its person may not apply any more."""
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
             if row is None or row["status"] not in queries.OPEN:
@@ -165,10 +162,10 @@ class ApplyJob:
             if _stop_without_right(connection, row, now):
                 return False
             if job.undoes is None:
-                found = apply_queries.totals(connection, job.tenant_id)
+                numbers = apply_queries.totals(connection, job.tenant_id)
             else:
-                found = apply_queries.undo_totals(connection, job.tenant_id, job.undoes)
-            totals = {kind.name: found[kind.name] for kind in examined_kinds() if kind.name in found}
+                numbers = apply_queries.undo_totals(connection, job.tenant_id, job.undoes)
+            totals = {kind.name: numbers[kind.name] for kind in examined_kinds() if kind.name in numbers}
             queries.advance(
                 connection,
                 run_id,
@@ -179,36 +176,36 @@ class ApplyJob:
             )
             return True
 
-    def carry_on(self, run_id: str, size: int) -> bool:
-        """Do the next portion, of at most `size` resources, and write down how far the run is; False at its end.
+    def run_batch(self, run_id: str, size: int) -> bool:
+        """Do the next batch of at most `size` resources and store the progress; return False at the end of the run.
 
-        All or nothing. Kinds that have no resources, or cannot be listed now, are passed on the way.
+        Kinds without resources, and those that cannot be listed now, are skipped on the way.
         """
-        with self.database.write_much() as connection:
+        with self.database.bulk_write() as connection:
             row = queries.locked(connection, run_id)
             if row is None or row["status"] not in queries.OPEN:
                 return False
-            now, job, tally = self.clock.now(), _job(row), Tally.read(row["counts"])
+            now, job, tally = self.clock.now(), _job(row), Tally.from_json(row["counts"])
             if _stop_without_right(connection, row, now):
                 return False
             failing = out_of_reach(connection, job)
-            # Those the run began with, whatever a newer version covers.
+            # Those at the start of the run; a newer version may examine others.
             examined = [kinds()[name] for name in tally.by_type]
-            position, after = _place(row["cursor"], list(tally.by_type))
+            position, after = _position(row["cursor"], list(tally.by_type))
             while position < len(examined):
                 kind = examined[position]
                 if kind.name in failing:
-                    tally.listing_failed(kind.name)
+                    tally.record_listing_failure(kind.name)
                 else:
-                    portion = plan_batch(connection, job, kind, after, size, tally, lock=True)
-                    if portion.last is not None:
-                        write_batch(connection, job, run_id, portion, now)
+                    batch = plan_batch(connection, job, kind, after, size, tally, lock=True)
+                    if batch.last is not None:
+                        write_batch(connection, job, run_id, batch, now)
                         queries.advance(
                             connection,
                             run_id,
                             at=now,
-                            counts=tally.written(),
-                            cursor=f"{kind.name} {portion.last}",
+                            counts=tally.to_json(),
+                            cursor=f"{kind.name} {batch.last}",
                             current_step=f"{kind.name} ({position + 1}/{len(examined)})",
                             progress=_percent(tally, row["snapshot"]["total"]),
                         )
@@ -221,7 +218,7 @@ class ApplyJob:
                 at=now,
                 status="completed",
                 progress=100,
-                counts=tally.written(),
+                counts=tally.to_json(),
                 result=result,
                 completed_at=now,
             )
@@ -229,24 +226,20 @@ class ApplyJob:
             return False
 
     def give_up(self, run_id: str, error: Exception) -> bool:
-        """End a run that cannot go on as failed, so that the tenant can start another one; return False."""
+        """End an open run as failed, so that the tenant can start another one; return False."""
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
             if row is not None and row["status"] in queries.OPEN:
-                where = f" at {row['current_step']}" if row["current_step"] else ""
-                reason = (
-                    f"gave up after {self.max_tries} tries{where}: internal error ({type(error).__name__}); "
-                    "the platform's log has the details"
-                )
+                reason = jobs.internal_error(row, self.max_tries, error)
                 _end_early(connection, row, self.clock.now(), reason, WORKFLOW_ERROR, "failed")
         return False
 
-    def tidy(self, run_id: str) -> None:
-        """Forgets what runs before the tenant's last ones added, a portion at a time."""
+    def prune_undo_log(self, run_id: str) -> None:
+        """Delete the undo log of all but the tenant's latest runs, in batches."""
         with self.database.read() as connection:
             tenant_id = queries.tenant_of(connection, run_id)
-            forgotten = apply_queries.forgotten_runs(connection, tenant_id, KIND)
-        for older in forgotten:
+            older_runs = apply_queries.prunable_runs(connection, tenant_id, KIND)
+        for older in older_runs:
             more = True
             while more:
                 with self.database.write() as connection:
@@ -254,7 +247,7 @@ class ApplyJob:
 
 
 def _stop_without_right(connection: Connection, row: RowMapping, at: datetime) -> bool:
-    """End the run if its person may not apply any more, or the key that started it was revoked; whether it was."""
+    """End a run whose person may not apply any more or whose API key was revoked; return whether it was ended."""
     key_id = (row["snapshot"] or {}).get("key")
     if grants.role_in(connection, row["tenant_id"], row["started_by"]) not in MANAGERS:
         reason = NOT_ALLOWED
@@ -269,26 +262,18 @@ def _stop_without_right(connection: Connection, row: RowMapping, at: datetime) -
 def _end_early(connection: Connection, row: RowMapping, at: datetime, reason: str, code: str, outcome: str) -> None:
     updated = row["counts"]["summary"]["updated"]
     changed = f"{updated:,} resources were changed until then" if updated else "nothing was changed"
-    queries.advance(
-        connection,
-        row["run_id"],
-        at=at,
-        status="failed",
-        error=f"{reason}; {changed}",
-        error_code=code,
-        completed_at=at,
-    )
+    jobs.end(connection, row, at, status="failed", error=f"{reason}; {changed}", code=code)
     _record_end(connection, row, _job(row), outcome, {"reason": code}, at)
 
 
 def _job(row: RowMapping) -> TagChange:
     snapshot: Mapping[str, Any] = row["snapshot"]
-    # In the order of the keys, which a database need not keep.
+    # Sorted, because JSON columns do not keep the order of the keys.
     return TagChange(row["tenant_id"], dict(sorted(snapshot["tags"].items())), snapshot["undoes"])
 
 
-def _place(cursor: str | None, kinds: list[str]) -> tuple[int, str]:
-    """Where a run goes on: the position of a kind, and the id behind which."""
+def _position(cursor: str | None, kinds: list[str]) -> tuple[int, str]:
+    """Return the index of the kind and the resource id after which a run continues."""
     if cursor is None:
         return 0, ""
     kind, _, after = cursor.partition(" ")
@@ -296,7 +281,7 @@ def _place(cursor: str | None, kinds: list[str]) -> tuple[int, str]:
 
 
 def _percent(tally: Tally, total: int) -> int:
-    """How far a run is; not more than 99 before its end, whatever was made meanwhile."""
+    """Return the progress in percent, at most 99 before the end; resources may be added during a run."""
     return min(99, tally.summary()["examined"] * 100 // max(1, total))
 
 

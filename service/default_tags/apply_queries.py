@@ -1,61 +1,48 @@
-"""The SQL of applying default tags: portions of resources to look at, and changes to a whole portion at once.
+"""SQL of applying default tags: batches of resources, tag changes of a whole batch, and the undo log.
 
-Every query carries the tenant. The rules are not here: what is added or removed has been decided row by row, and the
-merge adds nothing a resource has already, whatever is asked (checklist L02, L04).
+Every query is limited to a tenant. The merge of tags never overwrites a tag that a resource has.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import (
     Connection,
     RowMapping,
-    Select,
     Text,
     cast,
     delete,
     func,
+    insert,
     literal,
     select,
-    text,
     tuple_,
     update,
 )
 
+from service.db import dialect
 from service.db.engine import Record
 from service.db.tables import Document, applied_tags, operations, resources, users
 from service.jobs.queries import open_run
 
-# How many resources are changed in one transaction, at most, and while others wait for their turn.
+# Resources per transaction: at most, and under write contention.
 MAX_BATCH = 2_000
 MIN_BATCH = 250
-# The runs of a tenant whose additions are remembered, so that they can be undone.
+# The latest runs of a tenant that can be undone.
 MAX_UNDO_RUNS = 10
 
-# Tags and relations as text: many are alike, and each is read once.
-_LOOKED_AT = select(
+# Tags and relations as text: many rows have equal ones, which are parsed once.
+_RESOURCE = select(
     resources.c.id,
     resources.c.name,
     resources.c.state,
     cast(resources.c.tags, Text).label("tags"),
     cast(resources.c.relations, Text).label("relations"),
 )
-_ADDED = {
-    "sqlite": text(
-        "INSERT INTO applied_tags (run_id, kind, resource_id, tenant_id, keys) "
-        "SELECT :run, :kind, json_extract(value, '$[0]'), :tenant, json_extract(value, '$[1]') FROM json_each(:rows)"
-    ),
-    "postgresql": text(
-        "INSERT INTO applied_tags (run_id, kind, resource_id, tenant_id, keys) "
-        "SELECT :run, :kind, value ->> 0, :tenant, value -> 1 FROM jsonb_array_elements(CAST(:rows AS jsonb))"
-    ),
-}
 
 
 def totals(connection: Connection, tenant_id: str) -> dict[str, int]:
-    """How many resources the tenant has of each kind it has any of."""
+    """Return the number of the tenant's resources by kind, without kinds that have none."""
     rows = connection.execute(
         select(resources.c.kind, func.count().label("number"))
         .where(resources.c.tenant_id == tenant_id)
@@ -67,13 +54,14 @@ def totals(connection: Connection, tenant_id: str) -> dict[str, int]:
 def batch(
     connection: Connection, tenant_id: str, kind: str, after: str, size: int, *, lock: bool = False
 ) -> Sequence[Record]:
-    """Resources of a kind behind an id, in the order of their ids: `id`, `name`, `state`, and as text
-    `tags` and `relations`.
+    """Return the resources of a kind after an id, ordered by id: `id`, `name`, `state`, and as text `tags` and
+    `relations`.
 
-    `lock` holds them against other writers until the transaction ends, so that nobody's change of tags is lost.
+    Args:
+        lock: Lock the rows until the transaction ends, so that no concurrent change of tags is lost.
     """
     query = (
-        _LOOKED_AT.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind, resources.c.id > after)
+        _RESOURCE.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind, resources.c.id > after)
         .order_by(resources.c.id)
         .limit(size)
     )
@@ -83,10 +71,12 @@ def batch(
 def add_to_undo_log(
     connection: Connection, tenant_id: str, run_id: str, kind: str, added: Iterable[tuple[str, Sequence[str]]]
 ) -> None:
-    """Write down which keys the run adds to which resources."""
-    rows = json.dumps([[resource_id, keys] for resource_id, keys in added])
+    """Record the keys that a run adds, by resource."""
+    rows = dialect.pairs_of(connection, [(resource_id, list(keys)) for resource_id, keys in added]).subquery()
+    columns = applied_tags.c.run_id, applied_tags.c.kind, applied_tags.c.tenant_id
+    entries = select(literal(run_id), literal(kind), literal(tenant_id), rows.c.first, rows.c.second)
     connection.execute(
-        _ADDED[connection.dialect.name], {"run": run_id, "kind": kind, "tenant": tenant_id, "rows": rows}
+        insert(applied_tags).from_select([*columns, applied_tags.c.resource_id, applied_tags.c["keys"]], entries)
     )
 
 
@@ -99,27 +89,23 @@ def add_tags(
     tags: Mapping[str, str],
     at: datetime,
 ) -> None:
-    """Give the resources that were remembered last, behind one id and up to another, the tags they lack."""
+    """Add the tags they lack to the resources in the undo log after one id, up to and including another."""
     after, last = between
-    remembered = select(applied_tags.c.resource_id).where(
+    resource_ids = select(applied_tags.c.resource_id).where(
         applied_tags.c.run_id == run_id,
         applied_tags.c.kind == kind,
         applied_tags.c.resource_id > after,
         applied_tags.c.resource_id <= last,
     )
     defaults = literal(dict(tags), Document)
-    merged = (
-        defaults.op("||")(resources.c.tags)
-        if connection.dialect.name == "postgresql"
-        else func.json_patch(defaults, resources.c.tags)
-    )
+    merged = dialect.merge_json(connection, defaults, resources.c.tags)
     connection.execute(
         update(resources)
         .where(
             resources.c.tenant_id == tenant_id,
-            # Without the kind SQLite would go through everything the tenant has.
+            # Without the kind SQLite would scan all resources of the tenant.
             resources.c.kind == kind,
-            resources.c.id.in_(remembered),
+            resources.c.id.in_(resource_ids),
         )
         .values(tags=merged, updated_at=at)
     )
@@ -129,7 +115,7 @@ def add_tags(
 
 
 def undo_totals(connection: Connection, tenant_id: str, run_id: str) -> dict[str, int]:
-    """How many resources of each kind are remembered to have got tags from a run."""
+    """Return the number of resources in the undo log of a run, by kind."""
     query = (
         select(applied_tags.c.kind, func.count().label("number"))
         .where(applied_tags.c.run_id == run_id, applied_tags.c.tenant_id == tenant_id)
@@ -141,7 +127,7 @@ def undo_totals(connection: Connection, tenant_id: str, run_id: str) -> dict[str
 def undo_batch(
     connection: Connection, tenant_id: str, run_id: str, kind: str, after: str, size: int
 ) -> dict[str, list[str]]:
-    """The keys a run added to resources of a kind behind an id, by resource id, in the order of the ids."""
+    """Return the keys that a run added to the resources of a kind after an id, by resource id, ordered by id."""
     rows = connection.execute(
         select(applied_tags.c.resource_id, applied_tags.c["keys"].label("keys_added"))
         .where(
@@ -159,9 +145,11 @@ def undo_batch(
 def by_ids(
     connection: Connection, tenant_id: str, kind: str, ids: Sequence[str], *, lock: bool = False
 ) -> dict[str, Record]:
-    """Those of these resources that are still there, by id; `lock` as for `portion`."""
-    query = _LOOKED_AT.where(
-        resources.c.tenant_id == tenant_id, resources.c.kind == kind, resources.c.id.in_(_among(connection, ids))
+    """Return those of the resources that still exist, by id; `lock` as for `batch`."""
+    query = _RESOURCE.where(
+        resources.c.tenant_id == tenant_id,
+        resources.c.kind == kind,
+        resources.c.id.in_(dialect.values_of(connection, ids)),
     ).order_by(resources.c.id)
     return {row.id: row for row in connection.execute(query.with_for_update() if lock else query)}
 
@@ -169,53 +157,40 @@ def by_ids(
 def remove_tags(
     connection: Connection, tenant_id: str, kind: str, ids: Sequence[str], keys: Sequence[str], at: datetime
 ) -> None:
-    """Take these keys from these resources of a kind."""
-    rest: Any
-    if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import ARRAY
-
-        rest = resources.c.tags.op("-")(cast(list(keys), ARRAY(Text)))
-    else:
-        # Nothing in the key of a default tag would have to be escaped in a path.
-        rest = func.json_remove(resources.c.tags, *(f'$."{key}"' for key in keys))
+    """Remove tags by key from resources of a kind."""
+    # Keys of default tags have no characters that need escaping in a path.
+    tags = dialect.without_json_keys(connection, resources.c.tags, keys)
     connection.execute(
         update(resources)
         .where(
             resources.c.tenant_id == tenant_id,
             resources.c.kind == kind,
-            resources.c.id.in_(_among(connection, ids)),
+            resources.c.id.in_(dialect.values_of(connection, ids)),
         )
-        .values(tags=rest, updated_at=at)
+        .values(tags=tags, updated_at=at)
     )
 
 
-def forget(connection: Connection, tenant_id: str, run_id: str, kind: str, ids: Sequence[str]) -> None:
-    """What a run added to these resources is not to be undone any more."""
+def delete_from_undo_log(connection: Connection, tenant_id: str, run_id: str, kind: str, ids: Sequence[str]) -> None:
+    """Delete these resources from the undo log of a run."""
     connection.execute(
         delete(applied_tags).where(
             applied_tags.c.run_id == run_id,
             applied_tags.c.tenant_id == tenant_id,
             applied_tags.c.kind == kind,
-            applied_tags.c.resource_id.in_(_among(connection, ids)),
+            applied_tags.c.resource_id.in_(dialect.values_of(connection, ids)),
         )
     )
-
-
-def _among(connection: Connection, ids: Sequence[str]) -> Select[Any]:
-    """Ids as a statement takes them however many they are: as one value."""
-    listed = literal(list(ids), Document)
-    elements = func.jsonb_array_elements_text if connection.dialect.name == "postgresql" else func.json_each
-    return select(elements(listed).table_valued("value").c.value)
 
 
 # The runs of a tenant.
 
 
 def runs(connection: Connection, tenant_id: str, kind: str) -> Sequence[RowMapping]:
-    """The tenant's last runs, newest first, with who started each and whether anything of it can be undone."""
-    remembered = select(applied_tags.c.run_id).where(applied_tags.c.run_id == operations.c.run_id).exists()
+    """Return the tenant's latest runs, newest first, with the person who started them and `has_undo_log`."""
+    undo_log = select(applied_tags.c.run_id).where(applied_tags.c.run_id == operations.c.run_id).exists()
     query = (
-        select(operations, users.c.name, users.c.email, remembered.label("remembered"))
+        select(operations, users.c.name, users.c.email, undo_log.label("has_undo_log"))
         .outerjoin(users, users.c.id == operations.c.started_by)
         .where(operations.c.tenant_id == tenant_id, operations.c.kind == kind)
         .order_by(operations.c.created_at.desc(), operations.c.run_id)
@@ -224,26 +199,26 @@ def runs(connection: Connection, tenant_id: str, kind: str) -> Sequence[RowMappi
     return connection.execute(query).mappings().all()
 
 
-def forgotten_runs(connection: Connection, tenant_id: str, kind: str) -> list[str]:
-    """The runs older than the tenant's last ones of which something is still remembered, but one being undone now."""
-    going = open_run(connection, tenant_id, kind)
-    undone = None if going is None else going["snapshot"]["undoes"]
-    remembered = select(applied_tags.c.run_id).where(applied_tags.c.run_id == operations.c.run_id).exists()
+def prunable_runs(connection: Connection, tenant_id: str, kind: str) -> list[str]:
+    """Return the runs before the tenant's latest ones that have an undo log, except one that is being undone."""
+    running = open_run(connection, tenant_id, kind)
+    undone = None if running is None else running["snapshot"]["undoes"]
+    undo_log = select(applied_tags.c.run_id).where(applied_tags.c.run_id == operations.c.run_id).exists()
     older = (
         select(operations.c.run_id)
         .where(operations.c.tenant_id == tenant_id, operations.c.kind == kind)
         .order_by(operations.c.created_at.desc(), operations.c.run_id)
         .offset(MAX_UNDO_RUNS)
     )
-    # PostgreSQL needs no bound beside an offset, SQLite does.
+    # SQLite requires a limit with an offset.
     older = older.limit(1_000_000)
-    found = connection.scalars(select(operations.c.run_id).where(operations.c.run_id.in_(older), remembered))
-    return [run_id for run_id in found if run_id != undone]
+    run_ids = connection.scalars(select(operations.c.run_id).where(operations.c.run_id.in_(older), undo_log))
+    return [run_id for run_id in run_ids if run_id != undone]
 
 
 def delete_undo_batch(connection: Connection, tenant_id: str, run_id: str, size: int) -> bool:
-    """Forget some of what a run added; whether there may be more of it."""
-    mine = (applied_tags.c.run_id == run_id, applied_tags.c.tenant_id == tenant_id)
+    """Delete at most `size` rows from the undo log of a run; return whether there may be more."""
+    of_run = (applied_tags.c.run_id == run_id, applied_tags.c.tenant_id == tenant_id)
     key = (applied_tags.c.run_id, applied_tags.c.kind, applied_tags.c.resource_id)
-    some = select(*key).where(*mine).order_by(*key).limit(size)
-    return connection.execute(delete(applied_tags).where(*mine, tuple_(*key).in_(some))).rowcount == size
+    rows = select(*key).where(*of_run).order_by(*key).limit(size)
+    return connection.execute(delete(applied_tags).where(*of_run, tuple_(*key).in_(rows))).rowcount == size

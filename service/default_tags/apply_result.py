@@ -1,7 +1,4 @@
-"""What an apply of default tags has done, counted per kind: the result on the wire. platform facts 2.8
-
-The counts are true; of the failures and of the skips the first 200 are kept by name. checklist L16, L17
-"""
+"""The result of applying default tags: counts by kind, and the first 200 failures and skips in detail."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,8 +7,8 @@ from typing import Any
 
 from service.default_tags.outcome import Outcome
 
-KEPT = 200
-COUNTED = ("examined", "updated", "unchanged", "skipped", "failed")
+MAX_DETAILS = 200
+COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
 MESSAGES = {
     "invalid_state": "the resource is in a state that does not accept a tag update right now; run the apply again once "
     "it is ready",
@@ -21,7 +18,7 @@ MESSAGES = {
 
 @dataclass
 class Tally:
-    """Counts by kind in the order of an apply, and what failed or was skipped by name."""
+    """Counts by kind, in the order of the apply, and details of failures and skips."""
 
     by_type: dict[str, dict[str, int]]
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -29,20 +26,20 @@ class Tally:
 
     @classmethod
     def of(cls, kinds: Iterable[str]) -> "Tally":
-        """A tally of nothing, listing these kinds. checklist L14"""
-        return cls({kind: dict.fromkeys(COUNTED, 0) for kind in kinds})
+        """Return an empty tally of these kinds."""
+        return cls({kind: dict.fromkeys(COUNTS, 0) for kind in kinds})
 
     @classmethod
-    def read(cls, counts: Mapping[str, Any]) -> "Tally":
-        """The tally a run has written down. A database need not keep the order of the kinds, so it is kept beside."""
+    def from_json(cls, counts: Mapping[str, Any]) -> "Tally":
+        """Return the tally stored with a run."""
         return cls(
             {kind: dict(counts["byType"][kind]) for kind in counts["order"]},
             list(counts["failures"]),
             list(counts["skipped"]),
         )
 
-    def written(self) -> dict[str, Any]:
-        """As it is kept with the run while that goes on."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the tally for storage with the run. `order` is needed because JSON columns do not keep key order."""
         return {
             "summary": self.summary(),
             "byType": self.by_type,
@@ -52,36 +49,36 @@ class Tally:
         }
 
     def count(self, kind: str, outcomes: Counter[str]) -> None:
-        """Add what became of some resources of a kind."""
+        """Add outcomes of resources of a kind."""
         counts = self.by_type[kind]
         for what, number in outcomes.items():
             counts[what] += number
         counts["examined"] += outcomes.total()
 
-    def name(self, kind: str, resource_id: str, resource_name: str, outcome: Outcome) -> None:
-        """Keep a failure or a skip by name while there is room."""
-        about = {
+    def add_detail(self, kind: str, resource_id: str, resource_name: str, outcome: Outcome) -> None:
+        """Add a failure or a skip in detail, up to MAX_DETAILS of each."""
+        detail = {
             "resourceType": kind,
             "resourceId": resource_id,
             "resourceName": resource_name,
             "reason": outcome.reason,
         }
         if outcome.what == "failed":
-            if len(self.failures) < KEPT:
-                self.failures.append(about | {"message": MESSAGES.get(outcome.reason, "")})
-        elif len(self.skipped) < KEPT:
-            self.skipped.append(about)
+            if len(self.failures) < MAX_DETAILS:
+                self.failures.append(detail | {"message": MESSAGES.get(outcome.reason, "")})
+        elif len(self.skipped) < MAX_DETAILS:
+            self.skipped.append(detail)
 
-    def listing_failed(self, kind: str) -> None:
-        """A kind that cannot be listed now: one failure of no resource in particular, and nothing was examined."""
+    def record_listing_failure(self, kind: str) -> None:
+        """Count a kind that cannot be listed as one failure without a resource; nothing of it is examined."""
         self.by_type[kind]["failed"] += 1
-        self.name(kind, "", "", Outcome("failed", "backend_unavailable"))
+        self.add_detail(kind, "", "", Outcome("failed", "backend_unavailable"))
 
     def summary(self) -> dict[str, int]:
-        return {what: sum(counts[what] for counts in self.by_type.values()) for what in COUNTED}
+        return {what: sum(counts[what] for counts in self.by_type.values()) for what in COUNTS}
 
     def result(self, applied: Mapping[str, str]) -> dict[str, Any]:
-        """The result of a finished run, or of a preview."""
+        """Return the result of a completed run or a preview."""
         summary = self.summary()
         return {
             "appliedTags": dict(applied),

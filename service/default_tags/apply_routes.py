@@ -1,10 +1,7 @@
-"""Applying default tags to the resources that exist, over HTTP: started here, carried out as durable work.
-
-platform facts 2.8; checklist L; undo and preview are additions of this service.
-"""
+"""Routes that apply default tags to existing resources, preview, list and undo applies. Jobs do the work."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,28 +12,25 @@ from starlette.responses import JSONResponse
 from client.models import strict_json
 from service import errors
 from service.api.changes import change
+from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.request_body import parse_body
 from service.api.responses import audit_in_tenant
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import TenantContext
 from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.default_tags import apply_job, apply_queries
 from service.default_tags import queries as store
 from service.default_tags import validation as rules
 from service.default_tags.apply_batch import TagChange
 from service.default_tags.routes import OBJECT_OF_TEXTS
 from service.errors import ApiError
+from service.jobs.dependencies import WorkerDep
 from service.jobs.queries import OPEN, open_run
-from service.jobs.worker import Worker, get_worker
 
 router = protected_router("default tags")
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-AWorker = Annotated[Worker, Depends(get_worker)]
 
 
 NO_MEMBERS = {
@@ -47,12 +41,12 @@ NO_MEMBERS = {
 }
 
 
-class Tried(BaseModel):
-    """The body of a preview; without `tags`, of the set as it is stored."""
+class TagPreview(BaseModel):
+    """The body of a preview; without `tags`, of the stored tags."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    # Left out and null differ: only what was sent is checked.
+    # A missing member and null differ: null is refused.
     tags: Any = Field(default=None, json_schema_extra=OBJECT_OF_TEXTS)
 
 
@@ -65,10 +59,10 @@ class Undo(BaseModel):
 
 
 async def no_members(request: Request) -> None:
-    """Read the body of a request that takes no members: none, or `{}`.
+    """Check that the body is empty or `{}`.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for any other body.
+        ApiError: 400 INVALID_INPUT for any other body.
     """
     try:
         value = await parse_body(request, lambda body: strict_json.loads(body) if body.strip() else {})
@@ -92,83 +86,90 @@ async def no_members(request: Request) -> None:
     dependencies=[Depends(no_members)],
     openapi_extra=NO_MEMBERS,
 )
-def apply_default_tags(access: Granted, platform: Here, worker: AWorker) -> JSONResponse:
-    """Add the default tags, as they are now, to every resource that lacks some. The answer comes once the run is
-    planned; the request takes no body, or `{}`.
+def apply_default_tags(context: TenantContextDep, platform: PlatformDep, worker: WorkerDep) -> JSONResponse:
+    """Start to add the current default tags to every resource that lacks them. The request takes no body, or `{}`.
 
-    The counts of a run's result: `examined` is the sum of `updated`, `unchanged`, `skipped` and of the resources that
-    `failed`. A type whose resources could not be listed has nothing `examined`; it adds 1 to `failed`, and an entry to
-    `failures` with an empty `resourceId`. So `failed` may exceed the failures among the examined resources, and
-    `examined` says nothing about the resources of such a type. The same holds in `byType` and in a preview.
+    In the result, `examined` is the sum of `updated`, `unchanged`, `skipped` and the resources that `failed`. A type
+    whose resources could not be listed has nothing `examined`; it adds 1 to `failed`, and an entry with an empty
+    `resourceId` to `failures`. So `failed` may exceed the failures among the examined resources. The same holds in
+    `byType` and in a preview.
     """
-    tenant_id = str(access.tenant_id)
-    with change(platform, access) as (connection, access):
+    tenant_id = context.tenant_id
+    with change(platform, context) as (connection, context):
         row = store.get(connection, tenant_id)
         rules.require_provisioned(row.status)
         rules.require_good(row.tags)
         job = TagChange(tenant_id, rules.in_order(row.tags))
-        run_id, document = started(connection, platform, access, job, AuditEvent.DEFAULT_TAGS_APPLY, {"tags": job.tags})
+        run_id, document = plan_run(
+            connection, platform, context, job, AuditEvent.DEFAULT_TAGS_APPLY, {"tags": job.tags}
+        )
     worker.submit(run_id)
     return JSONResponse(document, 202)
 
 
 @router.post(f"{DEFAULT_TAGS}/preview", operation_id="previewDefaultTags")
-def preview_default_tags(access: Granted, platform: Here, body: Tried) -> JSONResponse:
-    """What an apply would do now, with these tags or the stored ones; nothing is written.
+def preview_default_tags(context: TenantContextDep, platform: PlatformDep, body: TagPreview) -> JSONResponse:
+    """Return what an apply would do now, with these tags or the stored ones, and write nothing.
 
     The counts add up as those of an apply: a type that cannot be listed counts 1 in `failed` and 0 in `examined`.
     """
-    tenant_id = str(access.tenant_id)
-    wanted = rules.read_set(body.tags) if "tags" in body.model_fields_set else None
+    tenant_id = context.tenant_id
+    tags = rules.read_set(body.tags) if "tags" in body.model_fields_set else None
     with platform.database.read() as connection:
         row = store.get(connection, tenant_id)
         rules.require_provisioned(row.status)
-        job = TagChange(tenant_id, rules.in_order(row.tags) if wanted is None else wanted)
+        job = TagChange(tenant_id, rules.in_order(row.tags) if tags is None else tags)
         return JSONResponse(apply_job.preview(connection, job))
 
 
 @router.get(f"{DEFAULT_TAGS}/runs", operation_id="listDefaultTagRuns")
-def list_default_tag_runs(access: Granted, platform: Here) -> JSONResponse:
-    """The tenant's last ten runs, newest first, applies and undos."""
+def list_default_tag_runs(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
+    """List the tenant's latest ten applies and undos, newest first."""
     with platform.database.read() as connection:
-        rows = apply_queries.runs(connection, str(access.tenant_id), apply_job.KIND)
+        rows = apply_queries.runs(connection, context.tenant_id, apply_job.KIND)
     return JSONResponse({"runs": [run(row, rows) for row in rows]})
 
 
 @router.post(DEFAULT_TAGS + "/runs/{run_id}/undo", operation_id="undoDefaultTagRun", status_code=202)
-def undo_default_tag_run(access: Granted, platform: Here, worker: AWorker, run_id: str, body: Undo) -> JSONResponse:
-    """Take back what a run added, where it is still as it was added; with `preview`, say what that would be."""
-    tenant_id = str(access.tenant_id)
+def undo_default_tag_run(
+    context: TenantContextDep, platform: PlatformDep, worker: WorkerDep, run_id: str, body: Undo
+) -> JSONResponse:
+    """Start to remove the tags that a run added, unless changed since; with `preview`, return what that would do."""
+    tenant_id = context.tenant_id
     if body.preview:
         with platform.database.read() as connection:
             rules.require_provisioned(store.get(connection, tenant_id).status)
             return JSONResponse(apply_job.preview(connection, undo_of(connection, tenant_id, run_id)))
-    with change(platform, access) as (connection, access):
+    with change(platform, context) as (connection, context):
         rules.require_provisioned(store.get(connection, tenant_id).status)
         require_none_open(connection, tenant_id)
         job = undo_of(connection, tenant_id, run_id)
-        undo_id, document = started(connection, platform, access, job, AuditEvent.DEFAULT_TAGS_UNDO, {"undoes": run_id})
+        undo_id, document = plan_run(
+            connection, platform, context, job, AuditEvent.DEFAULT_TAGS_UNDO, {"undoes": run_id}
+        )
     worker.submit(undo_id)
     return JSONResponse(document, 202)
 
 
-def started(
+def plan_run(
     connection: Connection,
     platform: Platform,
-    access: AuthorizationContext,
+    context: TenantContext,
     job: TagChange,
     event: AuditEvent,
     details: Mapping[str, Any],
 ) -> tuple[str, dict[str, Any]]:
-    """A run that is planned, with its audit entry: its id, and the answer that says so.
+    """Plan a run, with its audit entry; return its id and the answer to the request.
 
     Raises:
-        Refusal: 409 APPLY_IN_PROGRESS.
+        ApiError: 409 APPLY_IN_PROGRESS.
     """
     now = platform.clock.now()
     require_none_open(connection, job.tenant_id)
-    run_id = apply_job.plan(connection, job, started_by=access.caller.user_id, at=now, key_id=access.caller.key_id)
-    audit_in_tenant(connection, access, event, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
+    run_id = apply_job.plan(
+        connection, job, started_by=context.principal.user_id, at=now, key_id=context.principal.key_id
+    )
+    audit_in_tenant(connection, context, event, f"tenant:{job.tenant_id}", now, {"runId": run_id, **details})
     return run_id, {
         "operationId": apply_job.operation_id(job.tenant_id, job.undoes),
         "runId": run_id,
@@ -179,32 +180,32 @@ def started(
 
 
 def require_none_open(connection: Connection, tenant_id: str) -> None:
-    """Let one run at a time change the tags of a tenant's resources; call it with the tenant locked.
+    """Check that the tenant has no open run. Call with the tenant locked.
 
     Raises:
-        Refusal: 409 APPLY_IN_PROGRESS naming the run.
+        ApiError: 409 APPLY_IN_PROGRESS naming the run.
     """
-    if there := open_run(connection, tenant_id, apply_job.KIND):
+    if row := open_run(connection, tenant_id, apply_job.KIND):
         raise ApiError(
             409,
             "APPLY_IN_PROGRESS",
             "an apply of this tenant's default tags is already in progress",
-            operationId=there["operation_id"],
-            runId=there["run_id"],
+            operationId=row["operation_id"],
+            runId=row["run_id"],
         )
 
 
 def undo_of(connection: Connection, tenant_id: str, run_id: str) -> TagChange:
-    """The job that takes a run back.
+    """Return the job that undoes a run.
 
     Raises:
-        Refusal: flat 404 for no run of the tenant's last ten, 409 NOTHING_TO_UNDO.
+        ApiError: 404 if the run is not among the tenant's latest ten, 409 NOTHING_TO_UNDO.
     """
     rows = apply_queries.runs(connection, tenant_id, apply_job.KIND)
     row = next((row for row in rows if row["run_id"] == run_id), None)
     if row is None:
         raise errors.not_found()
-    if not row["remembered"]:
+    if not row["has_undo_log"]:
         raise ApiError(
             409,
             "NOTHING_TO_UNDO",
@@ -215,7 +216,7 @@ def undo_of(connection: Connection, tenant_id: str, run_id: str) -> TagChange:
 
 
 def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
-    """One of a tenant's last runs, on the wire."""
+    """Return a run as JSON."""
     undoes = row["snapshot"]["undoes"]
     return {
         "runId": row["run_id"],
@@ -227,14 +228,14 @@ def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
         "summary": row["counts"]["summary"],
         "startedBy": store.person(row, row["started_by"]),
         # A run that ended early keeps the changes that it made.
-        "undoable": row["remembered"] and row["status"] not in OPEN,
+        "undoable": row["has_undo_log"] and row["status"] not in OPEN,
         "undoneBy": undone_by(row, rows),
         "undoes": undoes,
     }
 
 
 def undone_by(row: RowMapping, rows: Sequence[RowMapping]) -> str | None:
-    """The newest run that takes this one back; it is newer, so it is among the last ones too."""
+    """Return the id of the newest run that undoes this one. It is newer, so it is among the rows too."""
     for other in rows:
         if other["snapshot"]["undoes"] == row["run_id"] and other["status"] not in ("failed", "cancelled"):
             return str(other["run_id"])

@@ -1,4 +1,4 @@
-"""Default tags and their history in the database. Every query carries the tenant."""
+"""SQL of default tags and their versions. Every query is limited to a tenant."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ def get(connection: Connection, tenant_id: str) -> Record:
 def change(
     connection: Connection, tenant_id: str, number: int, tags: dict[str, str], changed_by: str | None, at: datetime
 ) -> None:
-    """Make the set version `number`, and remember it."""
+    """Store the tags as version `number`, with an entry in the history."""
     connection.execute(
         update(tenants)
         .where(tenants.c.id == tenant_id)
@@ -35,7 +35,7 @@ def change(
 
 
 def version_page(connection: Connection, tenant_id: str, before: int | None, limit: int) -> Sequence[Record]:
-    """What the set was, newest first, from before a version on; one row more than asked."""
+    """Return the versions before a version, newest first, and one row more than `limit`."""
     query = (
         select(default_tag_versions, users.c.name, users.c.email)
         .outerjoin(users, users.c.id == default_tag_versions.c.changed_by)
@@ -47,7 +47,7 @@ def version_page(connection: Connection, tenant_id: str, before: int | None, lim
 
 
 def propagated(connection: Connection, tenant_id: str, since: datetime) -> dict[str, str]:
-    """The set that reaches new resources: the newest that was there at an instant, else the oldest known."""
+    """Return the tags for new resources: the newest version at an instant, else the oldest version."""
     versions = select(default_tag_versions.c.tags).where(default_tag_versions.c.tenant_id == tenant_id)
     newest = versions.where(default_tag_versions.c.changed_at <= since).order_by(default_tag_versions.c.version.desc())
     tags: dict[str, str] | None = connection.scalar(newest.limit(1))
@@ -57,5 +57,5 @@ def propagated(connection: Connection, tenant_id: str, since: datetime) -> dict[
 
 
 def person(row: Any, identifier: str | None) -> dict[str, Any] | None:
-    """Who did something, on the wire; None where nobody is known."""
+    """Return a person as JSON; None without an id."""
     return None if identifier is None else {"id": identifier, "name": row.name, "email": row.email}

@@ -1,21 +1,19 @@
-"""Default tags of a tenant over HTTP, and what they were. platform facts 2.7; checklist D01 to D32"""
+"""Routes of the default tags of a tenant and their history."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, Header
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 from starlette.responses import JSONResponse
 
 from service.api.changes import change
-from service.api.pagination import PageParams, page_of, page_params
+from service.api.dependencies import IfMatch, PageParamsDep, PlatformDep, TenantContextDep
+from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
-from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.default_tags import queries as store
 from service.default_tags import validation as rules
@@ -24,14 +22,9 @@ from service.validation import expected_version, require_version
 router = protected_router("default tags")
 OBJECT_OF_TEXTS: JsonDict = {"type": "object", "additionalProperties": {"type": "string"}}
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[PageParams, Depends(page_params)]
-IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
-
 
 class TagSet(BaseModel):
-    """The body that replaces the set; a body without `tags` is refused, so that no typing error clears it."""
+    """The body that replaces the tags. `tags` is required, so that a misspelt member does not clear them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -39,35 +32,37 @@ class TagSet(BaseModel):
 
 
 @router.get(DEFAULT_TAGS, operation_id="getDefaultTags")
-def get_default_tags(access: Granted, platform: Here) -> JSONResponse:
-    """The tags new resources get, `{}` when there are none."""
+def get_default_tags(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
+    """Return the tags that new resources get; `{}` if there are none."""
     with platform.database.read() as connection:
-        row = store.get(connection, str(access.tenant_id))
-    return tagged(row.tags, row.version)
+        row = store.get(connection, context.tenant_id)
+    return tags_response(row.tags, row.version)
 
 
 @router.put(DEFAULT_TAGS, operation_id="putDefaultTags")
-def put_default_tags(access: Granted, platform: Here, body: TagSet, if_match: IfMatch = None) -> JSONResponse:
-    """Replace the whole set; nothing is written when one tag is bad. No resource that exists changes."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
-    wanted = rules.read_set(body.tags)
+def put_default_tags(
+    context: TenantContextDep, platform: PlatformDep, body: TagSet, if_match: IfMatch = None
+) -> JSONResponse:
+    """Replace all default tags. Existing resources do not change."""
+    tenant_id, now = context.tenant_id, platform.clock.now()
+    tags = rules.read_set(body.tags)
     expected = expected_version(if_match)
-    with change(platform, access) as (connection, access):
+    with change(platform, context) as (connection, context):
         before = store.get(connection, tenant_id)
         require_version(expected, before.version, {"tags": rules.in_order(before.tags)})
-        if wanted == before.tags:
-            return tagged(wanted, before.version, changed=False)
+        if tags == before.tags:
+            return tags_response(tags, before.version, changed=False)
         number = before.version + 1
-        store.change(connection, tenant_id, number, wanted, access.caller.user_id, now)
-        details = {"from": before.tags, "to": wanted, "version": number}
-        audit_in_tenant(connection, access, AuditEvent.DEFAULT_TAGS_UPDATE, f"tenant:{tenant_id}", now, details)
-    return tagged(wanted, number, changed=True)
+        store.change(connection, tenant_id, number, tags, context.principal.user_id, now)
+        details = {"from": before.tags, "to": tags, "version": number}
+        audit_in_tenant(connection, context, AuditEvent.DEFAULT_TAGS_UPDATE, f"tenant:{tenant_id}", now, details)
+    return tags_response(tags, number, changed=True)
 
 
 @router.get(f"{DEFAULT_TAGS}/history", operation_id="listDefaultTagVersions")
-def list_default_tag_versions(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
-    """What the set was, newest first, with who changed it."""
-    tenant_id = str(access.tenant_id)
+def list_default_tag_versions(context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep) -> JSONResponse:
+    """List the versions of the default tags, newest first, with the person who changed them."""
+    tenant_id = context.tenant_id
     page = page_of(platform, paging, "default-tag-versions", tenant_id)
     with platform.database.read() as connection:
         current = store.get(connection, tenant_id).version
@@ -77,7 +72,7 @@ def list_default_tag_versions(access: Granted, platform: Here, paging: Paging) -
 
 
 def version(row: Record, current: int) -> dict[str, Any]:
-    """One version of the set, on the wire."""
+    """Return a version as JSON."""
     return {
         "version": row.version,
         "tags": rules.in_order(row.tags),
@@ -87,8 +82,8 @@ def version(row: Record, current: int) -> dict[str, Any]:
     }
 
 
-def tagged(tags: dict[str, str], number: int, *, changed: bool | None = None) -> JSONResponse:
-    """The set with its entity tag; `changed` says of a write whether there was anything to change."""
+def tags_response(tags: dict[str, str], number: int, *, changed: bool | None = None) -> JSONResponse:
+    """Return the tags with their ETag; `changed` is set after a write."""
     headers = {"ETag": f'"{number}"'}
     if changed is not None:
         headers[CHANGED] = "true" if changed else "false"

@@ -1,4 +1,4 @@
-"""Decisions about default tags, without the database and without HTTP. platform facts 2.7; checklist D20 to D33"""
+"""Validation of default tags."""
 
 import re
 from collections.abc import Mapping
@@ -8,45 +8,45 @@ from client.models import tags
 from service import errors
 from service.errors import ApiError
 
-# The first version of the infrastructure-as-code provider that knows default tags. contract: Versioning
-OLDEST_PROVIDER = (0, 62, 0)
+# The first version of the infrastructure-as-code provider that supports default tags.
+MIN_PROVIDER = (0, 62, 0)
 _VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 
 
-def read_set(given: Any) -> dict[str, str]:
-    """The set of a request as it is kept, in the order of its keys.
+def read_set(value: Any) -> dict[str, str]:
+    """Validate the tags of a request; return them sorted by key.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for what is no object of texts, and for the first tag that breaks a rule.
+        ApiError: 400 INVALID_INPUT if the value is not an object of strings, or for the first invalid tag.
     """
-    if isinstance(given, dict):
-        for key, value in given.items():
-            if value is None:
+    if isinstance(value, dict):
+        for key, text in value.items():
+            if text is None:
                 raise errors.invalid_input(f'"tags": the value of "{key[:80]}" is null', member="tags", key=key)
-    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise errors.invalid_input('"tags" must be an object of string values', member="tags", reason="type")
-    if problem := tags.problem_of_set(given):
+    if problem := tags.problem_of_set(value):
         details: dict[str, Any] = {"reason": problem.reason}
         if problem.reason == "count":
-            details |= {"max": tags.MOST, "count": len(given)}
+            details |= {"max": tags.MOST, "count": len(value)}
         else:
             details |= {"key": problem.key}
         if problem.index is not None:
             details |= {"index": problem.index}
         raise errors.invalid_input(problem.message, member="tags", **details)
-    return in_order(given)
+    return in_order(value)
 
 
 def in_order(stored: Mapping[str, str]) -> dict[str, str]:
-    """A set in the order of its keys, which a database need not keep."""
+    """Return tags sorted by key; JSON columns do not keep the order."""
     return dict(sorted(stored.items()))
 
 
 def require_good(stored: Mapping[str, str]) -> None:
-    """Refuse to apply a stored set that the rules of this version do not allow.
+    """Check stored tags before an apply; an older version may have allowed others.
 
     Raises:
-        Refusal: 422 INVALID_DEFAULT_TAGS; 400 NOTHING_TO_APPLY for a set of nothing.
+        ApiError: 422 INVALID_DEFAULT_TAGS, or 400 NOTHING_TO_APPLY if there are none.
     """
     if not stored:
         raise ApiError(400, "NOTHING_TO_APPLY", "this tenant has no default tags", hint="set some first")
@@ -61,10 +61,10 @@ def require_good(stored: Mapping[str, str]) -> None:
 
 
 def require_provisioned(status: str) -> None:
-    """Refuse to touch the resources of a tenant that is not ready.
+    """Check that a tenant is active.
 
     Raises:
-        Refusal: 400 TENANT_NOT_PROVISIONED.
+        ApiError: 400 TENANT_NOT_PROVISIONED.
     """
     if status != "active":
         raise ApiError(
@@ -76,20 +76,18 @@ def require_provisioned(status: str) -> None:
 
 
 def require_new_provider(version: str | None) -> None:
-    """Refuse a provider that would take default tags for a mistake and remove them again. checklist D33
-
-    A version that cannot be read (`dev`, or none at all) is nobody's to refuse.
+    """Refuse a provider that does not know default tags and would remove them. A version that is no number passes.
 
     Raises:
-        Refusal: 400 PROVIDER_TOO_OLD.
+        ApiError: 400 PROVIDER_TOO_OLD.
     """
     match = _VERSION.fullmatch(version or "")
     if match is None:
         return
     number = tuple(int(part) for part in match.groups()[:3])
-    # What is tried before a version is out comes before that version.
-    if number < OLDEST_PROVIDER or (number == OLDEST_PROVIDER and match[4]):
-        oldest = ".".join(map(str, OLDEST_PROVIDER))
+    # A pre-release comes before its version.
+    if number < MIN_PROVIDER or (number == MIN_PROVIDER and match[4]):
+        oldest = ".".join(map(str, MIN_PROVIDER))
         raise ApiError(
             400,
             "PROVIDER_TOO_OLD",

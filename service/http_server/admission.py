@@ -1,6 +1,6 @@
 """Admission control of one process: connections, requests, memory for request bodies, and fair use of threads.
 
-Everything here belongs to the event loop; nothing is shared with other threads.
+Event loop only; nothing is shared with other threads.
 """
 
 import asyncio
@@ -16,50 +16,51 @@ from typing import Any, NamedTuple, Protocol
 
 from service import errors
 from service.errors import ApiError
-from service.http_server.client_address import address_of, network_of, plain_address
+from service.http_server.client_address import address_of, canonical_address, network_of
+from service.lru_cache import LruCache
 from service.settings import MEBIBYTE, Limits
 
 logger = logging.getLogger(__name__)
 
-# Kept for the unix socket, so that its owner is always answered.
+# One in eight is reserved for the unix socket, so that the operator always gets a response.
 RESERVED_SHARE = 8
-# Connections beyond a limit that ask for health and are answered.
-MAX_ONLY_HEALTH = 64
-# Descriptors for the database and files, and for connections that wait for their refusal.
-OTHER_DESCRIPTORS = 1_000
-# A new connection is not closed as idle before its first request had time to arrive.
+# Connections beyond the limits that may send health checks.
+MAX_HEALTH_CONNECTIONS = 64
+# File descriptors for the database, for files, and for connections that wait for their rejection.
+RESERVED_DESCRIPTORS = 1_000
+# A new connection is not closed as idle before its first request can arrive.
 GRACE_SECONDS = 1.0
-# Once half of the requests are taken, an address that has this many gets no more.
-SMALL_SHARE = 32
-# Fewer than the database has connections: no request waits for one while it holds a thread.
-THREADS = 16
+# The limit of an address once half of all requests are in use.
+MAX_REQUESTS_UNDER_LOAD = 32
+# Fewer than the database connections: no request waits for a connection while it occupies a thread.
+MAX_THREADS = 16
 # Threads for the reads of one client, and as many for its changes: more would not be faster under the interpreter
-# lock, but delay all others. So many are also kept from all changes together.
-THREADS_PER_CLIENT = 4
-# Larger bodies of addresses without an accepted credential share a quarter of the memory.
-SMALL_BODY_BYTES = 16 * 1024
-# How long an address counts as known after a credential was accepted from it.
-KNOWN_SECONDS = 3600.0
+# lock, but delay other clients. All changes together leave as many threads for reads.
+MAX_THREADS_PER_CLIENT = 4
+# Larger bodies from addresses without an accepted credential share a quarter of the memory.
+MAX_SMALL_BODY_BYTES = 16 * 1024
+# How long an address is known after a credential was accepted from it.
+KNOWN_ADDRESS_SECONDS = 3600.0
 MAX_KNOWN_ADDRESSES = 10_000
-LOG_SECONDS = 1.0
-REASONS = ("connections", "requests", "bodies", "late_bodies")
-"""What `Admission` counts refusals by."""
+LOG_INTERVAL_SECONDS = 1.0
+REJECTION_REASONS = ("connections", "requests", "bodies", "late_bodies")
+"""The limits by which `Admission` counts rejections."""
 
 
 class Work(NamedTuple):
-    """By what threads are shared: a client, and whether its request may change something."""
+    """The budget that a thread counts for: a client, and whether its request may change data."""
 
     client: Hashable = None
     changes: bool = False
 
 
 WORK: ContextVar[Work] = ContextVar("frost_work", default=Work())  # noqa: B039
-"""The client and kind of the current request."""
+"""The thread budget of the current request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a connection comes from: the unix socket, an address, or a trusted proxy (neither)."""
+    """The origin of a connection: the unix socket, an address, or a trusted proxy (neither)."""
 
     address: str | None = None
     local: bool = False
@@ -75,7 +76,7 @@ class Connection(Protocol):
 
 
 class Connections:
-    """The open connections. Idle ones of an address are closed first when it needs more than it may have."""
+    """The open connections. At its limit, an address loses its own idle connections first."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
@@ -85,16 +86,16 @@ class Connections:
         self._remote = 0
         self._counts: Counter[Source] = Counter()
         self._only_health: set[Connection] = set()
-        # By the instant from which each may be closed; the first one is idle for longest.
+        # The instant from which each may be closed; the longest idle one comes first.
         self._idle: OrderedDict[Connection, float] = OrderedDict()
-        self._idle_of: dict[Source, OrderedDict[Connection, float]] = {}
+        self._idle_by_source: dict[Source, OrderedDict[Connection, float]] = {}
 
     def __len__(self) -> int:
         return len(self._served) + len(self._only_health)
 
     def has_room_for(self, source: Source) -> bool:
-        """Return whether one more connection is within the limits; an idle one is closed for it if need be."""
-        own = self._idle_of.get(source, OrderedDict())
+        """Return whether one more connection is within the limits, closing an idle one if necessary."""
+        own = self._idle_by_source.get(source, OrderedDict())
         if source.address is not None and self._counts[source] >= self.limits.max_connections_per_address:
             return self._close_oldest(own)
         full = len(self._served) >= self.max_total
@@ -103,11 +104,11 @@ class Connections:
         return not full or self._close_oldest(own) or self._close_oldest(self._idle)
 
     def has_room_for_health(self) -> bool:
-        """Return whether one more connection beyond the limits may ask for health."""
-        return len(self._only_health) < MAX_ONLY_HEALTH
+        """Return whether one more connection beyond the limits may send health checks."""
+        return len(self._only_health) < MAX_HEALTH_CONNECTIONS
 
     def add(self, connection: Connection, source: Source, *, only_health: bool = False) -> None:
-        """Register a connection, for which there is room."""
+        """Register a connection. The caller has checked that there is room."""
         if only_health:
             self._only_health.add(connection)
             return
@@ -117,7 +118,7 @@ class Connections:
         self.set_idle(connection, GRACE_SECONDS)
 
     def remove(self, connection: Connection) -> None:
-        """Forget a closed connection."""
+        """Remove a closed connection."""
         self.set_busy(connection)
         self._only_health.discard(connection)
         if (source := self._served.pop(connection, None)) is not None:
@@ -127,21 +128,21 @@ class Connections:
                 del self._counts[source]
 
     def set_idle(self, connection: Connection, grace: float = 0.0) -> None:
-        """Note that a connection has no request under way; it may be closed after a grace."""
+        """Mark a connection as idle; it may be closed after `grace` seconds."""
         if (source := self._served.get(connection)) is not None:
             at = self._clock() + grace
-            self._idle_of.setdefault(source, OrderedDict())[connection] = at
+            self._idle_by_source.setdefault(source, OrderedDict())[connection] = at
             if not source.local:
                 self._idle[connection] = at
 
     def set_busy(self, connection: Connection) -> None:
-        """Note that a request has begun to arrive on a connection."""
+        """Mark a connection as busy: a request has begun to arrive."""
         self._idle.pop(connection, None)
         source = self._served.get(connection)
-        if source is not None and (idle := self._idle_of.get(source)) is not None:
+        if source is not None and (idle := self._idle_by_source.get(source)) is not None:
             idle.pop(connection, None)
             if not idle:
-                del self._idle_of[source]
+                del self._idle_by_source[source]
 
     def _close_oldest(self, idle: OrderedDict[Connection, float]) -> bool:
         now = self._clock()
@@ -156,155 +157,156 @@ class Connections:
 class BodyMemory:
     """Bytes of request bodies in memory.
 
-    An eighth is kept for the unix socket. Addresses without an accepted credential share half of the memory, and a
-    quarter for their larger bodies: they can delay neither known addresses nor the sign-in of another new address.
+    An eighth is reserved for the unix socket. Addresses without an accepted credential share half of the memory, and a
+    quarter for their larger bodies: they can delay neither known addresses nor the sign-in from another new address.
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._most = limits.max_body_mebibytes * MEBIBYTE
-        self._most_of_address = limits.max_body_mebibytes_per_address * MEBIBYTE
+        self._max = limits.max_body_mebibytes * MEBIBYTE
+        self._max_per_address = limits.max_body_mebibytes_per_address * MEBIBYTE
         self.total = 0
-        self._of_unknown = 0
-        self._of_large_unknown = 0
-        self._of: Counter[str] = Counter()
+        self._unknown = 0
+        self._large_unknown = 0
+        self._by_address: Counter[str] = Counter()
 
     def take(self, body: "IncomingBody", size: int) -> bool:
-        """Reserve memory for more bytes of a body; False if a limit does not allow it."""
-        held = body.held + size
-        if self.total + size > self._most - (self._most // RESERVED_SHARE if body.address else 0):
+        """Reserve memory for more bytes of a body; return False if a limit does not allow it."""
+        reserved = body.reserved + size
+        if self.total + size > self._max - (self._max // RESERVED_SHARE if body.address else 0):
             return False
-        if body.address and self._of[body.address] + size > self._most_of_address:
+        if body.address and self._by_address[body.address] + size > self._max_per_address:
             return False
         if not body.known:
-            large = large_part(held) - large_part(body.held)
-            if self._of_unknown + size > self._most // 2 or self._of_large_unknown + large > self._most // 4:
+            large = large_body_bytes(reserved) - large_body_bytes(body.reserved)
+            if self._unknown + size > self._max // 2 or self._large_unknown + large > self._max // 4:
                 return False
-        self._add(body, held)
+        self._resize(body, reserved)
         return True
 
     def release(self, body: "IncomingBody") -> None:
-        """Give back the memory of a body."""
-        self._add(body, 0)
+        """Release the memory of a body."""
+        self._resize(body, 0)
 
-    def _add(self, body: "IncomingBody", held: int) -> None:
-        """Set the bytes that a body holds."""
-        size, large = held - body.held, large_part(held) - large_part(body.held)
-        body.held = held
+    def _resize(self, body: "IncomingBody", reserved: int) -> None:
+        """Set the number of bytes that are reserved for a body."""
+        size, large = reserved - body.reserved, large_body_bytes(reserved) - large_body_bytes(body.reserved)
+        body.reserved = reserved
         self.total += size
         if not body.known:
-            self._of_unknown += size
-            self._of_large_unknown += large
+            self._unknown += size
+            self._large_unknown += large
         if body.address:
-            self._of[body.address] += size
-            if not self._of[body.address]:
-                del self._of[body.address]
+            self._by_address[body.address] += size
+            if not self._by_address[body.address]:
+                del self._by_address[body.address]
 
 
-def large_part(size: int) -> int:
-    """Return how many bytes of a body count as those of a large one: all, or none of a small one."""
-    return size if size > SMALL_BODY_BYTES else 0
+def large_body_bytes(size: int) -> int:
+    """Return the bytes that count for the limit of large bodies: all of a large body, none of a small one."""
+    return size if size > MAX_SMALL_BODY_BYTES else 0
 
 
 @dataclass(slots=True, eq=False)
 class IncomingBody:
-    """The body of one request as it arrives, shared by the protocol that receives it and the application's edge."""
+    """The body of one request while it arrives, shared by the protocol and the middleware."""
 
     memory: BodyMemory
     address: str | None
-    began: float
+    started: float
     known: bool = True
-    """Over the unix socket, or from an address with a recently accepted credential."""
+    """True over the unix socket and from an address with a recently accepted credential."""
     received: int = 0
-    held: int = 0
-    refusal: ApiError | None = None
-    """Why the rest of the body is not taken."""
+    reserved: int = 0
+    rejection: ApiError | None = None
+    """The response that rejects the rest of the body."""
 
     def take(self, size: int) -> bool:
-        """Count bytes that arrived; False if they are not to be kept."""
+        """Count received bytes; return False if the body is rejected."""
         self.received += size
-        if self.refusal is None and not self.memory.take(self, size):
-            self.refusal = errors.overloaded("too many request bodies are in memory")
-        return self.refusal is None
+        if self.rejection is None and not self.memory.take(self, size):
+            self.rejection = errors.overloaded("too many request bodies are in memory")
+        return self.rejection is None
 
-    def refuse_late(self, limits: Limits) -> None:
-        """Refuse the rest of a body that did not arrive in time."""
-        self.refusal = errors.body_too_late(limits.body_seconds, limits.body_bytes_per_second)
+    def reject_late(self, limits: Limits) -> None:
+        """Reject a body that did not arrive in time."""
+        self.rejection = errors.body_too_late(limits.body_seconds, limits.body_bytes_per_second)
 
     def release(self) -> None:
-        """Give the memory back, once the request is answered or its connection is lost."""
+        """Release the memory, once the response is complete or the connection is lost."""
         self.memory.release(self)
 
 
 class KnownAddresses:
-    """Addresses from which a credential was accepted recently; the oldest are dropped beyond a bound."""
+    """Addresses from which a credential was accepted recently."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._until: OrderedDict[str, float] = OrderedDict()
+        self._until: LruCache[str, float] = LruCache(MAX_KNOWN_ADDRESSES)
 
-    def note(self, address: str) -> None:
-        """Note that a credential was accepted from an address."""
-        self._until[address] = self._clock() + KNOWN_SECONDS
-        self._until.move_to_end(address)
-        if len(self._until) > MAX_KNOWN_ADDRESSES:
-            self._until.popitem(last=False)
+    def add(self, address: str) -> None:
+        """Add an address, or renew it."""
+        self._until[address] = self._clock() + KNOWN_ADDRESS_SECONDS
 
     def __contains__(self, address: str) -> bool:
-        return self._until.get(address, float("-inf")) > self._clock()
+        until = self._until.get(address)
+        return until is not None and until > self._clock()
 
 
 class Requests:
-    """The requests that run or wait to run. An eighth of the places is kept for the unix socket."""
+    """The running and waiting requests. An eighth is reserved for the unix socket."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.total = 0
-        self._of: Counter[str] = Counter()
+        self._by_address: Counter[str] = Counter()
 
     def enter(self, address: str | None) -> Callable[[], None]:
-        """Count a request; the result counts it out, once.
+        """Count a request.
+
+        Returns:
+            A function that ends the count. Further calls have no effect.
 
         Raises:
-            Refusal: 503, too many are under way.
+            ApiError: 503 if there are too many requests.
         """
-        own = self._of[address] if address else 0
-        most, most_of_address = self.limits.max_requests, self.limits.max_requests_per_address
-        if self.total >= most // 2:
-            most_of_address = min(most_of_address, SMALL_SHARE)
+        own = self._by_address[address] if address else 0
+        max_total, max_per_address = self.limits.max_requests, self.limits.max_requests_per_address
+        if self.total >= max_total // 2:
+            max_per_address = min(max_per_address, MAX_REQUESTS_UNDER_LOAD)
         if address:
-            most -= most // RESERVED_SHARE
-        if self.total >= most or (address and own >= most_of_address):
+            max_total -= max_total // RESERVED_SHARE
+        if self.total >= max_total or (address and own >= max_per_address):
             raise errors.overloaded("too many requests are waiting")
         self.total += 1
         if address:
-            self._of[address] += 1
-        inside = True
+            self._by_address[address] += 1
+        active = True
 
         def leave() -> None:
-            nonlocal inside
-            if inside:
-                inside = False
+            nonlocal active
+            if active:
+                active = False
                 self.total -= 1
                 if address:
-                    self._of[address] -= 1
-                    if not self._of[address]:
-                        del self._of[address]
+                    self._by_address[address] -= 1
+                    if not self._by_address[address]:
+                        del self._by_address[address]
 
         return leave
 
 
 class FairThreads:
-    """The threads of requests. Clients that wait take turns, so that one with many requests delays only itself.
+    """Limits worker threads fairly: waiting clients take turns, so that one with many requests delays only itself.
 
-    Reads and changes of a client have separate budgets, and all changes together leave threads for reads: a change may
-    wait for the database's writer, or for the lock of a tenant, and a read never waits for such a change.
-    It replaces the default limiter of anyio's worker threads, which serves waiting tasks in order of arrival.
+    Reads and changes of a client have separate budgets, and all changes together leave threads for reads, so that no
+    read waits for a change that waits for the writer of the database or for the lock of a tenant.
+    It replaces anyio's default thread limiter, which serves tasks in order of arrival.
     """
 
-    def __init__(self, threads: int = THREADS, per_client: int = THREADS_PER_CLIENT) -> None:
+    def __init__(self, threads: int = MAX_THREADS, per_client: int = MAX_THREADS_PER_CLIENT) -> None:
         self.total_tokens = threads
         self._per_client = per_client
-        self._most_changes = max(1, threads - per_client)
+        self._max_changes = max(1, threads - per_client)
         self._running: Counter[Work] = Counter()
         self._busy = 0
         self._changes = 0
@@ -321,12 +323,12 @@ class FairThreads:
         if self._busy < self.total_tokens and self._may_start(work):
             self._start(work)
             return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(work, deque()).append(turn)
+        started = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(work, deque()).append(started)
         try:
-            await turn
+            await started
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if started.done() and not started.cancelled():
                 self._finish(work)
             raise
 
@@ -334,7 +336,7 @@ class FairThreads:
         self._finish(WORK.get())
 
     def _may_start(self, work: Work) -> bool:
-        return self._running[work] < self._per_client and not (work.changes and self._changes >= self._most_changes)
+        return self._running[work] < self._per_client and not (work.changes and self._changes >= self._max_changes)
 
     def _start(self, work: Work) -> None:
         self._busy += 1
@@ -347,33 +349,33 @@ class FairThreads:
         self._running[work] -= 1
         if not self._running[work]:
             del self._running[work]
-        while self._busy < self.total_tokens and (turn := self._next()) is not None:
-            turn.set_result(None)
+        while self._busy < self.total_tokens and (started := self._next()) is not None:
+            started.set_result(None)
 
     def _next(self) -> asyncio.Future[None] | None:
-        """Start the next waiting task; of the clients below their share, the one served longest ago comes first."""
-        for work, turns in list(self._waiting.items()):
-            while turns and turns[0].cancelled():
-                turns.popleft()
-            if not turns:
+        """Start the next waiting task: of the clients below their limit, the one served longest ago comes first."""
+        for work, queue in list(self._waiting.items()):
+            while queue and queue[0].cancelled():
+                queue.popleft()
+            if not queue:
                 del self._waiting[work]
             elif self._may_start(work):
-                turn = turns.popleft()
+                started = queue.popleft()
                 self._waiting.move_to_end(work)
-                if not turns:
+                if not queue:
                     del self._waiting[work]
                 self._start(work)
-                return turn
+                return started
         return None
 
 
 @dataclass
 class Admission:
-    """All limits of one process, and how often each refused something."""
+    """All limits of one process, and the number of rejections by each."""
 
     limits: Limits
     proxies: Collection[str] = frozenset()
-    refused: Counter[str] = field(default_factory=Counter)
+    rejections: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.connections = Connections(self.limits)
@@ -383,49 +385,50 @@ class Admission:
         self._logged_at = float("-inf")
 
     def source_of(self, client: tuple[Any, ...]) -> Source:
-        """Return where a connection over TCP comes from, by the address of the socket."""
-        address = plain_address(client[0]) or client[0]
+        """Return the source of a TCP connection by the address of its peer."""
+        address = canonical_address(client[0]) or client[0]
         return Source() if address in self.proxies else Source(network_of(address))
 
     def address_of(self, scope: Mapping[str, Any]) -> str | None:
-        """Return the address by which a request is limited; None over the unix socket."""
+        """Return the address that a request counts for; None over the unix socket."""
         address = address_of(scope, self.proxies)
         return address and network_of(address)
 
     def expect_body(self, scope: dict[str, Any], now: float) -> IncomingBody:
-        """Begin to count the body of a request, also for the application's edge."""
+        """Start to count the body of a request, and put it into the scope for the middleware."""
         address = self.address_of(scope)
-        known = address is None or address in self.known
-        body = scope["frost.body"] = IncomingBody(self.bodies, address, now, known)
+        body = scope["frost.body"] = IncomingBody(
+            self.bodies, address, now, known=address is None or address in self.known
+        )
         return body
 
-    def note_accepted(self, scope: Mapping[str, Any]) -> None:
-        """Note that the credential of a request was accepted."""
+    def record_accepted_credential(self, scope: Mapping[str, Any]) -> None:
+        """Remember the address of a request whose credential was accepted."""
         if (address := self.address_of(scope)) is not None:
-            self.known.note(address)
+            self.known.add(address)
 
-    def note_refusal(self, reason: str) -> None:
-        """Count a refusal, and log at most one a second: a flood must not fill the log."""
-        self.refused[reason] += 1
+    def record_rejection(self, reason: str) -> None:
+        """Count a rejection. At most one a second is logged, so that a flood does not fill the log."""
+        self.rejections[reason] += 1
         now = time.monotonic()
-        if now - self._logged_at >= LOG_SECONDS:
+        if now - self._logged_at >= LOG_INTERVAL_SECONDS:
             self._logged_at = now
-            counts = ", ".join(f"{name} {count}" for name, count in sorted(self.refused.items()))
+            counts = ", ".join(f"{name} {count}" for name, count in sorted(self.rejections.items()))
             logger.warning("overloaded; refused since the start: %s", counts)
 
     def fit_descriptors(self) -> None:
-        """Raise the process's limit of open files as far as needed, and allow only the connections that fit."""
+        """Raise the limit of open files as far as needed, and lower the limit of connections to what fits."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        needed = self.limits.max_connections + OTHER_DESCRIPTORS
+        needed = self.limits.max_connections + RESERVED_DESCRIPTORS
         if soft != resource.RLIM_INFINITY and soft < needed:
-            wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+            limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
             try:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-                soft = wanted
+                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+                soft = limit
             except (OSError, ValueError):
                 logger.info("the limit of open files stays %s", soft)
         if soft != resource.RLIM_INFINITY and soft < needed:
-            self.connections.max_total = max(soft - OTHER_DESCRIPTORS, soft // 4)
+            self.connections.max_total = max(soft - RESERVED_DESCRIPTORS, soft // 4)
             logger.warning(
                 "at most %s connections instead of %s: the limit of open files is %s (ulimit -n)",
                 self.connections.max_total,
@@ -435,8 +438,8 @@ class Admission:
 
 
 @contextmanager
-def on_behalf_of(client: Hashable, *, changes: bool = False) -> Iterator[None]:
-    """Let the threads that are taken in this context count for the reads or the changes of a client."""
+def thread_budget_of(client: Hashable, *, changes: bool = False) -> Iterator[None]:
+    """Count threads used in this context for the reads or the changes of a client."""
     token = WORK.set(Work(client, changes))
     try:
         yield

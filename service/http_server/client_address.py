@@ -1,4 +1,4 @@
-"""Where a request comes from: the other end of the connection, never a header anybody can write. hostile D04"""
+"""The client address of a request: the peer of the connection, or a header of a trusted proxy."""
 
 from collections.abc import Collection, Mapping
 from ipaddress import IPv6Address, ip_address
@@ -6,19 +6,19 @@ from typing import Any
 
 
 def address_of(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None:
-    """The address a request came from; None over the unix socket.
+    """Return the client address of a request; None over the unix socket.
 
-    Only from a proxy the operator has named is `X-Forwarded-For` believed: its last address that is no such proxy.
+    `X-Forwarded-For` is only read from a trusted proxy: its last address that is not a trusted proxy.
     """
     client = scope.get("client")
     if not client or peer_uid(scope) is not None:
         return None
-    peer = plain_address(str(client[0])) or str(client[0])
+    peer = canonical_address(str(client[0])) or str(client[0])
     if peer not in proxies:
         return peer
-    given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
-    for hop in reversed([part.strip() for value in given for part in value.split(",")]):
-        address = plain_address(hop)
+    headers = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    for hop in reversed([part.strip() for value in headers for part in value.split(",")]):
+        address = canonical_address(hop)
         if address is None:
             break
         if address not in proxies:
@@ -26,8 +26,8 @@ def address_of(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None
     return peer
 
 
-def plain_address(text: str) -> str | None:
-    """An IP address in its canonical spelling, IPv4 as such however it is written; None for anything else."""
+def canonical_address(text: str) -> str | None:
+    """Return an IP address in canonical form, IPv4-mapped IPv6 as IPv4; None for other text."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -36,7 +36,7 @@ def plain_address(text: str) -> str | None:
 
 
 def network_of(address: str) -> str:
-    """Return the address by which a client is counted: of IPv6 the /64 network that a single customer gets."""
+    """Return the IPv4 address, or the /64 prefix of an IPv6 address, which identifies a customer."""
     try:
         number = ip_address(address)
     except ValueError:
@@ -45,6 +45,6 @@ def network_of(address: str) -> str:
 
 
 def peer_uid(scope: Mapping[str, Any]) -> int | None:
-    """The user id at the other end of the unix socket; None over TCP."""
+    """Return the user id of the peer of the unix socket; None over TCP."""
     host, _ = scope.get("client") or ("", 0)
     return int(host.removeprefix("uid:")) if host.startswith("uid:") else None

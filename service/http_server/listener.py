@@ -1,5 +1,7 @@
-"""Accepts connections in batches. uvloop's own server accepts one for each turn of the event loop: during a flood a
-health check would wait in the backlog behind all connections of the flood.
+"""Accepts connections in batches.
+
+uvloop's server accepts one connection per iteration of the event loop: during a flood a health check would wait in the
+backlog behind all connections of the flood.
 """
 
 import asyncio
@@ -9,25 +11,25 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from service.http_server.admission import LOCAL, Admission, Source
-from service.http_server.protocol import HEALTH, TOO_MANY_CONNECTIONS, HttpProtocol, refusal_bytes
+from service.http_server.protocol import HEALTH_PATHS, TOO_MANY_CONNECTIONS, HttpProtocol, error_response_bytes
 
 logger = logging.getLogger(__name__)
 
-MAX_AT_ONCE = 64
-# Without free descriptors accepting fails again at once.
+MAX_ACCEPTS = 64
+# Without free file descriptors, accepting fails again immediately.
 PAUSE_SECONDS = 0.1
-# Connections beyond a limit that wait for their first bytes or for their refusal.
-MAX_HELD = 512
-SILENT_SECONDS = 2.0
-REFUSAL_SECONDS = 1.0
-HEALTH_LINES = tuple(f"{method} {path} ".encode() for method in ("GET", "HEAD") for path in HEALTH)
-LONGEST_LINE = max(map(len, HEALTH_LINES))
-# What a refused client has sent is read, as far as it has arrived: closing with unread data resets the connection.
-DISCARDED_BYTES = 64 * 1024
+# Connections beyond the limits that wait for their first bytes or for their rejection.
+MAX_DELAYED = 512
+MAX_SILENT_SECONDS = 2.0
+REJECTION_DELAY_SECONDS = 1.0
+HEALTH_REQUEST_LINES = tuple(f"{method} {path} ".encode() for method in ("GET", "HEAD") for path in HEALTH_PATHS)
+MAX_LINE_BYTES = max(map(len, HEALTH_REQUEST_LINES))
+# Data of a rejected client is read before closing: closing with unread data resets the connection.
+MAX_DISCARDED_BYTES = 64 * 1024
 
 
 class Listener:
-    """Accepts the connections of one listening socket, with the interface of `asyncio.Server` that uvicorn uses."""
+    """Accepts the connections of one listening socket. Has the part of `asyncio.Server` that uvicorn uses."""
 
     def __init__(
         self, listening: socket.socket, create_protocol: Callable[[], HttpProtocol], admission: Admission
@@ -37,7 +39,7 @@ class Listener:
         self._admission = admission
         self._loop = asyncio.get_running_loop()
         self._connecting: set[asyncio.Task[object]] = set()
-        self._held: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._delayed: dict[socket.socket, asyncio.TimerHandle] = {}
         self._silent: set[socket.socket] = set()
         self._local = listening.family == socket.AF_UNIX
         listening.setblocking(False)
@@ -45,15 +47,15 @@ class Listener:
 
     def close(self) -> None:
         self._loop.remove_reader(self._socket)
-        for connection in list(self._held):
-            self._refuse(connection)
+        for connection in list(self._delayed):
+            self._reject(connection)
 
     async def wait_closed(self) -> None:
         if self._connecting:
             await asyncio.wait(self._connecting)
 
     def _accept(self) -> None:
-        for _ in range(MAX_AT_ONCE):
+        for _ in range(MAX_ACCEPTS):
             try:
                 connection, client = self._socket.accept()
             except (BlockingIOError, InterruptedError):
@@ -70,44 +72,44 @@ class Listener:
             if self._admission.connections.has_room_for(source):
                 self._serve(connection, source)
             else:
-                self._decide(connection, source)
+                self._serve_health_or_reject(connection, source)
 
-    def _decide(self, connection: socket.socket, source: Source) -> None:
-        """Serve a connection beyond a limit if it asks for health, else refuse it.
+    def _serve_health_or_reject(self, connection: socket.socket, source: Source) -> None:
+        """Serve a connection beyond the limits if it sends a health check, else reject it.
 
-        Connections that have not sent anything are waited for. Refusals are held back a little, so that a flood that
-        connects again at once costs less.
+        Connections that have not sent anything get some time. Rejections are delayed, so that a flood that reconnects
+        immediately costs less.
         """
         self._stop_waiting(connection)
         try:
-            begin = connection.recv(LONGEST_LINE, socket.MSG_PEEK)
+            start = connection.recv(MAX_LINE_BYTES, socket.MSG_PEEK)
         except BlockingIOError:
-            if len(self._held) < MAX_HELD:
-                self._held[connection] = self._loop.call_later(SILENT_SECONDS, self._refuse, connection)
-                self._loop.add_reader(connection, self._decide, connection, source)
+            if len(self._delayed) < MAX_DELAYED:
+                self._delayed[connection] = self._loop.call_later(MAX_SILENT_SECONDS, self._reject, connection)
+                self._loop.add_reader(connection, self._serve_health_or_reject, connection, source)
                 self._silent.add(connection)
                 return
-            begin = b""
+            start = b""
         except OSError:
-            begin = b""
-        if begin.startswith(HEALTH_LINES) and self._admission.connections.has_room_for_health():
+            start = b""
+        if start.startswith(HEALTH_REQUEST_LINES) and self._admission.connections.has_room_for_health():
             self._serve(connection, source, only_health=True)
-        elif begin and len(self._held) < MAX_HELD:
-            self._held[connection] = self._loop.call_later(REFUSAL_SECONDS, self._refuse, connection)
+        elif start and len(self._delayed) < MAX_DELAYED:
+            self._delayed[connection] = self._loop.call_later(REJECTION_DELAY_SECONDS, self._reject, connection)
         else:
-            self._refuse(connection)
+            self._reject(connection)
 
     def _stop_waiting(self, connection: socket.socket) -> None:
-        if (timer := self._held.pop(connection, None)) is not None:
+        if (timer := self._delayed.pop(connection, None)) is not None:
             timer.cancel()
         if connection in self._silent:
             self._silent.discard(connection)
             self._loop.remove_reader(connection)
 
-    def _refuse(self, connection: socket.socket) -> None:
+    def _reject(self, connection: socket.socket) -> None:
         self._stop_waiting(connection)
-        self._admission.note_refusal("connections")
-        refuse(connection)
+        self._admission.record_rejection("connections")
+        reject(connection)
 
     def _serve(self, connection: socket.socket, source: Source, *, only_health: bool = False) -> None:
         protocol = self._create_protocol()
@@ -126,15 +128,15 @@ class Listener:
         except BaseException as error:
             self._admission.connections.remove(protocol)
             connection.close()
-            # An OSError: the connection was lost before it was used.
+            # OSError: the connection was lost before it was used.
             if not isinstance(error, OSError):
                 raise
 
 
-def refuse(connection: socket.socket) -> None:
-    """Answer 503 whatever is asked, and close."""
+def reject(connection: socket.socket) -> None:
+    """Send a 503 and close."""
     with connection, suppress(OSError):
         with suppress(BlockingIOError):
-            connection.recv(DISCARDED_BYTES)
-        connection.send(refusal_bytes(*TOO_MANY_CONNECTIONS))
+            connection.recv(MAX_DISCARDED_BYTES)
+        connection.send(error_response_bytes(*TOO_MANY_CONNECTIONS))
         connection.shutdown(socket.SHUT_WR)

@@ -1,8 +1,8 @@
-"""The server's HTTP/1.1 protocol: bounds what a connection may send, and identifies the peer of the unix socket.
+"""The server's HTTP/1.1 protocol: limits what a connection may send, and identifies the peer of the unix socket.
 
-`scope["client"]` becomes `("uid:<user id>", process id)` on the unix socket; over TCP it stays the address. The bounds
-are here because only the protocol sees every byte: the size and time of a request's head, its body's time and memory,
-trailers, pipelined requests, and the number of connections.
+`scope["client"]` is `("uid:<user id>", process id)` on the unix socket, and the address over TCP. The limits are here
+because only the protocol sees every byte: size and time of the header section, time and memory of the body, trailers,
+pipelined requests, and the number of connections.
 """
 
 import asyncio
@@ -22,20 +22,19 @@ from service.settings import VERSION
 if TYPE_CHECKING:
     from service.http_server.admission import Admission, IncomingBody, Source
 
-MAX_HEAD = 64 * 1024
-# From the connection, or from the first byte of a later request on it. A head is one packet; whoever sends it letter
-# by letter, or connects and says nothing, holds a connection for nothing.
-HEAD_SECONDS = 10.0
-# What may come between two bytes of a body: chunk sizes with their extensions, and trailers, which are dropped.
-MAX_TRAILERS = 8 * 1024
+MAX_HEADER_BYTES = 64 * 1024
+# From the connection, or from the first byte of a later request on it. Bounds clients that send slowly or not at all.
+HEADER_TIMEOUT_SECONDS = 10.0
+# Between two bytes of a body: chunk sizes with their extensions, and trailers, which are dropped.
+MAX_TRAILER_BYTES = 8 * 1024
 MAX_PIPELINED = 32
-# The parser keeps an unfinished line in memory: it gets no more at a time than is checked at once.
-PIECE = 16 * 1024
-READY = "/readyz"
-HEALTH = ("/healthz", READY)
-"""Paths that are answered beyond every limit."""
+# The parser buffers an unfinished line, so the limits are checked after each of these pieces.
+MAX_READ_BYTES = 16 * 1024
+READINESS_PATH = "/readyz"
+HEALTH_PATHS = ("/healthz", READINESS_PATH)
+"""Paths that are served beyond the connection limits."""
 TOO_MANY_CONNECTIONS = (503, "SERVICE_UNAVAILABLE", "too many connections")
-RETRY_SECONDS = 1
+RETRY_AFTER_SECONDS = 1
 _UCRED = struct.Struct("3i")  # Linux, struct ucred: pid, uid, gid
 _XUCRED = struct.Struct("=IIh2x16I")  # macOS, struct xucred: version, uid, number of groups, groups
 # From macOS's <sys/un.h>; Python does not export them.
@@ -43,23 +42,23 @@ _SOL_LOCAL, _LOCAL_PEERCRED = 0, 1
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with the peer's identity, within the limits of `Admission`; without one, sizes and times are bounded."""
+    """HTTP/1.1 within the limits of `Admission`. Without one, only sizes and times are limited."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.admission: Admission | None = None
-        self._head_size = 0
-        self._in_head = True
-        self._head_due: asyncio.TimerHandle | None = None
+        self._header_bytes = 0
+        self._in_headers = True
+        self._header_timer: asyncio.TimerHandle | None = None
         self._in_body = False
-        self._body_due: asyncio.TimerHandle | None = None
+        self._body_timer: asyncio.TimerHandle | None = None
         self._bodies: deque[IncomingBody] = deque()
-        """Of the requests that are not answered yet; the last one is the one that arrives."""
+        """Of the requests without a complete response; the last one is being received."""
         self._trailers = 0
         self._only_health = False
-        self._fault: tuple[int, str, str] | None = None
-        self._late_refusal: tuple[int, str, str] | None = None
-        """Of a request that waits behind others: sent after their answers. Nothing more is read then."""
+        self._parse_error: tuple[int, str, str] | None = None
+        self._queued_rejection: tuple[int, str, str] | None = None
+        """A rejection that is sent after the responses to earlier requests. Nothing more is read then."""
         self._closed_early = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -71,17 +70,17 @@ class HttpProtocol(HttpToolsProtocol):
         if self._closed_early:
             transport.close()
         else:
-            self._expect_head()
+            self._start_header_timer()
 
     def register(self, source: "Source", *, only_health: bool) -> None:
-        """Count this connection, before it is used; `only_health`: it is beyond a limit."""
+        """Register this connection before it is used; `only_health`: it is beyond the limits."""
         assert self.admission is not None
         self._only_health = only_health
         self.admission.connections.add(self, source, only_health=only_health)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_came()
-        self._body_came()
+        self._cancel_header_timer()
+        self._cancel_body_timer()
         if self.admission is not None:
             self.admission.connections.remove(self)
         for body in self._bodies:
@@ -91,24 +90,24 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head = True
-        self._head_size = 0
+        self._in_headers = True
+        self._header_bytes = 0
         if len(self.pipeline) >= MAX_PIPELINED:
             self._reject(400, "INVALID_REQUEST", f"more than {MAX_PIPELINED} requests wait on this connection")
-        if self._head_due is None:
-            self._expect_head()
+        if self._header_timer is None:
+            self._start_header_timer()
         if self.admission is not None:
             self.admission.connections.set_busy(self)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # After the head these are trailers: nothing reads them, and they must not look like headers.
-        if self._in_head:
+        # After the header section these are trailers, which must not be taken for headers.
+        if self._in_headers:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
-        self._head_came()
-        self._require_sound_head()
+        self._in_headers = False
+        self._cancel_header_timer()
+        self._check_headers()
         super().on_headers_complete()
         self._in_body = True
         self._trailers = 0
@@ -118,18 +117,18 @@ class HttpProtocol(HttpToolsProtocol):
             body = self.admission.expect_body(cast("dict[str, Any]", self.scope), self.loop.time())
             self._bodies.append(body)
 
-    def _require_sound_head(self) -> None:
+    def _check_headers(self) -> None:
         if self.parser.get_http_version() not in ("1.0", "1.1"):
             self._reject(400, "INVALID_REQUEST", "the request line must end with HTTP/1.1 or HTTP/1.0")
         hosts = sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
             self._reject(400, "INVALID_REQUEST", "the request must have exactly one Host header")
-        if self._only_health and httptools.parse_url(self.url).path.decode("latin-1") not in HEALTH:
+        if self._only_health and httptools.parse_url(self.url).path.decode("latin-1") not in HEALTH_PATHS:
             self._reject(*TOO_MANY_CONNECTIONS)
 
     def _reject(self, status: int, code: str, message: str) -> NoReturn:
-        """Answer with a refusal and stop parsing, from within a callback of the parser."""
-        self._fault = (status, code, message)
+        """Stop parsing, from within a callback of the parser, and reject the request."""
+        self._parse_error = (status, code, message)
         raise ValueError(message)
 
     def on_body(self, body: bytes) -> None:
@@ -137,96 +136,98 @@ class HttpProtocol(HttpToolsProtocol):
         if not self._bodies or self.cycle.response_complete or self._bodies[-1].take(len(body)):
             super().on_body(body)
         else:
-            self._end_body()
+            self._wake_application()
 
     def on_message_complete(self) -> None:
         self._in_body = False
-        self._body_came()
+        self._cancel_body_timer()
         super().on_message_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
-            # It was answered before its body ended: only now does the connection wait for the next request.
+            # The response was complete before the body: only now does the connection wait for the next request.
             self._unset_keepalive_if_required()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
-            self._note_idle()
+            self._set_idle_if_unused()
 
     def on_response_complete(self) -> None:
         if self._bodies:
             self._bodies.popleft().release()
-        if self._late_refusal is not None and not self.pipeline:
+        if self._queued_rejection is not None and not self.pipeline:
             if not self.transport.is_closing():
-                self._send_refusal(*self._late_refusal)
+                self._send_rejection(*self._queued_rejection)
             return
         super().on_response_complete()
-        self._note_idle()
+        self._set_idle_if_unused()
 
-    def _note_idle(self) -> None:
-        """Register this connection as idle if its requests are answered and no byte of another one has arrived."""
-        under_way = self._in_head or self._in_body or self.pipeline or not self.cycle.response_complete
-        if self.admission is not None and not under_way:
+    def _set_idle_if_unused(self) -> None:
+        """Mark this connection as idle if no request is in progress or has begun to arrive."""
+        in_use = self._in_headers or self._in_body or self.pipeline or not self.cycle.response_complete
+        if self.admission is not None and not in_use:
             self.admission.connections.set_idle(self)
 
-    # Time
+    # Timeouts
 
-    def _expect_head(self) -> None:
-        self._head_due = self.loop.call_later(HEAD_SECONDS, self._head_is_late)
+    def _start_header_timer(self) -> None:
+        self._header_timer = self.loop.call_later(HEADER_TIMEOUT_SECONDS, self._header_timeout)
 
-    def _head_came(self) -> None:
-        if self._head_due is not None:
-            self._head_due.cancel()
-            self._head_due = None
+    def _cancel_header_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
 
-    def _head_is_late(self) -> None:
+    def _header_timeout(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
-            # The previous answer is still being written: nothing may come in between, and it ends in time.
-            self._expect_head()
+            # The previous response is still being written and must not be interrupted.
+            self._start_header_timer()
         elif not self.transport.is_closing():
-            self.refuse(408, "REQUEST_TIMEOUT", f"the request's head did not arrive within {HEAD_SECONDS:g} seconds")
+            self.send_error(
+                408, "REQUEST_TIMEOUT", f"the request's head did not arrive within {HEADER_TIMEOUT_SECONDS:g} seconds"
+            )
 
-    def _expect_body(self) -> None:
+    def _start_body_timer(self) -> None:
         limits = self.admission.limits if self.admission is not None else None
         if limits is not None and self._bodies:
             body = self._bodies[-1]
-            due = body.began + limits.body_seconds + body.received / limits.body_bytes_per_second
-            self._body_due = self.loop.call_at(due, self._check_body, due)
+            due = body.started + limits.body_seconds + body.received / limits.body_bytes_per_second
+            self._body_timer = self.loop.call_at(due, self._body_timeout, due)
 
-    def _body_came(self) -> None:
-        if self._body_due is not None:
-            self._body_due.cancel()
-            self._body_due = None
+    def _cancel_body_timer(self) -> None:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
 
-    def _check_body(self, due: float) -> None:
-        self._body_due = None
+    def _body_timeout(self, due: float) -> None:
+        self._body_timer = None
         if not self._bodies:
-            # Answered already; the rest of its body would be thrown away.
+            # The response is complete; the rest of the body would be discarded.
             self.transport.close()
             return
         assert self.admission is not None
         limits, body = self.admission.limits, self._bodies[-1]
         if self.flow.read_paused:
-            # The server does not read at the moment: this time is not the sender's.
-            body.began += 1.0
-        if due < body.began + limits.body_seconds + body.received / limits.body_bytes_per_second:
-            self._expect_body()
+            # The server has paused reading: this time does not count for the client.
+            body.started += 1.0
+        if due < body.started + limits.body_seconds + body.received / limits.body_bytes_per_second:
+            self._start_body_timer()
         elif self.cycle.response_complete:
             self.transport.close()
-        elif body.refusal is None:
-            body.refuse_late(limits)
-            self._end_body()
+        elif body.rejection is None:
+            body.reject_late(limits)
+            self._wake_application()
 
-    def _end_body(self) -> None:
-        """Wake the application, which answers with the refusal of the body; the connection ends with this answer."""
+    def _wake_application(self) -> None:
+        """Wake the application, which rejects the body; the connection is closed after this response."""
         self.cycle.keep_alive = False
         self.cycle.message_event.set()
 
-    # Bytes
+    # Received data
 
     def data_received(self, data: bytes) -> None:
-        for start in range(0, len(data), PIECE):
-            if self.transport.is_closing() or self._late_refusal is not None:
+        for start in range(0, len(data), MAX_READ_BYTES):
+            if self.transport.is_closing() or self._queued_rejection is not None:
                 return
-            self._receive(data[start : start + PIECE])
+            self._receive(data[start : start + MAX_READ_BYTES])
 
     def _receive(self, piece: bytes) -> None:
         trailers, self._trailers = self._trailers, -1
@@ -234,67 +235,67 @@ class HttpProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
-            pass  # Nothing here speaks another protocol: the request is answered as it is.
+            pass  # No other protocol is supported: the request is handled as HTTP/1.1.
         except httptools.HttpParserError:
-            self.refuse(*(self._fault or (400, "INVALID_REQUEST", "the request is not valid HTTP")))
+            self.send_error(*(self._parse_error or (400, "INVALID_REQUEST", "the request is not valid HTTP")))
         if self._trailers < 0:
-            # No byte of a body and no head came with it.
+            # The data contained neither bytes of a body nor a header section.
             self._trailers = trailers + len(piece)
-        if self.transport.is_closing() or self._late_refusal is not None:
+        if self.transport.is_closing() or self._queued_rejection is not None:
             return
-        if self._in_head:
-            self._head_size += len(piece)
-            if self._head_size > MAX_HEAD:
-                self.refuse(431, "HEAD_TOO_LARGE", f"the request's head is larger than {MAX_HEAD} bytes")
+        if self._in_headers:
+            self._header_bytes += len(piece)
+            if self._header_bytes > MAX_HEADER_BYTES:
+                self.send_error(431, "HEAD_TOO_LARGE", f"the request's head is larger than {MAX_HEADER_BYTES} bytes")
         elif self._in_body:
-            if self._trailers > MAX_TRAILERS:
-                self.refuse(431, "TRAILERS_TOO_LARGE", f"trailers are larger than {MAX_TRAILERS} bytes")
-            elif self._body_due is None:
-                self._expect_body()
+            if self._trailers > MAX_TRAILER_BYTES:
+                self.send_error(431, "TRAILERS_TOO_LARGE", f"trailers are larger than {MAX_TRAILER_BYTES} bytes")
+            elif self._body_timer is None:
+                self._start_body_timer()
         elif (
-            self._head_due is None
+            self._header_timer is None
             and self.timeout_keep_alive_task is None
             and (self.cycle is None or self.cycle.response_complete)
         ):
-            # Line ends before a request: they must not keep a connection open for ever.
-            self._expect_head()
+            # Empty lines before a request must not keep the connection open forever.
+            self._start_header_timer()
 
-    # Refusals without the application
+    # Rejections without the application
 
     def close_idle(self) -> None:
-        """Close this connection, on which no request is under way, in favour of another one."""
+        """Close this idle connection in favour of another one."""
         self._closed_early = True
         if (transport := cast("asyncio.Transport | None", self.transport)) is not None:
             transport.close()
 
-    def refuse(self, status: int, code: str, message: str) -> None:
-        """Answer what does not become a request of the application, after the requests before it, and close."""
+    def send_error(self, status: int, code: str, message: str) -> None:
+        """Reject a request that does not reach the application, after the responses before it, and close."""
         if self._in_body and not (self.pipeline and self.pipeline[0][0] is self.cycle):
             if self.cycle.response_started:
-                # It is being answered already.
+                # The response has already started.
                 self.transport.close()
             else:
-                self._send_refusal(status, code, message)
+                self._send_rejection(status, code, message)
         elif self.cycle is None or self.cycle.response_complete:
-            self._send_refusal(status, code, message)
+            self._send_rejection(status, code, message)
         else:
-            self._head_came()
-            self._body_came()
+            self._cancel_header_timer()
+            self._cancel_body_timer()
             if self._in_body:
                 self.pipeline.popleft()
                 if self._bodies:
                     self._bodies.pop().release()
-            self._late_refusal = (status, code, message)
+            self._queued_rejection = (status, code, message)
 
-    def _send_refusal(self, status: int, code: str, message: str) -> None:
+    def _send_rejection(self, status: int, code: str, message: str) -> None:
         if status == 503 and self.admission is not None:
-            self.admission.note_refusal("connections")
-        self.transport.write(refusal_bytes(status, code, message, self.server_state.default_headers))
+            self.admission.record_rejection("connections")
+        self.transport.write(error_response_bytes(status, code, message, self.server_state.default_headers))
         self.transport.close()
 
 
-def refusal_bytes(status: int, code: str, message: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
-    """Return an answer that does not come from the application, with the headers of every answer."""
+def error_response_bytes(status: int, code: str, message: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+    """Return a response that does not come from the application, with the headers of every response."""
     body = json.dumps({"error": {"code": code, "message": message}}).encode()
     lines = [
         *headers,
@@ -307,14 +308,14 @@ def refusal_bytes(status: int, code: str, message: str, headers: Iterable[tuple[
         (b"connection", b"close"),
     ]
     if status == 503:
-        lines.append((b"retry-after", b"%d" % RETRY_SECONDS))
+        lines.append((b"retry-after", b"%d" % RETRY_AFTER_SECONDS))
     return STATUS_LINE[status] + b"".join(b"%s: %s\r\n" % line for line in lines) + b"\r\n" + body
 
 
 def peer_credentials(connection: socket.socket) -> tuple[int, int]:
-    """Ask the kernel for the user id and the process id of the peer of a unix socket.
+    """Return the user id and the process id of the peer of a unix socket, as the kernel reports them.
 
-    The process id is 0 on macOS, whose `LOCAL_PEERCRED` does not give it.
+    The process id is 0 on macOS, whose `LOCAL_PEERCRED` does not contain it.
     """
     if hasattr(socket, "SO_PEERCRED"):
         pid, uid, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))

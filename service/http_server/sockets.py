@@ -1,6 +1,6 @@
-"""Taking the platform's place on this machine: folder, lock, sockets; nothing of the framework is loaded for it.
+"""Data folder, lock file and listening sockets of the platform. Imports nothing of the web framework.
 
-Clients that come between `listen` and the first answer wait in the backlog. design: The local platform
+Clients that connect before the platform is ready wait in the backlog.
 """
 
 import fcntl
@@ -12,14 +12,14 @@ import sys
 from pathlib import Path
 
 BACKLOG = 2048
-LOCK = "platform.lock"
-"""In the data folder: held as long as a platform runs."""
-# sysexits EX_TEMPFAIL: somebody else runs this platform already.
+LOCK_FILE = "platform.lock"
+"""In the data folder; locked while a platform runs."""
+# EX_TEMPFAIL of sysexits.
 EXIT_ALREADY_RUNNING = 75
 
 
 class StartError(Exception):
-    """The platform cannot start here; the text is one line for the person who tried."""
+    """The platform cannot start; the text is one line for the operator."""
 
     def __init__(self, message: str, status: int = 1) -> None:
         super().__init__(message)
@@ -27,31 +27,31 @@ class StartError(Exception):
 
 
 def ensure_private_directory(folder: Path) -> None:
-    """Create a folder that only this user can enter (0700), or give an existing folder of this user that mode.
+    """Create a folder with mode 0700, or give an existing folder of this user that mode.
 
-    A folder that others could write is reported on standard error. The caller has set the umask: parents get its mode.
+    A folder that was writable by others is reported on stderr. Missing parents get the mode of the umask.
 
     Raises:
-        Refused: it belongs to another user, or is not a folder.
+        StartError: the folder belongs to another user, or is not a folder.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
         raise StartError(f"{folder} is not a folder") from None
-    owned = folder.stat()
-    if owned.st_uid != os.getuid():
+    status = folder.stat()
+    if status.st_uid != os.getuid():
         raise StartError(f"{folder} belongs to another user")
-    if stat.S_IMODE(owned.st_mode) != 0o700:
+    if stat.S_IMODE(status.st_mode) != 0o700:
         folder.chmod(0o700)
-        if owned.st_mode & 0o022:
+        if status.st_mode & 0o022:
             sys.stderr.write(f"frost platform: {folder} could be written by others; its mode is 0700 now\n")
 
 
-def refuse_link(path: Path) -> None:
-    """Refuse a link where the platform keeps a file of its own: its target would be overwritten.
+def require_not_symlink(path: Path) -> None:
+    """Refuse a symbolic link in place of a file of the platform: its target would be overwritten.
 
     Raises:
-        Refused: there is a link at `path`.
+        StartError: `path` is a symbolic link.
     """
     if path.is_symlink():
         raise StartError(
@@ -59,14 +59,17 @@ def refuse_link(path: Path) -> None:
         )
 
 
-def take_lock(folder: Path) -> int:
-    """Hold `platform.lock` until the process ends, however it ends; the file then holds our pid.
+def acquire_lock(folder: Path) -> int:
+    """Lock `platform.lock` until the process ends, and write the process id to it.
+
+    Returns:
+        The file descriptor, which must stay open.
 
     Raises:
-        Refused: with status 75 when another process holds it; another status when it is no plain file of this user.
+        StartError: status 75 if another process has the lock, 1 if it is not a plain file of this user.
     """
-    path = folder / LOCK
-    refuse_link(path)
+    path = folder / LOCK_FILE
+    require_not_symlink(path)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as error:
@@ -85,10 +88,10 @@ def take_lock(folder: Path) -> int:
 
 
 def unix_socket(path: Path) -> socket.socket:
-    """A listening socket that only this user can open. Call it under the lock: what is at `path` is replaced.
+    """Listen on a unix socket that only this user can open. Requires the lock: a socket at `path` is replaced.
 
     Raises:
-        Refused: its folder is another user's, or something that is no socket is in the way.
+        StartError: the folder belongs to another user or is writable by others, or `path` is not a socket.
     """
     if not path.parent.exists():
         ensure_private_directory(path.parent)
@@ -103,17 +106,17 @@ def unix_socket(path: Path) -> socket.socket:
     try:
         listener.bind(str(path))
     except OSError as error:
-        raise StartError(f"cannot answer on {path}: {error.strerror or error}") from None
+        raise StartError(f"cannot listen on {path}: {error.strerror or error}") from None
     path.chmod(0o600)
     listener.listen(BACKLOG)
     return listener
 
 
 def tcp_socket(host: str, port: int) -> socket.socket:
-    """A listening socket on an address.
+    """Listen on an address.
 
     Raises:
-        Refused: the address is not ours or is in use.
+        StartError: the address is not of this machine or is in use.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

@@ -2,18 +2,19 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from client.policy.document import canonical_text
 from service import errors, validation
+from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import TenantContext
 from service.authz.paths import IAM
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import author_check, change_preview, effective_access, group_queries, policy_queries
@@ -36,9 +37,6 @@ from service.principals import lookup, queries
 router = protected_router("access")
 MAX_PRINCIPALS = 1_000
 """Of all that may do something: the first, and how many there are."""
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
 
 
 class WhoCanRequest(BaseModel):
@@ -66,21 +64,21 @@ class PreviewRequest(BaseModel):
 
 @router.get(f"{IAM}/access", operation_id="getAccess")
 def get_access(
-    access: Granted,
-    platform: Here,
+    context: TenantContextDep,
+    platform: PlatformDep,
     principal_type: Annotated[str, Query(alias="principalType")],
     principal_id: Annotated[str, Query(alias="principalId")],
 ) -> JSONResponse:
     """Everything a principal may do, with the path: group, policy, rule."""
     tenant_id, kind = (
-        str(access.tenant_id),
+        context.tenant_id,
         validation.require_choice("principalType", principal_type, validation.PRINCIPAL_TYPES),
     )
     with platform.database.read() as connection:
         principal = lookup.get_principal(connection, tenant_id, kind, principal_id, platform.clock.now())
-        compiled = platform.decisions.compiled(connection, principal.standing)
+        compiled = platform.decisions.compiled(connection, principal.grants)
         paths = queries.paths(connection, tenant_id, kind, principal_id)
-        held = policy_queries.held(connection, tenant_id, [one.policy_id for one in principal.standing.policies])
+        held = policy_queries.held(connection, tenant_id, [one.policy_id for one in principal.grants.policies])
     return JSONResponse(
         {
             "principal": principal.wire() | {"works": principal.works},
@@ -104,10 +102,10 @@ def get_access(
 
 
 @router.post(f"{IAM}/who", operation_id="whoMay")
-def who_may(access: Granted, platform: Here, body: WhoCanRequest) -> JSONResponse:
+def who_may(context: TenantContextDep, platform: PlatformDep, body: WhoCanRequest) -> JSONResponse:
     """The people, keys and identities of the tenant that may do something, and through what: the first of them, by
     kind and name; `total` counts all of them. Apart from them, those that may as what is not known turns out."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     may: dict[str, list[dict[str, Any]]] = {"allowed": [], "conditional": []}
     totals = dict.fromkeys(may, 0)
     examined = 0
@@ -120,8 +118,8 @@ def who_may(access: Granted, platform: Here, body: WhoCanRequest) -> JSONRespons
         decided: dict[object, dict[str, Any] | None] = {}
         for principal in lookup.list_principals(connection, tenant_id, now):
             examined += 1
-            standing = principal.standing
-            rests_on = (standing.kind, standing.role, standing.scopes, standing.policies)
+            grants = principal.grants
+            rests_on = (grants.kind, grants.role, grants.scopes, grants.policies)
             if rests_on not in decided:
                 facts = facts_of(
                     body.facts,
@@ -130,7 +128,7 @@ def who_may(access: Granted, platform: Here, body: WhoCanRequest) -> JSONRespons
                     tenant=tenant_id,
                     region=known_region(target_for(operation, body.target)),
                 )
-                compiled = platform.decisions.compiled(connection, standing)
+                compiled = platform.decisions.compiled(connection, grants)
                 decided[rests_on] = effective_access.explain_access(compiled, operation, asked, facts)
             if because := decided[rests_on]:
                 access_now = because["access"]
@@ -171,15 +169,15 @@ def _with_paths(
 
 
 @router.post(f"{IAM}/preview", operation_id="previewChange")
-def preview_change(access: Granted, platform: Here, body: PreviewRequest) -> JSONResponse:
+def preview_change(context: TenantContextDep, platform: PlatformDep, body: PreviewRequest) -> JSONResponse:
     """What a change would give to keys and identities and take from them, and with what it would be refused if the
     caller made it; nothing is changed."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     with platform.database.read() as connection:
-        change = _change(connection, platform, access, body)
+        change = _change(connection, platform, context, body)
         shown = change_preview.effects_of(connection, platform.decisions, tenant_id, change, platform.clock.now())
         try:
-            author = author_check.author_of(connection, platform, access)
+            author = author_check.author_of(connection, platform, context)
             change_preview.require_permitted(connection, author, change, shown["principals"])
             refused = None
         except ApiError as refusal:
@@ -187,13 +185,13 @@ def preview_change(access: Granted, platform: Here, body: PreviewRequest) -> JSO
     return JSONResponse(shown | {"refused": refused})
 
 
-def _change(connection: Connection, platform: Platform, access: AuthorizationContext, body: PreviewRequest) -> Change:
+def _change(connection: Connection, platform: Platform, context: TenantContext, body: PreviewRequest) -> Change:
     """The change of a body, with everything it names there.
 
     Raises:
         Refusal: 400 for a member that is missing, flat 404 for a thing that is not there.
     """
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     needs = change_preview.NEEDS[body.change]
     given = {
         "policyId": body.policy_id,
@@ -218,5 +216,5 @@ def _change(connection: Connection, platform: Platform, access: AuthorizationCon
     if body.document_text is not None:
         known = platform.decisions.known(connection)
         draft = canonical_text(read_document(platform, known, body.document_text).document)
-    role = stored.role_in(connection, tenant_id, access.caller.user_id)
+    role = stored.role_in(connection, tenant_id, context.principal.user_id)
     return Change(body.change, body.policy_id, body.group_id, body.principal_type, body.principal_id, draft, role)

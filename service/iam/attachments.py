@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from service import errors, validation
 from service.api.changes import change
+from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep
 from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
@@ -26,9 +27,6 @@ from service.iam import affected_principals, author_check, group_queries, policy
 from service.iam.policies import (
     AttacheeId,
     AttacheeType,
-    Granted,
-    Here,
-    Paging,
     attachee_of,
     get_policy_or_404,
     lock_policy_or_404,
@@ -48,26 +46,26 @@ class NewAttachment(BaseModel):
 
 
 @router.post(ATTACHMENTS, operation_id="attachPolicy", status_code=204)
-def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAttachment) -> Response:
+def attach_policy(context: TenantContextDep, platform: PlatformDep, policy_id: str, body: NewAttachment) -> Response:
     """Attach a policy to a key, an identity or a group. It counts from their next request on."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     kind, attachee_id = (
         validation.require_choice("attacheeType", body.attachee_type, validation.ATTACHEE_TYPES),
         body.attachee_id,
     )
 
     def require_authority(connection: Connection) -> None:
-        policy = get_policy_or_404(connection, access, policy_id)
+        policy = get_policy_or_404(connection, context, policy_id)
         require_principal(connection, tenant_id, kind, attachee_id)
         affected_principals.check_attach(
-            connection, author_check.author_of(connection, platform, access), policy, kind, attachee_id
+            connection, author_check.author_of(connection, platform, context), policy, kind, attachee_id
         )
 
     # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
     with platform.database.read() as connection:
         require_authority(connection)
-    with change(platform, access) as (connection, access):
-        lock_policy_or_404(connection, access, policy_id)
+    with change(platform, context) as (connection, context):
+        lock_policy_or_404(connection, context, policy_id)
         require_authority(connection)
         if policy_queries.attached(connection, tenant_id, policy_id, kind, attachee_id):
             return no_content(changed=False)
@@ -78,30 +76,30 @@ def attach_policy(access: Granted, platform: Here, policy_id: str, body: NewAtta
                 "attachee_type": kind,
                 "attachee_id": attachee_id,
                 "tenant_id": tenant_id,
-                "attached_by": access.caller.user_id,
+                "attached_by": context.principal.user_id,
                 "attached_at": now,
             },
         )
         details = {"attacheeType": kind, "attacheeId": attachee_id}
-        audit_in_tenant(connection, access, AuditEvent.POLICY_ATTACH, f"policy:{policy_id}", now, details)
+        audit_in_tenant(connection, context, AuditEvent.POLICY_ATTACH, f"policy:{policy_id}", now, details)
     return no_content()
 
 
 @router.get(ATTACHMENTS, operation_id="listPolicyAttachments")
 def list_policy_attachments(
-    access: Granted,
-    platform: Here,
-    paging: Paging,
+    context: TenantContextDep,
+    platform: PlatformDep,
+    paging: PageParamsDep,
     policy_id: str,
     attachee_type: AttacheeType = None,
     attachee_id: AttacheeId = None,
 ) -> JSONResponse:
     """What a policy is attached to, in the order it was attached; with the pair, that one or nothing."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     attachee = attachee_of(attachee_type, attachee_id)
     page = page_of(platform, paging, "attachments", tenant_id, policy_id, *(attachee or ()))
     with platform.database.read() as connection:
-        get_policy_or_404(connection, access, policy_id)
+        get_policy_or_404(connection, context, policy_id)
         rows = policy_queries.attachment_page(connection, tenant_id, policy_id, attachee, page.after, page.limit)
     rows, cursor = page.cut(rows, "attached_at", "attachee_type", "attachee_id")
     return JSONResponse({"attachments": [representations.attachment(row) for row in rows], "nextCursor": cursor})
@@ -109,31 +107,31 @@ def list_policy_attachments(
 
 @router.delete(ATTACHMENTS, operation_id="detachPolicy", status_code=204)
 def detach_policy(
-    access: Granted,
-    platform: Here,
+    context: TenantContextDep,
+    platform: PlatformDep,
     policy_id: str,
     attachee_type: Annotated[str, Query(alias="attacheeType")],
     attachee_id: Annotated[str, Query(alias="attacheeId")],
 ) -> Response:
     """Detach a policy. Refused where it is the last grant of a workload identity."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     kind = validation.require_choice("attacheeType", attachee_type, validation.ATTACHEE_TYPES)
-    with change(platform, access) as (connection, access):
-        lock_policy_or_404(connection, access, policy_id)
+    with change(platform, context) as (connection, context):
+        lock_policy_or_404(connection, context, policy_id)
         if not validation.is_id(attachee_id) or not policy_queries.attached(
             connection, tenant_id, policy_id, kind, attachee_id
         ):
             raise errors.not_found()
         principals = affected_principals.affected_by_attachment(connection, kind, attachee_id)
         author_check.require_authority_over(
-            connection, author_check.author_of(connection, platform, access), principals
+            connection, author_check.author_of(connection, platform, context), principals
         )
         bindings = [identifier for kind, identifier in principals if kind == "workload_identity"]
         before = granted_identities(connection, tenant_id, bindings)
         policy_queries.detach(connection, tenant_id, policy_id, kind, attachee_id)
         require_remaining_grants(connection, tenant_id, before)
         details = {"attacheeType": kind, "attacheeId": attachee_id}
-        audit_in_tenant(connection, access, AuditEvent.POLICY_DETACH, f"policy:{policy_id}", now, details)
+        audit_in_tenant(connection, context, AuditEvent.POLICY_DETACH, f"policy:{policy_id}", now, details)
     return no_content()
 
 

@@ -5,8 +5,6 @@ rights cover all that a key or identity may have; may somebody give a scope away
 The answers depend on nothing but their arguments, so they are remembered.
 """
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,14 +14,14 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from client.policy import containment
-from client.policy.containment import Answer, Check
+from client.policy.containment import Answer, CheckResult
 from client.policy.document import InvalidDocument
-from client.policy.engine import Engine, GrantedRule, labelled_rules
-from client.policy.matching import ANYTHING, OperationPattern, read_operation_pattern
+from client.policy.engine import Engine, GrantedRule, granted_rules
+from client.policy.matching import ANY_TARGET, OperationPattern, parse_operation_pattern
 from client.policy.model import Document, Rule
 from service import errors
 from service.api.enforcement import load_grants
-from service.authz.authorize import AuthorizationContext
+from service.authz.context import TenantContext
 from service.authz.decisions import DENY_ALL, CatalogueSnapshot, covers, role_document, role_rules
 from service.authz.route_policies import AUTHORS
 from service.catalogue.operations import roles
@@ -33,6 +31,7 @@ from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import representations
 from service.iam.policy_documents import read_stored
+from service.lru_cache import LruCache
 from service.principals import grants as stored
 from service.principals import queries
 
@@ -43,8 +42,8 @@ REMEMBERED_TEXTS = 64
 REMEMBERED_PASSED = 10_000
 MAX_NAMED = 20
 NOTHING: frozenset[str] = frozenset()
-WITHIN = Check(Answer.WITHIN)
-ALLOW_ALL = Document((Rule("", "allow", (read_operation_pattern("*"),), ("*",), (ANYTHING,), ("*",), ()),))
+WITHIN = CheckResult(Answer.WITHIN)
+ALLOW_ALL = Document((Rule("", "allow", (parse_operation_pattern("*"),), ("*",), (ANY_TARGET,), ("*",), ()),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +62,27 @@ class Author:
     policies: Engine | None = None
 
 
-def author_of(connection: Connection, platform: Platform, access: AuthorizationContext) -> Author:
-    """Return the caller as an author, with role and policies as they are on this connection.
+def author_of(connection: Connection, platform: Platform, context: TenantContext) -> Author:
+    """Return the principal of a request as an author, with the role and grants of its context.
+
+    Inside `change` they are those of the transaction of the change.
 
     Raises:
-        Refusal: 403 if the membership ended, or lost its role, since the request was admitted.
+        ApiError: 403 if the role may not write policies.
     """
-    tenant_id, user_id = str(access.tenant_id), str(access.caller.user_id)
-    role = stored.role_in(connection, tenant_id, user_id)
+    tenant_id, user_id, role = context.tenant_id, str(context.principal.user_id), context.role
     if role is None:
         raise errors.tenant_access_denied()
     if role not in AUTHORS:
         raise errors.permission_denied("tenant")
-    if access.caller.kind == "session":
+    if context.principal.kind == "session":
         return Author(user_id, tenant_id, role, platform.decisions.known(connection))
-    key = load_grants(platform, connection, access.caller, tenant_id)
+    key = load_grants(platform, connection, context)
     policies = DENY_ALL if key.unreadable else key.policies
-    return Author(user_id, tenant_id, role, key.known, access.caller.scopes, policies)
+    return Author(user_id, tenant_id, role, key.known, context.principal.scopes, policies)
 
 
-def check_document(author: Author, text: str) -> Check:
+def check_document(author: Author, text: str) -> CheckResult:
     """Check whether a canonical document stays within the author's rights."""
     check = _examine_role(author, text)
     if check.answer is not Answer.WITHIN or author.scopes is None:
@@ -90,48 +90,28 @@ def check_document(author: Author, text: str) -> Check:
     return _within_key(author, author.scopes, understood(text, author.known))
 
 
-def _examine_role(author: Author, text: str) -> Check:
+def _examine_role(author: Author, text: str) -> CheckResult:
     """Check a canonical document against the author's role only."""
     asked = (sha256(text.encode()).digest(), author.role, author.tenant_id, author.known)
-    if _PASSED.knows(asked):
+    if _PASSED.get(asked):
         return WITHIN
     check = _examined(text, author.role, author.tenant_id, author.known)
     if check.answer is Answer.WITHIN:
-        _PASSED.add(asked)
+        _PASSED[asked] = True
     return check
 
 
-class _PassedCache:
-    """Questions that were answered with yes, the latest; an answer with examples may be long, this one is a word."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[object, None] = OrderedDict()
-
-    def knows(self, asked: object) -> bool:
-        with self._lock:
-            if asked not in self._kept:
-                return False
-            self._kept.move_to_end(asked)
-            return True
-
-    def add(self, asked: object) -> None:
-        with self._lock:
-            self._kept[asked] = None
-            if len(self._kept) > REMEMBERED_PASSED:
-                self._kept.popitem(last=False)
-
-
-_PASSED = _PassedCache()
+# Only positive results: one with examples may be long.
+_PASSED: LruCache[object, bool] = LruCache(REMEMBERED_PASSED)
 
 
 @lru_cache(maxsize=REMEMBERED_TEXTS)
-def _examined(text: str, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
+def _examined(text: str, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> CheckResult:
     try:
         document = read_stored(text, known)
     except InvalidDocument:
         # A stored document that is not understood any more gives nothing, so it may be anything.
-        return Check(Answer.UNDECIDED)
+        return CheckResult(Answer.UNDECIDED)
     return _contained(document, role, tenant_id, known)
 
 
@@ -143,16 +123,16 @@ def understood(text: str, known: CatalogueSnapshot) -> Document:
         return ALLOW_ALL
 
 
-def _contained(document: Document, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
+def _contained(document: Document, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> CheckResult:
     return _check(document, role_rules(role), tenant_id, known)
 
 
-def _check(document: Document, held: Sequence[GrantedRule], tenant_id: str, known: CatalogueSnapshot) -> Check:
+def _check(document: Document, held: Sequence[GrantedRule], tenant_id: str, known: CatalogueSnapshot) -> CheckResult:
     """Compare a document with rules that its author holds, in the catalogue and the regions of the platform."""
     return containment.check(document, held, tenant=tenant_id, catalogue=known.catalogue.names, regions=REGIONS)
 
 
-def _check_rights(author: Author, document: Document) -> Check:
+def _check_rights(author: Author, document: Document) -> CheckResult:
     """Check whether rights stay within the author's."""
     check = _contained_rights(document, author.role, author.tenant_id, author.known)
     if check.answer is not Answer.WITHIN or author.scopes is None:
@@ -160,7 +140,7 @@ def _check_rights(author: Author, document: Document) -> Check:
     return _within_key(author, author.scopes, document)
 
 
-def _within_key(author: Author, scopes: tuple[str, ...], document: Document) -> Check:
+def _within_key(author: Author, scopes: tuple[str, ...], document: Document) -> CheckResult:
     """Check rights against the scopes and policies of an API key."""
     check = _contained_scopes(document, scopes, author.tenant_id, author.known)
     if check.answer is not Answer.WITHIN or author.policies is None:
@@ -169,13 +149,15 @@ def _within_key(author: Author, scopes: tuple[str, ...], document: Document) -> 
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _contained_scopes(document: Document, scopes: tuple[str, ...], tenant_id: str, known: CatalogueSnapshot) -> Check:
-    held = labelled_rules(_scope_rights(scopes, known), "scopes", "scopes")
+def _contained_scopes(
+    document: Document, scopes: tuple[str, ...], tenant_id: str, known: CatalogueSnapshot
+) -> CheckResult:
+    held = granted_rules(_scope_rights(scopes, known), "scopes", "scopes")
     return _check(document, held, tenant_id, known)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _contained_policies(document: Document, policies: Engine, tenant_id: str, known: CatalogueSnapshot) -> Check:
+def _contained_policies(document: Document, policies: Engine, tenant_id: str, known: CatalogueSnapshot) -> CheckResult:
     """Check rights against compiled policies. An allow counts only if its author's role covers the document."""
     covering: dict[Engine | None, bool] = {None: True}
     for cap in {granted.cap for granted in policies.rules if granted.cap is not None}:
@@ -265,7 +247,7 @@ def require_authority_over(connection: Connection, author: Author, principals: S
 class _Excess(NamedTuple):
     """Rights that exceed somebody's, and how that was found out."""
 
-    check: Check
+    check: CheckResult
     document: Document
     source: dict[str, Any]
     """Where the rights come from: `role` or `scopes`, whose rules nobody wrote, or the policy."""
@@ -335,7 +317,7 @@ def _compared_text(author: Author, text: str, source: dict[str, Any]) -> _Excess
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _contained_rights(document: Document, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> Check:
+def _contained_rights(document: Document, role: str | None, tenant_id: str, known: CatalogueSnapshot) -> CheckResult:
     return _contained(document, role, tenant_id, known) if document.rules else WITHIN
 
 
@@ -350,8 +332,8 @@ def key_rights(scopes: tuple[str, ...], role: str | None, known: CatalogueSnapsh
         if rule.denies:
             rules.append(rule)
             continue
-        names = known.catalogue.masks.names(known.catalogue.masks.of_rule(rule))
-        patterns = tuple(read_operation_pattern(name) for name in names if name in covered)
+        names = known.catalogue.masks.names(known.catalogue.masks.for_rule(rule))
+        patterns = tuple(parse_operation_pattern(name) for name in names if name in covered)
         if patterns:
             rules.append(replace(rule, operations=patterns, operation_texts=tuple(map(str, patterns))))
     return Document(tuple(rules))
@@ -364,10 +346,10 @@ def _operations(scopes: tuple[str, ...], known: CatalogueSnapshot) -> list[str]:
 @lru_cache(maxsize=REMEMBERED)
 def _scope_rights(scopes: tuple[str, ...], known: CatalogueSnapshot) -> Document:
     """What scopes give on their own."""
-    patterns: tuple[OperationPattern, ...] = tuple(map(read_operation_pattern, _operations(scopes, known)))
+    patterns: tuple[OperationPattern, ...] = tuple(map(parse_operation_pattern, _operations(scopes, known)))
     if not patterns:
         return Document(())
-    return Document((Rule("", "allow", patterns, tuple(map(str, patterns)), (ANYTHING,), ("*",), ()),))
+    return Document((Rule("", "allow", patterns, tuple(map(str, patterns)), (ANY_TARGET,), ("*",), ()),))
 
 
 def require_scope(author: Author, scope: str) -> None:

@@ -6,23 +6,19 @@ The operation catalogue in the database.
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import Depends
 from sqlalchemy import Connection, Row, select
 from starlette.responses import JSONResponse
 
+from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
-from service.authz.authorize import AuthorizationContext, get_context
 from service.catalogue.operations import scopes
-from service.context import Platform, platform_of
 from service.db.tables import catalogue_operations
 
 router = protected_router("iam")
 
 
 @router.get("/api/v1/scopes", operation_id="listScopes")
-def list_scopes(
-    platform: Platform = Depends(platform_of), _: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
+def list_scopes(platform: PlatformDep, _: ContextDep) -> JSONResponse:
     """Every scope, the global `*` first among them, and every operation in the order it entered the catalogue."""
     with platform.database.read() as connection:
         rows = operations(connection)
@@ -41,8 +37,8 @@ def list_scopes(
 
 @router.get("/api/v1/iam/catalogue", operation_id="listCatalogue")
 def list_catalogue(
-    platform: Platform = Depends(platform_of),
-    _: AuthorizationContext = Depends(get_context),
+    platform: PlatformDep,
+    _: ContextDep,
     filter: str = "",
 ) -> JSONResponse:
     """The operations whose name holds a text, letter case ignored and nothing in it special, sorted by name."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from client.policy.document import InvalidDocument, read
+from client.policy.document import InvalidDocument, parse_document
 from client.policy.engine import GrantedRule
-from client.policy.engine import labelled_rules as rules_of
+from client.policy.engine import granted_rules as rules_of
 from service.authz.decisions import CatalogueSnapshot, PolicyEngineCache, role_engine
 from service.db.engine import Record
 from service.errors import ApiError
@@ -71,9 +71,9 @@ def effects_of(
             for policy, groups in queries.paths(connection, tenant_id, kind, identifier).items()
         }
         after = _after(connection, tenant_id, before, change)
-        parts = effective_access.load_parts(decisions.compiled(connection, principal.standing))
+        parts = effective_access.load_parts(decisions.compiled(connection, principal.grants))
         then = library.parts(principal, parts, after)
-        ungranted = kind == "workload_identity" and not principal.standing.scopes and not after
+        ungranted = kind == "workload_identity" and not principal.grants.scopes and not after
         shown.append(
             principal.wire()
             | effective_access.difference(known, tenant_id, parts, then)
@@ -162,7 +162,7 @@ class _PolicyRules:
     def parts(self, principal: TenantPrincipal, now: GrantParts, policies: Mapping[str, Reached]) -> GrantParts:
         """A principal with other policies than it has now."""
         if not policies:
-            ungranted = principal.kind == "workload_identity" and principal.standing.scopes is None
+            ungranted = principal.kind == "workload_identity" and principal.grants.scopes is None
             return GrantParts(now.scopes, now.role, () if ungranted else None)
         rules: list[GrantedRule] = []
         unreadable = False
@@ -182,7 +182,7 @@ class _PolicyRules:
             if policy_id == self.change.policy_id and self.change.draft not in (None, text):
                 text, role = self.change.draft, self.change.role
             try:
-                document = read(text, self.known.catalogue).document
+                document = parse_document(text, self.known.catalogue).document
                 self.read[policy_id] = rules_of(document, policy_id, row.name, role_engine(role))
             except InvalidDocument:
                 self.read[policy_id] = None

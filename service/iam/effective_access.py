@@ -6,11 +6,18 @@ from functools import partial
 from typing import Any
 
 from client.policy.bitsets import indices
-from client.policy.coverage import CatalogueMasks, OperationBounds, everything, only, operation_bounds, spans
-from client.policy.effect_diff import Condition, conditions_of, differing
+from client.policy.coverage import (
+    CatalogueMasks,
+    OperationBounds,
+    exact_bounds,
+    operation_bounds,
+    rule_bounds,
+    unlimited_bounds,
+)
+from client.policy.effect_diff import Condition, conditions_by_target, differing_operations
 from client.policy.engine import GrantedRule
-from client.policy.matching import ANYTHING
-from client.policy.model import Facts
+from client.policy.matching import ANY_TARGET
+from client.policy.model import RequestContext
 from client.policy.partial import undetermined_rules
 from service.authz.decisions import CatalogueSnapshot, CompiledGrants, covers
 from service.catalogue.operations import roles
@@ -36,27 +43,27 @@ class GrantParts:
     def reach(self, known: CatalogueSnapshot, tenant: str) -> OperationBounds:
         """All parts together."""
         masks = known.catalogue.masks
-        found = everything(masks)
+        found = unlimited_bounds(masks)
         if self.scopes is not None:
-            found = found.within(only(scope_mask(self.scopes, known)))
+            found = found.within(exact_bounds(scope_mask(self.scopes, known)))
         if self.role is not None:
             found = found.within(operation_bounds(masks, self.role, tenant))
         if self.unreadable:
             # What it would give is not known, so all of it is shown as taken away.
-            return replace(found, shut=masks.all, possible=0, sure=0)
+            return replace(found, always_denied=masks.all, possible=0, always_allowed=0)
         return found if self.policies is None else found.within(operation_bounds(masks, self.policies, tenant))
 
     def conditions(self, masks: CatalogueMasks, tenant: str, operations: int) -> dict[Condition, int]:
         """What some operations depend on in a tenant by the policies, the part that a change may be about."""
-        target = ANYTHING._replace(tenant=tenant)
-        return conditions_of(masks, self.policies or (), [(target, operations)], Facts())[0]
+        target = ANY_TARGET._replace(tenant=tenant)
+        return conditions_by_target(masks, self.policies or (), [(target, operations)], RequestContext())[0]
 
 
 def load_parts(compiled: CompiledGrants) -> GrantParts:
     """The parts of a standing."""
-    standing = compiled.standing
+    grants = compiled.principal
     return GrantParts(
-        scopes=standing.scopes,
+        scopes=grants.scopes,
         role=None if compiled.role is None else tuple(compiled.role.rules),
         policies=None if compiled.policies is None else tuple(compiled.policies.rules),
         unreadable=bool(compiled.unreadable),
@@ -75,7 +82,7 @@ def scope_mask(scopes: Iterable[str], known: CatalogueSnapshot) -> int:
 
 def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
     """Every operation some rule gives, with the rules that give it and those that take it away."""
-    tenant, known = compiled.standing.tenant_id, compiled.known
+    tenant, known = compiled.principal.tenant_id, compiled.known
     masks = known.catalogue.masks
     parts = load_parts(compiled)
     found = parts.reach(known, tenant)
@@ -84,12 +91,12 @@ def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
         giving.add(found.named & scope_mask((scope,), known), partial(_scope, scope))
     for rules in (parts.role, parts.policies):
         for granted in rules or ():
-            mask, _ = spans(masks, granted.rule, tenant)
+            mask, _ = rule_bounds(masks, granted.rule, tenant)
             (taking if granted.rule.denies else giving).add(mask & found.named, partial(grant, granted, paths))
     listed = []
     for place in indices(found.named):
         bit = 1 << place
-        access = "allowed" if found.sure & bit else "conditional" if found.possible & bit else "denied"
+        access = "allowed" if found.always_allowed & bit else "conditional" if found.possible & bit else "denied"
         listed.append(
             {
                 "operation": masks.operations[place],
@@ -182,21 +189,23 @@ def _path(group: Record | None) -> dict[str, Any]:
 def limits(compiled: CompiledGrants) -> list[dict[str, str]]:
     """What bounds a principal beside its policies."""
     found = []
-    if compiled.standing.scopes is not None:
-        found.append({"kind": "scopes", "detail": ", ".join(compiled.standing.scopes)})
+    if compiled.principal.scopes is not None:
+        found.append({"kind": "scopes", "detail": ", ".join(compiled.principal.scopes)})
     if compiled.role is not None:
-        role = compiled.standing.role
+        role = compiled.principal.role
         found.append({"kind": "role", "detail": role if role and role in roles() else "none"})
     return found
 
 
-def explain_access(compiled: CompiledGrants, operation: str, target: str, facts: Facts) -> dict[str, Any] | None:
+def explain_access(
+    compiled: CompiledGrants, operation: str, target: str, facts: RequestContext
+) -> dict[str, Any] | None:
     """Whether a request is allowed, or allowed as what is not known turns out, and through what; None if neither.
 
     Of each part the rule that decides; where none does, the first that may, and the first denies that may stand
     against them.
     """
-    scopes = compiled.standing.scopes
+    scopes = compiled.principal.scopes
     given = [] if scopes is None else _scopes_for(scopes, operation, compiled.known)[:1]
     if compiled.unreadable or (scopes is not None and not given):
         return None
@@ -228,16 +237,16 @@ def difference(known: CatalogueSnapshot, tenant: str, before: GrantParts, after:
     """
     masks = known.catalogue.masks
     then, now = before.reach(known, tenant), after.reach(known, tenant)
-    perhaps = then.possible & ~then.sure & now.possible & ~now.sure
+    perhaps = then.possible & ~then.always_allowed & now.possible & ~now.always_allowed
     lists = {
-        "gained": now.sure & ~then.possible,
-        "lost": then.sure & ~now.possible,
-        "conditionalGained": now.possible & ~now.sure & ~then.possible,
-        "conditionalLost": then.possible & ~then.sure & ~now.possible,
-        "widened": now.sure & ~then.sure & then.possible,
-        "narrowed": then.sure & ~now.sure & now.possible,
+        "gained": now.always_allowed & ~then.possible,
+        "lost": then.always_allowed & ~now.possible,
+        "conditionalGained": now.possible & ~now.always_allowed & ~then.possible,
+        "conditionalLost": then.possible & ~then.always_allowed & ~now.possible,
+        "widened": now.always_allowed & ~then.always_allowed & then.possible,
+        "narrowed": then.always_allowed & ~now.always_allowed & now.possible,
         "conditionsChanged": perhaps
-        and differing(*(one.conditions(masks, tenant, perhaps) for one in (before, after))),
+        and differing_operations(*(one.conditions(masks, tenant, perhaps) for one in (before, after))),
     }
     shown: dict[str, Any] = {name: masks.names(mask)[:200] for name, mask in lists.items()}
     shown |= {f"{name}Count": mask.bit_count() for name, mask in lists.items()}

@@ -3,32 +3,27 @@
 from typing import Annotated, Any
 from uuid import uuid4
 
-from fastapi import Depends, Header, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
 
 from service import errors, validation
 from service.api.changes import change
-from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
-from service.api.pagination import PageParams, page_of, page_params
+from service.api.dependencies import IdempotencyKey, IfMatch, PageParamsDep, PlatformDep, TenantContextDep
+from service.api.idempotency import resolve_idempotency_key
+from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import TenantContext
 from service.authz.paths import GROUP, GROUPS
-from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, representations
 from service.iam.attachments import require_principal
 
 router = protected_router("groups")
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[PageParams, Depends(page_params)]
-IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
 
 
 class NewGroup(BaseModel):
@@ -60,14 +55,14 @@ class NewMember(BaseModel):
 
 @router.post(GROUPS, operation_id="createGroup", status_code=201)
 def create_group(
-    access: Granted, platform: Here, body: NewGroup, idempotency_key: IdempotencyKey = None
+    context: TenantContextDep, platform: PlatformDep, body: NewGroup, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
     """A new, empty group. The same body under the same `Idempotency-Key` answers with the same group."""
-    tenant_id, now, wanted = str(access.tenant_id), platform.clock.now(), str(uuid4())
+    tenant_id, now, wanted = context.tenant_id, platform.clock.now(), str(uuid4())
     name, description = validation.display_name(body.name, "name"), validation.description(body.description)
-    with change(platform, access) as (connection, access):
+    with change(platform, context) as (connection, context):
         group_id = resolve_idempotency_key(
-            connection, access, idempotency_key, AuditEvent.GROUP_CREATE, (tenant_id, name, description), wanted, now
+            connection, context, idempotency_key, AuditEvent.GROUP_CREATE, (tenant_id, name, description), wanted, now
         )
         if group_id == wanted:
             require_free(connection, tenant_id, name, None)
@@ -78,25 +73,25 @@ def create_group(
                     "tenant_id": tenant_id,
                     "name": name,
                     "description": description,
-                    "created_by": access.caller.user_id,
+                    "created_by": context.principal.user_id,
                     "created_at": now,
                     "updated_at": now,
                 },
             )
-            audit_in_tenant(connection, access, AuditEvent.GROUP_CREATE, f"group:{group_id}", now, {"name": name})
+            audit_in_tenant(connection, context, AuditEvent.GROUP_CREATE, f"group:{group_id}", now, {"name": name})
         return with_etag(_whole(connection, or_404(group_queries.get(connection, tenant_id, group_id))), 201)
 
 
 @router.get(GROUPS, operation_id="listGroups")
 def list_groups(
-    access: Granted,
-    platform: Here,
-    paging: Paging,
+    context: TenantContextDep,
+    platform: PlatformDep,
+    paging: PageParamsDep,
     member_type: Annotated[str | None, Query(alias="memberType")] = None,
     member_id: Annotated[str | None, Query(alias="memberId")] = None,
 ) -> JSONResponse:
     """The tenant's groups in the order they were made; with the pair, only those a principal is a member of."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     member = validation.paired_filter(("memberType", member_type), ("memberId", member_id), validation.MEMBER_TYPES)
     page = page_of(platform, paging, "groups", tenant_id, *(member or ()))
     with platform.database.read() as connection:
@@ -106,18 +101,18 @@ def list_groups(
 
 
 @router.get(GROUP, operation_id="getGroup")
-def get_group(access: Granted, platform: Here, group_id: str) -> JSONResponse:
+def get_group(context: TenantContextDep, platform: PlatformDep, group_id: str) -> JSONResponse:
     """One group with its members, at most 200; `membersTruncated` is true when there are more."""
     with platform.database.read() as connection:
-        return with_etag(_whole(connection, get_group_or_404(connection, access, group_id)))
+        return with_etag(_whole(connection, get_group_or_404(connection, context, group_id)))
 
 
 @router.patch(GROUP, operation_id="updateGroup")
 def update_group(
-    access: Granted, platform: Here, group_id: str, body: GroupChange, if_match: IfMatch = None
+    context: TenantContextDep, platform: PlatformDep, group_id: str, body: GroupChange, if_match: IfMatch = None
 ) -> JSONResponse:
     """Change the members that are given. What is there already makes no new version."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     if body.name is None and body.description is None:
         raise errors.invalid_input("nothing to change: give name or description", reason="nothing_to_change")
     wanted = {}
@@ -125,8 +120,8 @@ def update_group(
         wanted["name"] = validation.display_name(body.name, "name")
     if body.description is not None:
         wanted["description"] = validation.description(body.description)
-    with change(platform, access) as (connection, access):
-        before = get_group_or_404(connection, access, group_id)
+    with change(platform, context) as (connection, context):
+        before = get_group_or_404(connection, context, group_id)
         require_fresh(connection, before, if_match)
         changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
         if "name" in changes:
@@ -134,62 +129,64 @@ def update_group(
         if changes:
             group_queries.change(connection, group_id, changes, now)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
-            audit_in_tenant(connection, access, AuditEvent.GROUP_UPDATE, f"group:{group_id}", now, details)
-        return with_etag(_whole(connection, get_group_or_404(connection, access, group_id)), changed=bool(changes))
+            audit_in_tenant(connection, context, AuditEvent.GROUP_UPDATE, f"group:{group_id}", now, details)
+        return with_etag(_whole(connection, get_group_or_404(connection, context, group_id)), changed=bool(changes))
 
 
 @router.delete(GROUP, operation_id="deleteGroup", status_code=204)
-def delete_group(access: Granted, platform: Here, group_id: str, if_match: IfMatch = None) -> Response:
+def delete_group(context: TenantContextDep, platform: PlatformDep, group_id: str, if_match: IfMatch = None) -> Response:
     """Remove a group, its membership and its attachments, in one transaction. Members and policies stay."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
-    with change(platform, access) as (connection, access):
-        group = get_group_or_404(connection, access, group_id)
+    tenant_id, now = context.tenant_id, platform.clock.now()
+    with change(platform, context) as (connection, context):
+        group = get_group_or_404(connection, context, group_id)
         require_fresh(connection, group, if_match)
         members = group_queries.members(connection, group_id)
         affected_principals.check_remove_members(
-            connection, author_check.author_of(connection, platform, access), group, members
+            connection, author_check.author_of(connection, platform, context), group, members
         )
         group_queries.remove(connection, tenant_id, group_id)
         details = {"name": group.name, "members": len(members), "policies": group.policy_count}
-        audit_in_tenant(connection, access, AuditEvent.GROUP_DELETE, f"group:{group_id}", now, details)
+        audit_in_tenant(connection, context, AuditEvent.GROUP_DELETE, f"group:{group_id}", now, details)
     return no_content()
 
 
 @router.post(f"{GROUP}/members", operation_id="addGroupMember", status_code=204)
-def add_group_member(access: Granted, platform: Here, group_id: str, body: NewMember) -> Response:
+def add_group_member(context: TenantContextDep, platform: PlatformDep, group_id: str, body: NewMember) -> Response:
     """Add a key or an identity. The group's policies count for it from its next request on."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     kind, member_id = validation.require_choice("memberType", body.member_type, validation.MEMBER_TYPES), body.member_id
 
     def require_authority(connection: Connection) -> None:
-        get_group_or_404(connection, access, group_id)
+        get_group_or_404(connection, context, group_id)
         require_principal(connection, tenant_id, kind, member_id)
         affected_principals.check_add_member(
-            connection, author_check.author_of(connection, platform, access), group_id, kind, member_id
+            connection, author_check.author_of(connection, platform, context), group_id, kind, member_id
         )
 
     # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
     with platform.database.read() as connection:
         require_authority(connection)
-    with change(platform, access) as (connection, access):
+    with change(platform, context) as (connection, context):
         require_authority(connection)
         values = {"group_id": group_id, "member_type": kind, "member_id": member_id}
         added = group_queries.add_member(
-            connection, values | {"tenant_id": tenant_id, "added_by": access.caller.user_id, "added_at": now}
+            connection, values | {"tenant_id": tenant_id, "added_by": context.principal.user_id, "added_at": now}
         )
         if added:
             details = {"memberType": kind, "memberId": member_id}
-            audit_in_tenant(connection, access, AuditEvent.GROUP_MEMBER_ADD, f"group:{group_id}", now, details)
+            audit_in_tenant(connection, context, AuditEvent.GROUP_MEMBER_ADD, f"group:{group_id}", now, details)
     return no_content(changed=added)
 
 
 @router.get(f"{GROUP}/members", operation_id="listGroupMembers")
-def list_group_members(access: Granted, platform: Here, paging: Paging, group_id: str) -> JSONResponse:
+def list_group_members(
+    context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep, group_id: str
+) -> JSONResponse:
     """A group's members in the order they were added."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     page = page_of(platform, paging, "members", tenant_id, group_id)
     with platform.database.read() as connection:
-        get_group_or_404(connection, access, group_id)
+        get_group_or_404(connection, context, group_id)
         rows = group_queries.member_page(connection, tenant_id, group_id, page.after, page.limit)
     rows, cursor = page.cut(rows, "added_at", "member_type", "member_id")
     return JSONResponse({"members": [representations.member(row) for row in rows], "nextCursor": cursor})
@@ -197,25 +194,25 @@ def list_group_members(access: Granted, platform: Here, paging: Paging, group_id
 
 @router.delete(f"{GROUP}/members", operation_id="removeGroupMember", status_code=204)
 def remove_group_member(
-    access: Granted,
-    platform: Here,
+    context: TenantContextDep,
+    platform: PlatformDep,
     group_id: str,
     member_type: Annotated[str, Query(alias="memberType")],
     member_id: Annotated[str, Query(alias="memberId")],
 ) -> Response:
     """Take a principal out of a group. An identity may be left without any grant; it is inert then."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     kind = validation.require_choice("memberType", member_type, validation.MEMBER_TYPES)
-    with change(platform, access) as (connection, access):
-        group = get_group_or_404(connection, access, group_id)
+    with change(platform, context) as (connection, context):
+        group = get_group_or_404(connection, context, group_id)
         if not validation.is_id(member_id) or not group_queries.is_member(connection, group_id, kind, member_id):
             raise errors.not_found()
         affected_principals.check_remove_members(
-            connection, author_check.author_of(connection, platform, access), group, [(kind, member_id)]
+            connection, author_check.author_of(connection, platform, context), group, [(kind, member_id)]
         )
         group_queries.remove_member(connection, tenant_id, group_id, kind, member_id)
         details = {"memberType": kind, "memberId": member_id}
-        audit_in_tenant(connection, access, AuditEvent.GROUP_MEMBER_REMOVE, f"group:{group_id}", now, details)
+        audit_in_tenant(connection, context, AuditEvent.GROUP_MEMBER_REMOVE, f"group:{group_id}", now, details)
     return no_content()
 
 
@@ -223,11 +220,9 @@ def _whole(connection: Connection, group: Record) -> dict[str, Any]:
     return representations.whole_group(group, group_queries.first_members(connection, group.tenant_id, group.id))
 
 
-def get_group_or_404(connection: Connection, access: AuthorizationContext, group_id: str) -> Record:
+def get_group_or_404(connection: Connection, context: TenantContext, group_id: str) -> Record:
     """The group of the path in the tenant of the path, or the flat 404."""
-    return or_404(
-        group_queries.get(connection, str(access.tenant_id), group_id) if validation.is_id(group_id) else None
-    )
+    return or_404(group_queries.get(connection, context.tenant_id, group_id) if validation.is_id(group_id) else None)
 
 
 def require_free(connection: Connection, tenant_id: str, name: str, except_for: str | None) -> None:

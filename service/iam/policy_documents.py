@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from client.policy.document import InvalidDocument, Reading, RegionTargets, canonical_text, read
+from client.policy.document import InvalidDocument, ParsedDocument, RegionTargets, canonical_text, parse_document
 from client.policy.model import Document
 from client.policy.problems import Problem
 from service import errors
@@ -16,7 +16,7 @@ MAX_CACHED_CHARACTERS = 2 * 1024 * 1024
 """Of all documents in the cache; read, a document takes up to ten times its text."""
 
 
-def read_document(platform: Platform, known: CatalogueSnapshot, text: str) -> Reading:
+def read_document(platform: Platform, known: CatalogueSnapshot, text: str) -> ParsedDocument:
     """The document of a text.
 
     Raises:
@@ -39,10 +39,10 @@ def read_stored(text: str, known: CatalogueSnapshot) -> Document:
     return _CACHE.read(text, known, "accept").document
 
 
-def canonical(reading: Reading, known: CatalogueSnapshot) -> str:
+def canonical(reading: ParsedDocument, known: CatalogueSnapshot) -> str:
     """Return the canonical text of a document that was just read; `read_stored` then knows it."""
     text = canonical_text(reading.document)
-    _CACHE.add(text, known, "accept", Reading(reading.document))
+    _CACHE.add(text, known, "accept", ParsedDocument(reading.document))
     return text
 
 
@@ -53,9 +53,9 @@ class ReadingCache:
         self.max_characters = max_characters
         self.characters = 0
         self._lock = threading.Lock()
-        self._readings: OrderedDict[tuple[str, CatalogueSnapshot, RegionTargets], Reading] = OrderedDict()
+        self._readings: OrderedDict[tuple[str, CatalogueSnapshot, RegionTargets], ParsedDocument] = OrderedDict()
 
-    def read(self, text: str, known: CatalogueSnapshot, region_targets: RegionTargets) -> Reading:
+    def read(self, text: str, known: CatalogueSnapshot, region_targets: RegionTargets) -> ParsedDocument:
         """Return the reading of a text. Raises `DocumentRefused`; a refused text is read again the next time."""
         key = (text, known, region_targets)
         with self._lock:
@@ -63,11 +63,11 @@ class ReadingCache:
             if reading is not None:
                 self._readings.move_to_end(key)
                 return reading
-        reading = read(text, known.catalogue, region_targets=region_targets)
+        reading = parse_document(text, known.catalogue, region_targets=region_targets)
         self.add(text, known, region_targets, reading)
         return reading
 
-    def add(self, text: str, known: CatalogueSnapshot, region_targets: RegionTargets, reading: Reading) -> None:
+    def add(self, text: str, known: CatalogueSnapshot, region_targets: RegionTargets, reading: ParsedDocument) -> None:
         """Keep a reading; the ones that were used longest ago make room for it."""
         key = (text, known, region_targets)
         with self._lock:

@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from service.db.engine import Record, chunks
-from service.db.statements import KeysetKey, after_key
+from service.db.engine import Record
+from service.db.statements import KeysetKey, after_key, chunks
 from service.db.tables import group_members, memberships, policies, policy_attachments, policy_versions, tenants, users
 from service.iam.group_queries import with_names
-from service.principals.grants import entitled_membership
+from service.principals.conditions import entitled_membership
 
 _ATTACHMENTS = (
     select(func.count())

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from client.policy.containment import Counterexample
-from client.policy.model import Constraint, Document, Facts
+from client.policy.model import Constraint, Document, RequestContext
 from service.clock import wire_time
 from service.db.engine import Record
 
@@ -150,13 +150,13 @@ def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
     else:
         why = "you do not hold this"
     index = found.draft_rule.index
-    shown = facts(found.question.facts)
+    shown = facts(found.request.context)
     if found.time_unknown:
         # Left out it would be the present time.
         shown["currentTime"] = None
     return {
-        "operation": found.question.operation,
-        "target": found.question.target,
+        "operation": found.request.operation,
+        "target": found.request.target,
         "facts": shown,
         "ruleIndex": index,
         "ruleName": document.rules[index].name,
@@ -167,7 +167,7 @@ def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
     }
 
 
-def facts(known: Facts) -> dict[str, Any]:
+def facts(known: RequestContext) -> dict[str, Any]:
     """Return the facts that are known, as simulate reads them; the others are left out."""
     shown: dict[str, Any] = {}
     if known.source_ip is not None:

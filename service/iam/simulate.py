@@ -1,27 +1,27 @@
 """Trying a document: decided, mapped and checked, never stored. contract: iam simulate; checklist S"""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from client.policy.coverage import Coverage, cover
-from client.policy.document import Reading
-from client.policy.effect_diff import changes, conditions_of, differing
-from client.policy.engine import Engine, compile_document, labelled_rules
-from client.policy.explain import RuleTrace, explain, flag_for, unmatched
+from client.policy.coverage import Coverage, compute_coverage
+from client.policy.document import ParsedDocument
+from client.policy.effect_diff import classify_changes, conditions_by_target, differing_operations
+from client.policy.engine import Engine, compile_document, granted_rules
+from client.policy.explain import RuleTrace, explain, explain_unmatched, flag_for
 from client.policy.matching import STAR, OperationPattern, Target
-from client.policy.model import Facts, Question
+from client.policy.model import AccessRequest, RequestContext
 from service import errors, validation
+from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot, role_engine
 from service.authz.paths import IAM
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.iam import author_check, policy_queries, representations
 from service.iam.policy_documents import canonical, problem, read_document
 from service.iam.simulation_requests import (
@@ -37,9 +37,6 @@ from service.iam.simulation_requests import (
 
 router = protected_router("trials")
 MAX_TARGETS = 50
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
 
 
 class SimulateRequest(BaseModel):
@@ -85,33 +82,33 @@ class CheckRequest(BaseModel):
 
 
 @router.post(f"{IAM}/simulate", operation_id="simulate")
-def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResponse:
+def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateRequest) -> JSONResponse:
     """Whether a document would allow a request, and why, rule by rule.
 
     An operation is only done on targets of its own service: on any other target the answer is denied, and `because`
     says so.
     """
     target = target_of(body.target)
-    known, reading = _read(access, platform, body.document_text, body.facts, target)
+    known, reading = _read(context, platform, body.document_text, body.facts, target)
     operation = operation_of(body.operation, known)
-    facts = facts_of(body.facts, platform.clock, tenant=str(access.tenant_id), region=known_region(target))
-    cap = role_engine(access.role) if body.as_author else None
+    facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id, region=known_region(target))
+    cap = role_engine(context.role) if body.as_author else None
     engine = compile_document(reading.document, cap=cap)
-    explained = explain(engine, Question(operation, str(target), facts))
+    explained = explain(engine, AccessRequest(operation, str(target), facts))
     because = other_service(operation, target)
     if because is not None:
-        explained = unmatched(explained)
-    nearest = explained.nearest
+        explained = explain_unmatched(explained)
+    nearest = explained.nearest_rule
     return JSONResponse(
         {
             "decision": "allowed" if explained.allowed else "denied",
             "reason": explained.reason.value,
             "because": because,
-            "decidingRule": explained.deciding and _named(explained.deciding),
-            "nearestRule": nearest and {**_named(nearest), "failed": explained.failed},
+            "decidingRule": explained.deciding_rule and _named(explained.deciding_rule),
+            "nearestRule": nearest and {**_named(nearest), "failed": explained.failed_part},
             "rules": [_trace(engine, trace) for trace in explained.rules],
-            "someTarget": explained.some_target,
-            "missing": [{"key": key, "flag": flag_for(key)} for key in explained.missing],
+            "someTarget": explained.some_target_allowed,
+            "missing": [{"key": key, "flag": flag_for(key)} for key in explained.missing_keys],
             "asAuthor": body.as_author,
             "warnings": [problem(one) for one in reading.warnings],
         }
@@ -119,16 +116,16 @@ def simulate(access: Granted, platform: Here, body: SimulateRequest) -> JSONResp
 
 
 @router.post(f"{IAM}/coverage", operation_id="mapCoverage")
-def map_coverage(access: Granted, platform: Here, body: CoverageRequest) -> JSONResponse:
+def map_coverage(context: TenantContextDep, platform: PlatformDep, body: CoverageRequest) -> JSONResponse:
     """Which operations a document gives on some targets, and what that changes against another document."""
-    known, reading = _read(access, platform, body.document_text, body.facts)
+    known, reading = _read(context, platform, body.document_text, body.facts)
     targets = [target_of(text, "targets") for text in body.targets]
-    facts = facts_of(body.facts, platform.clock, tenant=str(access.tenant_id))
+    facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id)
     masks = known.catalogue.masks
     covered = _covered(known, reading, targets, facts)
-    other: Reading | None = None
+    other: ParsedDocument | None = None
     if body.compare is not None:
-        other = _read(access, platform, _compared(access, platform, body.compare))[1]
+        other = _read(context, platform, _compared(context, platform, body.compare))[1]
     moved = _changes(known, other, reading, covered, facts) if other is not None else []
     maps = []
     for place, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
@@ -145,11 +142,11 @@ def map_coverage(access: Granted, platform: Here, body: CoverageRequest) -> JSON
 
 
 @router.post(f"{IAM}/check", operation_id="checkDocument")
-def check_document(access: Granted, platform: Here, body: CheckRequest) -> JSONResponse:
+def check_document(context: TenantContextDep, platform: PlatformDep, body: CheckRequest) -> JSONResponse:
     """Whether a document stays within what the caller holds, with counterexamples where it does not."""
-    known, reading = _read(access, platform, body.document_text)
+    known, reading = _read(context, platform, body.document_text)
     with platform.database.read() as connection:
-        author = author_check.author_of(connection, platform, access)
+        author = author_check.author_of(connection, platform, context)
     check = author_check.check_document(author, canonical(reading, known))
     return JSONResponse(
         {
@@ -161,50 +158,56 @@ def check_document(access: Granted, platform: Here, body: CheckRequest) -> JSONR
 
 
 def _read(
-    access: AuthorizationContext,
+    context: TenantContext,
     platform: Platform,
     text: str,
     facts: FactsBody = NO_FACTS,
     target: Target | None = None,
-) -> tuple[CatalogueSnapshot, Reading]:
+) -> tuple[CatalogueSnapshot, ParsedDocument]:
     with platform.database.read() as connection:
         known = platform.decisions.known(connection)
-        require_region(connection, str(access.tenant_id), facts, target)
+        require_region(connection, context.tenant_id, facts, target)
     return known, read_document(platform, known, text)
 
 
-def _covered(known: CatalogueSnapshot, reading: Reading, targets: Sequence[Target], facts: Facts) -> list[Coverage]:
+def _covered(
+    known: CatalogueSnapshot, reading: ParsedDocument, targets: Sequence[Target], facts: RequestContext
+) -> list[Coverage]:
     """The map of a document; on the targets of one service only operations of that service are done."""
     masks = known.catalogue.masks
     return [
-        one.within(masks.of(OperationPattern(one.target.service, STAR, STAR)))
-        for one in cover(masks, labelled_rules(reading.document), targets, facts)
+        one.within(masks.for_pattern(OperationPattern(one.target.service, STAR, STAR)))
+        for one in compute_coverage(masks, granted_rules(reading.document), targets, facts)
     ]
 
 
 def _changes(
-    known: CatalogueSnapshot, before: Reading, after: Reading, covered: Sequence[Coverage], facts: Facts
+    known: CatalogueSnapshot,
+    before: ParsedDocument,
+    after: ParsedDocument,
+    covered: Sequence[Coverage],
+    facts: RequestContext,
 ) -> list[dict[str, int]]:
     """What changes on each target from one document to another whose map is known, by how."""
     old = _covered(known, before, [one.target for one in covered], facts)
     both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
     open_then, open_now = (
-        conditions_of(known.catalogue.masks, labelled_rules(one.document), both, facts) for one in (before, after)
+        conditions_by_target(known.catalogue.masks, granted_rules(one.document), both, facts) for one in (before, after)
     )
     return [
-        changes(then, now, differing(was, becomes))
+        classify_changes(then, now, differing_operations(was, becomes))
         for then, now, was, becomes in zip(old, covered, open_then, open_now, strict=True)
     ]
 
 
-def _compared(access: AuthorizationContext, platform: Platform, body: CompareTo) -> str:
+def _compared(context: TenantContext, platform: Platform, body: CompareTo) -> str:
     """The text of the other document."""
     if (body.document_text is None) is (body.policy_id is None):
         raise errors.invalid_input("compare takes documentText or policyId, one of them", member="compare")
     if body.document_text is not None:
         return body.document_text
     with platform.database.read() as connection:
-        return _stored(connection, str(access.tenant_id), str(body.policy_id), body.version)
+        return _stored(connection, context.tenant_id, str(body.policy_id), body.version)
 
 
 def _stored(connection: Connection, tenant_id: str, policy_id: str, version: int | None) -> str:
@@ -222,7 +225,7 @@ def _trace(engine: Engine, trace: RuleTrace) -> dict[str, Any]:
     rule = engine.rules[trace.source.index].rule
     return {
         **_named(trace),
-        "access": trace.access,
+        "access": trace.effect,
         "operation": trace.operation.value,
         "target": trace.target.value,
         "constraints": [
@@ -231,7 +234,7 @@ def _trace(engine: Engine, trace: RuleTrace) -> dict[str, Any]:
         ],
         "withinAuthor": trace.within_author,
         "result": trace.truth.value,
-        "fires": trace.fires,
+        "fires": trace.applies,
     }
 
 
@@ -247,7 +250,7 @@ def _counts(coverage: Coverage, within: int) -> dict[str, int]:
 def _services(known: CatalogueSnapshot, coverage: Coverage) -> list[dict[str, Any]]:
     masks = known.catalogue.masks
     services = dict.fromkeys(name.partition(":")[0] for name in masks.operations)
-    within = {service: masks.of(OperationPattern(service, STAR, STAR)) for service in services}
+    within = {service: masks.for_pattern(OperationPattern(service, STAR, STAR)) for service in services}
     return [
         {"service": service, "total": mask.bit_count(), **_counts(coverage, mask)} for service, mask in within.items()
     ]

@@ -5,8 +5,16 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 
-from client.policy.matching import STAR, InvalidPattern, Target, asked_target, is_region, read_operation, read_target
-from client.policy.model import Facts, read_address, read_instant
+from client.policy.matching import (
+    STAR,
+    InvalidPattern,
+    Target,
+    is_region,
+    parse_operation,
+    parse_target,
+    resolve_target,
+)
+from client.policy.model import RequestContext, parse_address, parse_timestamp
 from service import errors
 from service.authz.decisions import CatalogueSnapshot
 from service.catalogue.resource_types import REGIONS
@@ -59,7 +67,7 @@ def require_region(connection: Connection, tenant_id: str, body: FactsBody, targ
     )
 
 
-def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
+def facts_of(body: FactsBody, clock: Clock, **known: Any) -> RequestContext:
     """The facts of a body; `known` fills what it leaves out.
 
     Raises:
@@ -67,11 +75,11 @@ def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
     """
     address = instant = None
     if body.source_ip is not None:
-        address = read_address(body.source_ip)
+        address = parse_address(body.source_ip)
         if address is None:
             raise errors.invalid_input("sourceIp is no IPv4 or IPv6 address", member="facts.sourceIp")
     if body.current_time is not None:
-        instant = read_instant(body.current_time)
+        instant = parse_timestamp(body.current_time)
         if instant is None:
             raise errors.invalid_input(
                 "currentTime is no RFC 3339 instant with a zone, such as 2026-01-31T09:00:00Z",
@@ -84,7 +92,7 @@ def facts_of(body: FactsBody, clock: Clock, **known: Any) -> Facts:
             "region is one name, with no blank, *, : or / in it; leave it out where it is not known",
             member="facts.region",
         )
-    return Facts(
+    return RequestContext(
         source_ip=address,
         current_time=instant,
         region=body.region or known.get("region"),
@@ -102,11 +110,11 @@ def operation_of(text: str, known: CatalogueSnapshot) -> str:
         Refusal: 400 INVALID_INPUT for a pattern or part of one, UNKNOWN_OPERATION with the nearest names.
     """
     try:
-        operation = read_operation(text)
+        operation = parse_operation(text)
     except InvalidPattern as refused:
         raise errors.invalid_input(str(refused), member="operation") from None
     if text not in known.levels:
-        near = known.catalogue.nearest(operation)
+        near = known.catalogue.suggest(operation)
         raise ApiError(
             400,
             "UNKNOWN_OPERATION",
@@ -124,7 +132,7 @@ def target_of(text: str, member: str = "target") -> Target:
         Refusal: 400 INVALID_INPUT.
     """
     try:
-        return read_target(text)
+        return parse_target(text)
     except InvalidPattern as refused:
         raise errors.invalid_input(str(refused), member=member) from None
 
@@ -156,4 +164,4 @@ def known_region(target: Target) -> str | None:
 
 def full_target(target: Target, operation: str, region: str | None) -> str:
     """The target as it is decided: its service is the operation's, an open region the request's."""
-    return str(asked_target(target, operation.partition(":")[0], region))
+    return str(resolve_target(target, operation.partition(":")[0], region))

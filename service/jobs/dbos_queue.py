@@ -1,9 +1,23 @@
-"""The durable workflow engine, DBOS; the only module that imports it, and only once it is launched.
+"""The queue of durable work, on DBOS. The only module that imports DBOS, and only on launch.
 
-One workflow, `operation`, whose id is the run id: enqueueing a run twice is enqueueing it once. The workflow has no
-checkpoints of its own, because the operations row holds how far the run is and a second truth could differ from it.
-What the engine gives is the queue, the bound on work at a time, and that a run which was going when the process
-died is taken up again. A run that is cancelled at stop stays pending there and is recovered at the next launch.
+DBOS stores the queue, starts at most RUNS_AT_A_TIME runs per process, drops duplicates (the workflow id is the run
+id), re-queues at launch the runs that this executor left, and removes cancelled runs. There is one workflow,
+`operation`, without checkpoints: the operations row records the progress, and a second record could differ from it.
+
+What this package adds, and the case that DBOS leaves open:
+
+- `worker`: launches DBOS only for open operations and shuts it down when idle. DBOS costs 0.3 s of import, threads
+  and a poll four times a second, also when there is nothing to run.
+- `recovery.sweep`: a request commits its operations row before it can enqueue, as the two databases share no
+  transaction. A kill in between, a restored backup or a lost workflow file leaves a row without a workflow. DBOS
+  never runs a workflow again that ended with an error.
+- `worker._orphaned`: DBOS keeps a workflow as PENDING if it was broken off and its outcome could not be stored.
+- `recovery.heartbeat` and `recover_dead`: DBOS recovers only its own executor id. It does not notice that another
+  executor died; only its hosted Conductor does.
+- Retries (`job.retry_delay`, `Job.give_up`): the retries of a DBOS step ignore whether the database is away, are not
+  shown on the operation, and end in a workflow error that the operation would not have. `max_recovery_attempts`
+  counts kills of the process, which are not the fault of the run, so there is no limit.
+- One open run per tenant and kind: a unique index on operations, because the request has to answer 409.
 """
 
 import logging
@@ -19,11 +33,11 @@ if TYPE_CHECKING:
     from dbos import DBOSConfig
 
 QUEUE = "operations"
-# Constant, so that a newer version of the platform takes up what an older one left.
+# Constant, so that a newer version of the platform recovers the runs of an older one.
 APPLICATION_VERSION = "1"
 THREADS = 8
 SCHEMA = "workflows"
-# A run waits more than it works and holds no thread while waiting.
+# A run mostly waits, and holds no thread while it does.
 RUNS_AT_A_TIME = 200
 POLL_SECONDS = 0.25
 
@@ -31,12 +45,12 @@ _one_engine = threading.Lock()
 
 
 class DbosQueue:
-    """The engine of this process. There is one at a time, because DBOS is one object a process.
+    """The DBOS instance of this process. DBOS allows one per process.
 
     Args:
-        url: SQLAlchemy URL of the engine's own tables; on PostgreSQL they live in the schema `workflows`.
-        executor: who runs what; what a dead executor left can be told by its name.
-        body: carries one run, by its id, to its end.
+        url: SQLAlchemy URL of the tables of DBOS; on PostgreSQL they are in the schema `workflows`.
+        executor: Id of this process, stored with each run that it starts.
+        body: Runs an operation, by its run id, to its end.
     """
 
     def __init__(self, url: str, executor: str, body: Callable[[str], Awaitable[None]]) -> None:
@@ -46,9 +60,10 @@ class DbosQueue:
         self.launched = False
 
     def launch(self) -> None:
-        """Imports and starts the engine; what this executor left unfinished is queued again by itself.
+        """Import and start DBOS, which re-queues the runs that this executor left unfinished. Idempotent.
 
-        Raises RuntimeError when another engine runs in this process.
+        Raises:
+            RuntimeError: Another instance runs in this process.
         """
         if self.launched:
             return
@@ -62,14 +77,14 @@ class DbosQueue:
         self.launched = True
 
     def _launch(self) -> None:
-        # Before the import: a logger without a handler would be given one that writes to the console.
+        # Before the import: DBOS gives a logger without a handler one that writes to the console.
         engine_log = logging.getLogger("dbos")
         if not engine_log.handlers:
             engine_log.addHandler(logging.NullHandler())
         from dbos import DBOS, DBOSPortableJSONSerializer
 
         if file := sqlite_file(self._url):
-            # It stays so in the file. Twice as quick with many runs, and readers do not wait for writers.
+            # Stored in the file. WAL is twice as fast with many runs, and readers do not wait for writers.
             with closing(sqlite3.connect(file)) as connection:
                 connection.execute("PRAGMA journal_mode=WAL")
         config: DBOSConfig = {
@@ -82,7 +97,7 @@ class DbosQueue:
             "max_executor_threads": THREADS,
             "serializer": DBOSPortableJSONSerializer(),
             "use_listen_notify": False,
-            # Nothing waits for notifications; this only bounds how long the end takes.
+            # Nothing uses notifications; this only bounds how long a shutdown takes.
             "notification_listener_polling_interval_sec": 0.2,
             "enable_otlp": False,
             "log_level": "WARNING",
@@ -94,7 +109,6 @@ class DbosQueue:
             await body(run_id)
 
         try:
-            # No limit of recoveries: a run is given up by its own rules, never because the process died often.
             self._workflow = DBOS.workflow(name="operation", max_recovery_attempts=None)(operation)
             DBOS.launch()
             DBOS.register_queue(QUEUE, worker_concurrency=RUNS_AT_A_TIME, polling_interval_sec=POLL_SECONDS)
@@ -103,44 +117,43 @@ class DbosQueue:
             raise
 
     def enqueue(self, run_id: str) -> None:
-        """Queues the run, unless it is known already."""
+        """Queue a run. DBOS ignores a run that it has already."""
         from dbos import DBOS, SetWorkflowID
 
         with SetWorkflowID(run_id):
             DBOS.enqueue_workflow(QUEUE, self._workflow, run_id)
 
     def start_over(self, run_id: str) -> None:
-        """Queues a run whose workflow came to an end although the operation has not."""
+        """Queue a run whose workflow has ended although the operation is open."""
         from dbos import DBOS
 
         DBOS.delete_workflow(run_id)
         self.enqueue(run_id)
 
     def take_over(self, run_id: str) -> None:
-        """Queues a run that another executor was at."""
+        """Queue a run that is marked as running on a dead executor, or on this one by mistake."""
         from dbos import DBOS
 
         DBOS.resume_workflow(run_id, queue_name=QUEUE)
 
     def cancel(self, run_id: str) -> None:
-        """Remove a run from the queue and exclude it from recovery."""
+        """Remove a run from the queue and exclude it from recovery. DBOS ignores an unknown run."""
         from dbos import DBOS
 
-        if self.known([run_id]):
-            DBOS.cancel_workflow(run_id)
+        DBOS.cancel_workflow(run_id)
 
-    def known(self, run_ids: Collection[str]) -> dict[str, tuple[str, str]]:
-        """Status and executor of those runs that the engine knows.
+    def workflows(self, run_ids: Collection[str]) -> dict[str, tuple[str, str]]:
+        """Return status and executor of the runs that DBOS has, by run id.
 
-        Status is ENQUEUED, PENDING (being run), SUCCESS, ERROR or CANCELLED.
+        The status is ENQUEUED, DELAYED, PENDING (running), SUCCESS, ERROR or CANCELLED.
         """
         from dbos import DBOS
 
-        found = DBOS.list_workflows(workflow_ids=list(run_ids), load_input=False, load_output=False)
-        return {status.workflow_id: (status.status, status.executor_id or "") for status in found}
+        workflows = DBOS.list_workflows(workflow_ids=list(run_ids), load_input=False, load_output=False)
+        return {workflow.workflow_id: (workflow.status, workflow.executor_id or "") for workflow in workflows}
 
     def close(self) -> None:
-        """Cancels what runs, at its next wait, and ends the engine; takes about a second."""
+        """Cancel what runs, at its next await, and stop DBOS. Takes about a second."""
         if not self.launched:
             return
         from dbos import DBOS
@@ -153,6 +166,6 @@ class DbosQueue:
 
 
 def sqlite_file(url: str) -> str | None:
-    """The file of a SQLite URL; None for another database."""
+    """Return the file of a SQLite URL; None for another database."""
     parsed = make_url(url)
     return parsed.database if parsed.get_backend_name() == "sqlite" else None

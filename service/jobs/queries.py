@@ -1,4 +1,4 @@
-"""The SQL of durable work: the operations table and what the event stream looks at. No decisions here."""
+"""SQL of durable work: the operations table, executors, and what the event stream compares."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from service.audit.chain import MIN_ID
 from service.audit.events import AuditEvent
 from service.authn.workload_tokens import has_grant
 from service.db import dialect
-from service.db.engine import upsert_insert
+from service.db.dialect import upsert_insert
 from service.db.tables import (
     api_keys,
     audit_log,
@@ -35,17 +35,18 @@ from service.db.tables import (
     workload_identities,
     workload_tokens,
 )
+from service.principals.conditions import LIVE_KEY, LIVE_SESSION
 
 OPEN = ("pending", "running")
-LISTED = 50
-# An open operation that has not moved for so long is flagged. design: Durable operations
-STILL = timedelta(minutes=1)
+MAX_LISTED = 50
+STALLED_AFTER = timedelta(minutes=1)
+"""Without progress for so long, an open operation is flagged as stalled."""
 SIGNALLED = frozenset(("policy", "group", "api_key", "workload_identity", "default_tags", "quota_request", "resource"))
-"""The subjects of audit entries that are signalled. Tenants and operations have signals of their own."""
+"""The kinds of audit targets that are signalled. Tenants and operations have their own signals."""
 NOT_SIGNALLED = (AuditEvent.WORKLOAD_IDENTITY_EXCHANGE,)
-"""Operations on such a subject that change nothing that a reader shows."""
+"""Audit operations on such a target that change nothing a reader displays."""
 MAX_ENTRIES = 1000
-"""Changes in the tenants of open streams, between two looks, beyond which readers have to read everything again."""
+"""Changes between two polls beyond which readers get a `resync`."""
 
 
 def is_open() -> ColumnElement[bool]:
@@ -57,16 +58,13 @@ def add(connection: Connection, row: Mapping[str, Any]) -> None:
 
 
 def locked(connection: Connection, run_id: str) -> RowMapping | None:
-    """The run's row, held against other writers until the transaction ends.
-
-    SQLite has no row locks: there the write transaction itself is the only one.
-    """
+    """Return the row of a run, locked until the end of the transaction. SQLite has a single writer anyway."""
     statement = select(operations).where(operations.c.run_id == run_id).with_for_update()
     return connection.execute(statement).mappings().one_or_none()
 
 
 def advance(connection: Connection, run_id: str, *, at: datetime, **changes: Any) -> None:
-    """Changes the run's row and moves `seq`, which is how everybody else sees that it moved."""
+    """Update the row of a run and increment `seq`, by which others detect the change."""
     connection.execute(
         update(operations)
         .where(operations.c.run_id == run_id)
@@ -75,25 +73,25 @@ def advance(connection: Connection, run_id: str, *, at: datetime, **changes: Any
 
 
 def kind_of(connection: Connection, run_id: str) -> str | None:
-    """The kind of an open run; None when it is over or unknown."""
+    """Return the kind of an open run; None if it has ended or does not exist."""
     return connection.execute(
         select(operations.c.kind).where(operations.c.run_id == run_id, is_open())
     ).scalar_one_or_none()
 
 
 def tenant_of(connection: Connection, run_id: str) -> str:
-    """The tenant of a run that there is."""
+    """Return the tenant of an existing run."""
     return str(connection.scalar(select(operations.c.tenant_id).where(operations.c.run_id == run_id)))
 
 
 def open_run(connection: Connection, tenant_id: str, kind: str) -> RowMapping | None:
-    """The tenant's pending or running operation of a kind; there is at most one."""
+    """Return the tenant's pending or running operation of a kind; a unique index allows one."""
     query = select(operations).where(operations.c.tenant_id == tenant_id, operations.c.kind == kind, is_open())
     return connection.execute(query).mappings().one_or_none()
 
 
 def tenants_without_run(connection: Connection, kind: str) -> Sequence[str]:
-    """Tenants that are still being provisioned although no run of the kind is open, in the order they were made."""
+    """Return the tenants in status `provisioning` without an open run of a kind, oldest first."""
     run = select(operations.c.run_id).where(
         operations.c.tenant_id == tenants.c.id, operations.c.kind == kind, is_open()
     )
@@ -102,12 +100,12 @@ def tenants_without_run(connection: Connection, kind: str) -> Sequence[str]:
 
 
 def is_provisioning(connection: Connection, tenant_id: str) -> bool:
-    """Whether a tenant is still being provisioned."""
+
     return connection.scalar(select(tenants.c.status).where(tenants.c.id == tenant_id)) == "provisioning"
 
 
 def open_runs(connection: Connection, run_ids: Collection[str] | None = None) -> list[str]:
-    """Run ids of open operations, oldest first; among `run_ids` when given."""
+    """Return the run ids of open operations, oldest first; only those in `run_ids`, if set."""
     statement = select(operations.c.run_id).where(is_open()).order_by(operations.c.created_at, operations.c.run_id)
     if run_ids is not None:
         statement = statement.where(operations.c.run_id.in_(run_ids))
@@ -119,20 +117,20 @@ def open_count(connection: Connection) -> int:
 
 
 def stalled_count(connection: Connection, now: datetime) -> int:
-    """How many open operations have not moved for a minute."""
+    """Return the number of open operations without progress for a minute."""
     return connection.execute(
-        select(func.count()).select_from(operations).where(is_open(), operations.c.updated_at <= now - STILL)
+        select(func.count()).select_from(operations).where(is_open(), operations.c.updated_at <= now - STALLED_AFTER)
     ).scalar_one()
 
 
 def of_tenant(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:
-    """The tenant's operations, newest first, at most 50."""
+    """Return the newest 50 operations of a tenant, newest first."""
     return (
         connection.execute(
             select(operations)
             .where(operations.c.tenant_id == tenant_id)
             .order_by(operations.c.created_at.desc(), operations.c.run_id)
-            .limit(LISTED)
+            .limit(MAX_LISTED)
         )
         .mappings()
         .all()
@@ -140,7 +138,7 @@ def of_tenant(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:
 
 
 def find(connection: Connection, tenant_id: str, identifier: str) -> RowMapping | None:
-    """One operation of the tenant, by run id, else the latest run of an operation id."""
+    """Return an operation of the tenant by run id, else the latest run of an operation id."""
     return (
         connection.execute(
             select(operations)
@@ -157,7 +155,7 @@ def find(connection: Connection, tenant_id: str, identifier: str) -> RowMapping 
 
 
 def find_anywhere(connection: Connection, identifier: str) -> RowMapping | None:
-    """One operation of any tenant, by run id, else the latest run of an operation id; locked as by `locked`."""
+    """Return an operation of any tenant by run id, else the latest run of an operation id; its row is locked."""
     query = (
         select(operations.c.run_id)
         .where(or_(operations.c.run_id == identifier, operations.c.operation_id == identifier))
@@ -169,26 +167,26 @@ def find_anywhere(connection: Connection, identifier: str) -> RowMapping | None:
 
 
 def key_is_revoked(connection: Connection, key_id: str) -> bool:
-    """Whether an API key was revoked, or is not there any more."""
+    """Whether an API key was revoked or deleted."""
     query = select(api_keys.c.id).where(api_keys.c.id == key_id, api_keys.c.revoked_at.is_(None))
     return connection.scalar(query) is None
 
 
 def of_platform(connection: Connection) -> Sequence[RowMapping]:
-    """Every open operation (oldest first), then the newest 50 of the others, each with its tenant's name."""
+    """Return the open operations, oldest first, then the newest 50 ended ones, each with its tenant's name."""
     columns = select(operations, tenants.c.display_name.label("tenant_name")).join(tenants)
     running = columns.where(is_open()).order_by(operations.c.created_at, operations.c.run_id)
-    over = columns.where(~is_open()).order_by(operations.c.created_at.desc(), operations.c.run_id).limit(LISTED)
-    return [*connection.execute(running).mappings(), *connection.execute(over).mappings()]
+    ended = columns.where(~is_open()).order_by(operations.c.created_at.desc(), operations.c.run_id).limit(MAX_LISTED)
+    return [*connection.execute(running).mappings(), *connection.execute(ended).mappings()]
 
 
-# Who runs operations, where several processes share a PostgreSQL database.
+# Executors: the processes that share a PostgreSQL database.
 
-DATABASE_NOW = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+DATABASE_NOW = text(dialect.POSTGRESQL_NOW)
 
 
 def seen(connection: Connection, executor: str) -> None:
-    """Notes that the executor lives, on the database's clock."""
+    """Record that an executor is alive, by the clock of the database."""
     statement = upsert_insert(connection, executors).values(id=executor, seen_at=DATABASE_NOW)
     connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_={"seen_at": DATABASE_NOW}))
 
@@ -198,10 +196,8 @@ def forget(connection: Connection, executor: str) -> None:
 
 
 def delete_expired(connection: Connection, seconds: int) -> None:
-    """Forgets executors that were not seen for so long."""
-    limit = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint - :silence").bindparams(
-        silence=seconds * 1_000_000
-    )
+    """Delete the executors without a heartbeat for so long."""
+    limit = text(f"{dialect.POSTGRESQL_NOW} - :silence").bindparams(silence=seconds * 1_000_000)
     connection.execute(delete(executors).where(executors.c.seen_at < limit))
 
 
@@ -209,16 +205,11 @@ def live_executors(connection: Connection) -> set[str]:
     return set(connection.execute(select(executors.c.id)).scalars())
 
 
-def try_recovery_lock(connection: Connection) -> bool:
-    """Try to take the recovery lock for this transaction."""
-    return bool(connection.execute(select(func.pg_try_advisory_xact_lock(dialect.RECOVERY))).scalar_one())
-
-
-# What the event stream compares from one look to the next.
+# What the event stream compares from one poll to the next.
 
 
 def movement(connection: Connection, tenant_ids: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Per tenant with operations: how many, and the sum of their `seq`; any movement changes the pair."""
+    """Return, by tenant, the number of operations and the sum of their `seq`: any progress changes the pair."""
     rows = connection.execute(
         select(operations.c.tenant_id, func.count(), func.sum(operations.c.seq))
         .where(operations.c.tenant_id.in_(tenant_ids))
@@ -228,7 +219,7 @@ def movement(connection: Connection, tenant_ids: Collection[str]) -> dict[str, t
 
 
 def latest(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:
-    """What a signal says of the tenant's open and newest operations."""
+    """Return the tenant's open and newest operations, with the columns that a signal needs."""
     return (
         connection.execute(
             select(
@@ -240,7 +231,7 @@ def latest(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:
             )
             .where(operations.c.tenant_id == tenant_id)
             .order_by(case((is_open(), 0), else_=1), operations.c.created_at.desc())
-            .limit(LISTED)
+            .limit(MAX_LISTED)
         )
         .mappings()
         .all()
@@ -248,7 +239,7 @@ def latest(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:
 
 
 def tenant_states(connection: Connection, tenant_ids: Collection[str]) -> dict[str, tuple[str, str, datetime]]:
-    """Per tenant: status, display name, last change."""
+    """Return status, display name and time of the last change, by tenant."""
     rows = connection.execute(
         select(tenants.c.id, tenants.c.status, tenants.c.display_name, tenants.c.updated_at).where(
             tenants.c.id.in_(tenant_ids)
@@ -259,21 +250,20 @@ def tenant_states(connection: Connection, tenant_ids: Collection[str]) -> dict[s
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes that the audit log recorded between two looks."""
+    """The changes in the audit log between two polls."""
 
     last: int
     """The newest entry."""
-    things: Mapping[str, set[str]]
-    """Per tenant: what was changed, a member of `SIGNALLED`."""
-    cut: bool = False
-    """Whether there were too many to look at."""
+    kinds: Mapping[str, set[str]]
+    """Members of `SIGNALLED` that were changed, by tenant."""
+    truncated: bool = False
+    """Whether there were more than MAX_ENTRIES."""
 
 
 def changes_since(connection: Connection, last: int | None, tenant_ids: Collection[str]) -> Changes:
-    """What was changed in these tenants after the audit entry `last`; nothing at the first look.
+    """Return the changes in these tenants after the audit entry `last`; none if `last` is None.
 
-    An entry is written in the transaction of its change, and transactions that add entries wait for each other: an
-    entry with a lower id never appears later.
+    Transactions that write audit entries run one after the other, so no entry with a lower id can appear later.
     """
     newest = connection.scalar(select(func.max(audit_log.c.id)))
     newest = MIN_ID if newest is None else newest
@@ -291,66 +281,52 @@ def changes_since(connection: Connection, last: int | None, tenant_ids: Collecti
         .limit(MAX_ENTRIES + 1)
     ).all()
     if len(rows) > MAX_ENTRIES:
-        return Changes(newest, {}, cut=True)
-    things: dict[str, set[str]] = {}
+        return Changes(newest, {}, truncated=True)
+    kinds: dict[str, set[str]] = {}
     for tenant_id, operation in rows:
-        thing = operation.partition(".")[0]
-        if thing in SIGNALLED:
-            things.setdefault(tenant_id, set()).add(thing)
-    return Changes(newest, things)
+        kind = operation.partition(".")[0]
+        if kind in SIGNALLED:
+            kinds.setdefault(tenant_id, set()).add(kind)
+    return Changes(newest, kinds)
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Sessions, keys and workload identities behind open streams, or those among them that are still good."""
+    """Ids of sessions, API keys and workload identities."""
 
     sessions: frozenset[str]
     keys: frozenset[str]
     workloads: frozenset[str]
 
 
-def live_credentials(connection: Connection, held: Credentials, now: datetime) -> Credentials:
-    """Those that are neither ended, revoked nor expired at `now`, and whose person or grant is still there."""
+def live_credentials(connection: Connection, credentials: Credentials, now: datetime) -> Credentials:
+    """Return those that are not ended, revoked or expired and whose person or grant still exists."""
     live_sessions = (
         connection.execute(
-            select(sessions.c.id)
-            .join(users)
-            .where(
-                sessions.c.id.in_(held.sessions),
-                sessions.c.ended_at.is_(None),
-                sessions.c.expires_at > now,
-                users.c.deleted_at.is_(None),
-            )
+            select(sessions.c.id).join(users).where(sessions.c.id.in_(credentials.sessions), LIVE_SESSION), {"now": now}
         ).scalars()
-        if held.sessions
+        if credentials.sessions
         else ()
     )
     live_keys = (
         connection.execute(
-            select(api_keys.c.id)
-            .join(users)
-            .where(
-                api_keys.c.id.in_(held.keys),
-                api_keys.c.revoked_at.is_(None),
-                api_keys.c.expires_at > now,
-                users.c.deleted_at.is_(None),
-            )
+            select(api_keys.c.id).join(users).where(api_keys.c.id.in_(credentials.keys), LIVE_KEY), {"now": now}
         ).scalars()
-        if held.keys
+        if credentials.keys
         else ()
     )
-    # Tokens of one identity may all do the same, so any that has not ended will do.
+    # All tokens of an identity have the same rights, so any live token counts.
     bound = (
         connection.execute(
             select(workload_identities.c.tenant_id, workload_identities.c.id, workload_identities.c.scopes).where(
                 workload_identities.c.id.in_(
                     select(workload_tokens.c.identity_id).where(
-                        workload_tokens.c.identity_id.in_(held.workloads), workload_tokens.c.expires_at > now
+                        workload_tokens.c.identity_id.in_(credentials.workloads), workload_tokens.c.expires_at > now
                     )
                 )
             )
         ).all()
-        if held.workloads
+        if credentials.workloads
         else ()
     )
     live_workloads = (row.id for row in bound if has_grant(connection, row.tenant_id, row.id, row.scopes))

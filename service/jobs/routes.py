@@ -1,91 +1,77 @@
-"""Operations of a tenant and of the platform, and the event stream. contract: operations, event stream
-
-Operations as they go over the wire. contract: operations
-"""
+"""Routes of operations, of a tenant and of the platform, and of the event stream."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from fastapi import Depends
 from sqlalchemy import Connection, RowMapping
 from starlette.responses import JSONResponse, StreamingResponse
 
+from service.api.dependencies import ContextDep, PlatformDep, TenantContextDep
 from service.api.enforcement import load_grants, target_of
 from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import TenantContext
 from service.authz.paths import OPERATIONS, TENANT
 from service.authz.permissions import Permission
 from service.clock import wire_time
-from service.context import Platform, platform_of
-from service.errors import ApiError, operation_not_found, tenant_access_denied
+from service.context import Platform
+from service.errors import ApiError, operation_not_found
 from service.jobs import queries
 from service.jobs.cancellation import cancel
+from service.jobs.dependencies import WorkerDep
 from service.jobs.event_stream import MAX_PER_PRINCIPAL, EventHub, Stream, TooManyOfPrincipal, TooManyStreams
-from service.jobs.queries import OPEN, STILL
-from service.jobs.worker import Worker, get_worker
+from service.jobs.queries import OPEN, STALLED_AFTER
 from service.principals import grants
 
 KEEPALIVE_SECONDS = 15.0
-LONGEST_STREAM_SECONDS = 300.0
+MAX_STREAM_SECONDS = 300.0
 RETRY_AFTER_SECONDS = 10
-# Whoever may do one of these may know what an apply did.
-OF_DEFAULT_TAGS = (Permission.ORGANIZATIONS_DEFAULT_TAGS_READ, Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY)
+# Each of these permits reading the results of applies.
+RESULT_PERMISSIONS = (Permission.ORGANIZATIONS_DEFAULT_TAGS_READ, Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY)
 
 router = protected_router("operations")
 
 
-async def entered_tenant(access: AuthorizationContext = Depends(get_context)) -> str:
-    """The tenant of the path, which the caller's rule has let them into."""
-    if access.tenant_id is None:
-        raise tenant_access_denied()
-    return access.tenant_id
-
-
 @router.get(OPERATIONS, operation_id="listOperations")
-def list_operations(
-    access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
-) -> JSONResponse:
-    """The tenant's operations, newest first, at most 50."""
+def list_operations(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
+    """List the newest 50 operations of the tenant, newest first."""
     now = platform.clock.now()
     with platform.database.read() as connection:
-        rows = queries.of_tenant(connection, str(access.tenant_id))
-        told = may_know_results(platform, connection, access)
-    return JSONResponse({"operations": [operation(row, now, with_result=told) for row in rows]})
+        rows = queries.of_tenant(connection, context.tenant_id)
+        with_result = can_read_results(platform, connection, context)
+    return JSONResponse({"operations": [operation(row, now, with_result=with_result) for row in rows]})
 
 
 @router.get(OPERATIONS + "/{operation_id}", operation_id="getOperation")
-def get_operation(
-    operation_id: str, access: AuthorizationContext = Depends(get_context), platform: Platform = Depends(platform_of)
-) -> JSONResponse:
-    """One operation by its run id, or the latest run of an operation id; never another tenant's."""
+def get_operation(operation_id: str, context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
+    """Return an operation of the tenant by its run id, or the latest run of an operation id."""
     with platform.database.read() as connection:
-        row = queries.find(connection, str(access.tenant_id), operation_id)
+        row = queries.find(connection, context.tenant_id, operation_id)
         if row is None:
             raise operation_not_found()
-        told = may_know_results(platform, connection, access)
-    return JSONResponse(operation(row, platform.clock.now(), with_result=told))
+        with_result = can_read_results(platform, connection, context)
+    return JSONResponse(operation(row, platform.clock.now(), with_result=with_result))
 
 
-def may_know_results(platform: Platform, connection: Connection, access: AuthorizationContext) -> bool:
-    """Whether the caller may know what an apply did: a machine, where it may read default tags or apply them.
+def can_read_results(platform: Platform, connection: Connection, context: TenantContext) -> bool:
+    """Whether the principal may read the results of applies: people always, machines with a permission.
 
-    How far an operation is, everybody in the tenant may know. contract: Authentication 4
+    Progress is visible to everyone in the tenant.
     """
-    if access.caller.kind == "session":
+    if context.principal.kind == "session":
         return True
-    ready = load_grants(platform, connection, access.caller, str(access.tenant_id))
+    ready = load_grants(platform, connection, context)
     return any(
-        ready.decide(action, target_of(action, ready.standing), access.facts).allowed for action in OF_DEFAULT_TAGS
+        ready.decide(action, target_of(action, ready.principal), context.facts).allowed for action in RESULT_PERMISSIONS
     )
 
 
 @router.get("/api/v1/platform/operations", operation_id="listPlatformOperations")
-def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONResponse:
-    """Every open operation, oldest first, then the newest 50 that are over."""
+def list_platform_operations(platform: PlatformDep) -> JSONResponse:
+    """List every open operation, oldest first, then the newest 50 that have ended."""
     with platform.database.read() as connection:
         rows = queries.of_platform(connection)
     return JSONResponse({"operations": [operation_of_platform(row, platform.clock.now()) for row in rows]})
@@ -94,9 +80,9 @@ def list_platform_operations(platform: Platform = Depends(platform_of)) -> JSONR
 @router.post("/api/v1/platform/operations/{operation_id}/cancel", operation_id="cancelOperation")
 def cancel_operation(
     operation_id: str,
-    access: AuthorizationContext = Depends(get_context),
-    platform: Platform = Depends(platform_of),
-    worker: Worker = Depends(get_worker),
+    context: ContextDep,
+    platform: PlatformDep,
+    worker: WorkerDep,
 ) -> JSONResponse:
     """Cancel an open operation of any tenant, by its run id, or the latest run of an operation id."""
     now = platform.clock.now()
@@ -107,7 +93,7 @@ def cancel_operation(
         cancel(connection, row, now)
         entries.record(
             connection,
-            access.caller,
+            context.principal,
             event=AuditEvent.OPERATION_CANCEL,
             target=f"operation:{row['run_id']}",
             organization_id=grants.organization_id_of(connection, row["tenant_id"]),
@@ -124,23 +110,22 @@ def cancel_operation(
 
 @router.get(f"{TENANT}/events", operation_id="streamEvents")
 async def stream_events(
-    tenant_id: str = Depends(entered_tenant),
-    access: AuthorizationContext = Depends(get_context),
-    platform: Platform = Depends(platform_of),
-    worker: Worker = Depends(get_worker),
+    context: TenantContextDep,
+    platform: PlatformDep,
+    worker: WorkerDep,
 ) -> StreamingResponse:
-    """Signals of the tenant, for five minutes at most: then the reader opens another stream.
+    """Stream the signals of the tenant for at most five minutes; then the client opens another stream.
 
-    It ends sooner when the credential expires, its session is ended or its key revoked, its person is gone or may not
-    enter the tenant any more, or the platform stops.
+    The stream ends earlier if the credential expires or is revoked, the person may no longer enter the tenant, or the
+    platform stops.
     """
-    caller = access.caller
-    seconds = LONGEST_STREAM_SECONDS
+    caller = context.principal
+    seconds = MAX_STREAM_SECONDS
     if caller.expires_at is not None:
         seconds = min(seconds, (caller.expires_at - platform.clock.now()).total_seconds())
-    signals = worker.signals
+    hub = worker.events
     try:
-        stream = signals.open(caller, tenant_id)
+        stream = hub.open(caller, context.tenant_id)
     except TooManyOfPrincipal:
         raise ApiError(
             429,
@@ -164,14 +149,14 @@ async def stream_events(
             headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
         ) from None
     return StreamingResponse(
-        _events(signals, stream, seconds),
+        _events(hub, stream, seconds),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
 
 
-async def _events(signals: EventHub, stream: Stream, seconds: float) -> AsyncIterator[str]:
-    """The stream's text, with a comment whenever nothing was said for 15 s so that dead connections are noticed."""
+async def _events(hub: EventHub, stream: Stream, seconds: float) -> AsyncIterator[str]:
+    """Yield the text of a stream, with a comment after 15 s of silence, so that dead connections are detected."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     try:
@@ -182,15 +167,17 @@ async def _events(signals: EventHub, stream: Stream, seconds: float) -> AsyncIte
             elif text is None:
                 yield ": keepalive\n\n"
     finally:
-        signals.leave(stream)
+        hub.leave(stream)
 
 
 def operation(row: RowMapping, now: datetime, *, with_result: bool = True) -> dict[str, Any]:
-    """One operation. `error`, `errorCode`, `result` and `counts` are there only when there is one.
+    """Return an operation as JSON. `error`, `errorCode`, `result` and `counts` are left out if there is none.
 
-    `with_result` False leaves the result out: tags and resources are named in it, which not everybody may know.
-    `counts` of an apply has the `totals` it found at its beginning beside what it counted, by type: how far it is.
-    `stalled` flags an open one whose `seq` has not moved for a minute: it may be waiting, or nobody may be at it.
+    `counts` of an apply holds its progress by type, and in `totals` the numbers at its start. `stalled` marks an open
+    operation without progress for a minute.
+
+    Args:
+        with_result: False leaves out the result, which names tags and resources.
     """
     document: dict[str, Any] = {
         "operationId": row["operation_id"],
@@ -208,7 +195,7 @@ def operation(row: RowMapping, now: datetime, *, with_result: bool = True) -> di
         "completedAt": _maybe(row["completed_at"]),
         "updatedAt": wire_time(row["updated_at"]),
         "seq": row["seq"],
-        "stalled": row["status"] in OPEN and now - row["updated_at"] >= STILL,
+        "stalled": row["status"] in OPEN and now - row["updated_at"] >= STALLED_AFTER,
         "startedBy": row["started_by"],
     }
     if "byType" in row["counts"]:
@@ -223,13 +210,13 @@ def operation(row: RowMapping, now: datetime, *, with_result: bool = True) -> di
 
 
 def _in_order(counts: Mapping[str, Any], row: RowMapping) -> dict[str, Any]:
-    """The counts of an apply, its types in the order they are gone through, which a database need not keep."""
+    """Return the counts of an apply with its types in the order of the run; JSON columns do not keep it."""
     by_type = {kind: counts["byType"][kind] for kind in row["counts"]["order"] if kind in counts["byType"]}
     return {"summary": counts["summary"], "byType": by_type}
 
 
 def operation_of_platform(row: RowMapping, now: datetime) -> dict[str, Any]:
-    """One operation as the platform's staff see it: with its tenant's name."""
+    """Return an operation as JSON for operators, with the name of its tenant."""
     return operation(row, now) | {"tenantName": row["tenant_name"]}
 
 

@@ -1,4 +1,4 @@
-"""Authorization code with PKCE (RFC 6749 4.1, RFC 7636, RFC 8252): the person at the socket, a loopback redirect."""
+"""The authorization code grant with PKCE and a loopback redirect (RFC 6749 4.1, RFC 7636, RFC 8252)."""
 
 import re
 from datetime import timedelta
@@ -15,16 +15,16 @@ from service.oidc_issuer.queries import Person
 from service.oidc_issuer.server import IssuerRequest, Server
 
 CODE_LIFETIME = timedelta(seconds=60)
-# BASE64URL(SHA-256): 43 characters, never more.
-CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
-NONCE_LIMIT = 200
+# BASE64URL(SHA-256) has 43 characters.
+CODE_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+MAX_NONCE_LENGTH = 200
 
 
 class S256Required(CodeChallenge):
-    """PKCE without a way around it.
+    """Mandatory PKCE.
 
-    Authlib lets an authorization request without any challenge pass, and takes a missing method for `plain`; both
-    are refused here, before a code exists.
+    Authlib accepts an authorization request without a challenge, and takes a missing method for `plain`. Both are
+    refused here.
     """
 
     SUPPORTED_CODE_CHALLENGE_METHOD = ("S256",)
@@ -33,12 +33,12 @@ class S256Required(CodeChallenge):
         parameters = grant.request.form
         if parameters.get("code_challenge_method") != "S256":
             raise InvalidRequestError("code_challenge_method must be S256.")
-        if not CHALLENGE.fullmatch(parameters.get("code_challenge", "")):
+        if not CODE_CHALLENGE.fullmatch(parameters.get("code_challenge", "")):
             raise InvalidRequestError("code_challenge must be 43 base64url characters.")
 
 
-class Code:
-    """A row of `authorization_codes` as Authlib asks it."""
+class AuthorizationCode:
+    """A row of `authorization_codes` with the interface of Authlib."""
 
     code_challenge_method = "S256"
 
@@ -54,17 +54,17 @@ class Code:
 
 
 class CodeGrant(AuthorizationCodeGrant):
-    """Codes are good for a minute and once; a second use ends the session of the first."""
+    """Codes are valid for a minute and once; a second use ends the session of the first."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("none",)
     request: IssuerRequest
 
     def create_authorization_response(self, redirect_uri: str, grant_user: Person | None) -> Any:
         if grant_user is None:
-            tokens.note_refused(self.request, self.request.form.get("login_hint"))
-            raise AccessDeniedError(tokens.UNKNOWN, redirect_uri=redirect_uri)
+            tokens.record_refused_sign_in(self.request, self.request.form.get("login_hint"))
+            raise AccessDeniedError(tokens.UNKNOWN_PERSON, redirect_uri=redirect_uri)
         nonce = self.request.form.get("nonce", "")
-        if len(nonce) > NONCE_LIMIT or not nonce.isprintable():
+        if len(nonce) > MAX_NONCE_LENGTH or not nonce.isprintable():
             raise InvalidRequestError("nonce is too long or not printable.", redirect_uri=redirect_uri)
         return super().create_authorization_response(redirect_uri, grant_user)
 
@@ -86,29 +86,30 @@ class CodeGrant(AuthorizationCodeGrant):
             expires_at=request.at + CODE_LIFETIME,
         )
 
-    def query_authorization_code(self, code: str, client: object) -> Code | None:
-        digest = queries.digest(self.request.issuer.secret, "code", code)
-        row = queries.authorization_code(self.request.connection, digest)
+    def query_authorization_code(self, code: str, client: object) -> AuthorizationCode | None:
+        code_hash = queries.digest(self.request.issuer.secret, "code", code)
+        row = queries.get_authorization_code(self.request.connection, code_hash)
         if row is None:
             return None
         if row.used_at is not None:
-            self._replayed(row.session_id)
-        return Code(row) if self.request.at < row.expires_at else None
+            self._end_session_for_replay(row.session_id)
+        return AuthorizationCode(row) if self.request.at < row.expires_at else None
 
-    def _replayed(self, session_id: str | None) -> None:
-        request = self.request
-        tokens.end_for_replay(request.connection, request.caller, session_id, what="authorization_code", at=request.at)
+    def _end_session_for_replay(self, session_id: str | None) -> None:
+        tokens.end_session_for_replay(self.request, session_id, "authorization_code")
         raise InvalidGrantError("The code was used before; the session it started has been ended.")
 
-    def authenticate_user(self, authorization_code: Code) -> Person | None:
-        return queries.person(self.request.connection, authorization_code.row.user_id)
+    def authenticate_user(self, authorization_code: AuthorizationCode) -> Person | None:
+        return queries.get_person(self.request.connection, authorization_code.row.user_id)
 
     def generate_token(self, user: Person, scope: str, **_: Any) -> dict[str, Any]:
         request, row = self.request, self.request.authorization_code.row
         session_id = tokens.new_session_id()
-        if not queries.take_authorization_code(request.connection, row.code_hash, session_id=session_id, at=request.at):
-            first = queries.authorization_code(request.connection, row.code_hash)
-            self._replayed(first.session_id if first else None)
+        if not queries.consume_authorization_code(
+            request.connection, row.code_hash, session_id=session_id, at=request.at
+        ):
+            first = queries.get_authorization_code(request.connection, row.code_hash)
+            self._end_session_for_replay(first.session_id if first else None)
         return tokens.sign_in(
             request,
             user,
@@ -119,18 +120,18 @@ class CodeGrant(AuthorizationCodeGrant):
             nonce=row.nonce,
         )
 
-    def delete_authorization_code(self, authorization_code: Code) -> None:
-        """A used code stays, so that its replay is seen."""
+    def delete_authorization_code(self, authorization_code: AuthorizationCode) -> None:
+        """Keep a used code, so that its replay is detected."""
 
 
-def respond(server: Server, request: IssuerRequest) -> Response:
-    """The authorization endpoint: 302 to the redirect URI with a code or an error; 400 when that URI is not ours."""
+def authorize(server: Server, request: IssuerRequest) -> Response:
+    """Authorization endpoint: 302 to the redirect URI with a code or an error; 400 for an invalid redirect URI."""
     try:
         grant = server.get_authorization_grant(request)
     except OAuth2Error as error:
         error.state = request.payload.state
-        refused: Response = server.handle_error_response(request, error)
-        return refused
-    person = tokens.asked_for(request.connection, request.form.get("login_hint"))
-    answer: Response = server.create_authorization_response(request, grant_user=person, grant=grant)
-    return answer
+        rejection: Response = server.handle_error_response(request, error)
+        return rejection
+    person = tokens.find_person(request.connection, request.form.get("login_hint"))
+    response: Response = server.create_authorization_response(request, grant_user=person, grant=grant)
+    return response

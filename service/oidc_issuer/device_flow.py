@@ -1,4 +1,4 @@
-"""The device flow (RFC 8628): codes, the approval by the person at the socket, and the poll that waits for it."""
+"""The device authorization grant (RFC 8628): codes, their approval over the unix socket, and polling."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,24 +21,24 @@ from service.oidc_issuer.queries import Person
 from service.oidc_issuer.server import CLIENT, IssuerRequest
 
 CODE_LIFETIME = timedelta(minutes=10)
-# Seconds between polls. Short, because the platform is on the same machine; each poll that comes early adds five.
-INTERVAL = 2
-SLOWER_BY = 5
-# A client that waits exactly the interval may arrive a little early by our clock.
-EARLY = timedelta(milliseconds=250)
-Answer = tuple[int, dict[str, Any], list[tuple[str, str]]]
+# Between polls. Short, because the platform is on the same machine; `slow_down` adds five seconds.
+POLL_INTERVAL_SECONDS = 2
+SLOW_DOWN_SECONDS = 5
+# A client that waits exactly the interval may be early by our clock.
+POLL_TOLERANCE = timedelta(milliseconds=250)
+EndpointResponse = tuple[int, dict[str, Any], list[tuple[str, str]]]
 
 
 class DeviceAuthorization(DeviceAuthorizationEndpoint):
-    """Hands out a device code and the user code that goes with it.
+    """Issues a device code with its user code.
 
-    The answer is put together here, not by Authlib's endpoint: that one shows its own address as the verification
-    page and gives `save_device_credential` neither the request nor its transaction.
+    Replaces the response of Authlib's endpoint, whose `verification_uri` is its own address and whose
+    `save_device_credential` has neither the request nor its transaction.
     """
 
     CLIENT_AUTH_METHODS = ("none",)
 
-    def create_endpoint_response(self, request: IssuerRequest) -> Answer:
+    def create_endpoint_response(self, request: IssuerRequest) -> EndpointResponse:
         self.authenticate_client(request)
         self.server.validate_requested_scope(request.payload.scope)
         secret = request.issuer.secret
@@ -52,22 +52,22 @@ class DeviceAuthorization(DeviceAuthorizationEndpoint):
             device=tokens.device_name(request.form.get("device")),
             created_at=request.at,
             expires_at=request.at + CODE_LIFETIME,
-            interval=INTERVAL,
+            interval=POLL_INTERVAL_SECONDS,
         )
-        page = f"{request.issuer.issuer}/device"
-        answer = {
+        verification_uri = f"{request.issuer.issuer}/device"
+        body = {
             "device_code": device_code,
             "user_code": user_code,
-            "verification_uri": page,
-            "verification_uri_complete": f"{page}?user_code={user_code}",
+            "verification_uri": verification_uri,
+            "verification_uri_complete": f"{verification_uri}?user_code={user_code}",
             "expires_in": int(CODE_LIFETIME.total_seconds()),
-            "interval": INTERVAL,
+            "interval": POLL_INTERVAL_SECONDS,
         }
-        return 200, answer, []
+        return 200, body, []
 
 
-class Credential(DeviceCredentialMixin):
-    """A row of `device_codes` as Authlib asks it."""
+class DeviceCode(DeviceCredentialMixin):
+    """A row of `device_codes` with the interface of Authlib."""
 
     def __init__(self, row: Row[Any]) -> None:
         self.row = row
@@ -80,35 +80,36 @@ class Credential(DeviceCredentialMixin):
 
 
 class DeviceGrant(DeviceCodeGrant):
-    """The poll: pending, too fast, expired, denied, or the tokens, once."""
+    """Responds to polls: pending, slow down, expired, denied, or the tokens, once."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("none",)
     request: IssuerRequest
 
-    def query_device_credential(self, device_code: str) -> Credential:
-        digest = queries.digest(self.request.issuer.secret, "device", device_code)
-        row = queries.device_code(self.request.connection, digest)
+    def query_device_credential(self, device_code: str) -> DeviceCode:
+        code_hash = queries.digest(self.request.issuer.secret, "device", device_code)
+        row = queries.get_device_code(self.request.connection, code_hash)
         if row is None:
             raise InvalidGrantError("The device code is unknown.")
-        return Credential(row)
+        return DeviceCode(row)
 
-    def validate_device_credential(self, credential: Credential) -> Person:
+    def validate_device_credential(self, credential: DeviceCode) -> Person:
         row, connection = credential.row, self.request.connection
         if self.request.at >= row.expires_at:
             raise ExpiredTokenError("The device code has expired; start again.")
         if row.status == "pending":
-            raise self._waiting(row)
-        person = queries.person(connection, row.user_id)
+            raise self._record_poll(row)
+        person = queries.get_person(connection, row.user_id)
         if row.status == "denied" or person is None:
-            raise AccessDeniedError(tokens.UNKNOWN)
-        if not queries.take_device_code(connection, row.device_code_hash):
+            raise AccessDeniedError(tokens.UNKNOWN_PERSON)
+        if not queries.consume_device_code(connection, row.device_code_hash):
             raise InvalidGrantError("The device code was used before.")
         return person
 
-    def _waiting(self, row: Row[Any]) -> AuthorizationPendingError | SlowDownError:
-        early = row.last_polled_at and self.request.at - row.last_polled_at < timedelta(seconds=row.interval) - EARLY
-        interval = row.interval + SLOWER_BY if early else row.interval
-        queries.note_poll(self.request.connection, row.device_code_hash, at=self.request.at, interval=interval)
+    def _record_poll(self, row: Row[Any]) -> AuthorizationPendingError | SlowDownError:
+        min_wait = timedelta(seconds=row.interval) - POLL_TOLERANCE
+        early = row.last_polled_at and self.request.at - row.last_polled_at < min_wait
+        interval = row.interval + SLOW_DOWN_SECONDS if early else row.interval
+        queries.record_poll(self.request.connection, row.device_code_hash, at=self.request.at, interval=interval)
         if early:
             return SlowDownError(f"Wait {interval} seconds between polls.")
         return AuthorizationPendingError("The person has not approved yet.")
@@ -125,31 +126,31 @@ class DeviceGrant(DeviceCodeGrant):
 
 
 def approve(request: IssuerRequest) -> dict[str, Any]:
-    """Approve a user code for the person at the socket, or for `email` of this world.
+    """Approve a user code for the person with the address `email`, by default the first person of the platform.
 
-    A person who does not exist denies the code for good, so that the poll ends too.
+    An unknown person denies the code, so that polling ends.
 
     Raises:
-        OAuth2Error: the code is missing, unknown, expired or answered before; the person is unknown.
+        OAuth2Error: the code is missing, unknown, expired, approved or denied before, or the person is unknown.
     """
     if not request.form.get("user_code"):
         raise InvalidRequestError("Missing 'user_code' in request.")
-    user_code = queries.normal_user_code(request.form["user_code"])
+    user_code = queries.normalize_user_code(request.form["user_code"])
     connection = request.connection
-    row = queries.device_code_of(connection, queries.user_code_digest(request.issuer.secret, user_code))
+    row = queries.get_device_code_by_user_code(connection, queries.user_code_digest(request.issuer.secret, user_code))
     if row is None:
         raise InvalidGrantError("The user code is unknown.")
     if request.at >= row.expires_at:
         raise ExpiredTokenError("The user code has expired; start again.")
-    person = tokens.asked_for(connection, request.form.get("email"))
-    if not queries.answer_device_code(connection, row.device_code_hash, user_id=person.id if person else None):
+    person = tokens.find_person(connection, request.form.get("email"))
+    if not queries.decide_device_code(connection, row.device_code_hash, user_id=person.id if person else None):
         raise InvalidGrantError("The user code was answered before.")
     if person is None:
-        tokens.note_refused(request, request.form.get("email"))
-        raise AccessDeniedError(tokens.UNKNOWN)
+        tokens.record_refused_sign_in(request, request.form.get("email"))
+        raise AccessDeniedError(tokens.UNKNOWN_PERSON)
     entries.record(
         connection,
-        request.caller,
+        request.principal,
         event=AuditEvent.DEVICE_APPROVE,
         target=f"user:{person.id}",
         details={"device": row.device},
@@ -158,15 +159,15 @@ def approve(request: IssuerRequest) -> dict[str, Any]:
     return {"status": "approved", "email": person.email, "device": row.device}
 
 
-def note_refused(request: IssuerRequest, error: OAuth2Error) -> None:
-    """Write down an approval that was refused: what was wrong with the code, never the code. checklist N12
+def record_refused_approval(request: IssuerRequest, error: OAuth2Error) -> None:
+    """Audit a refused approval: the error of the code, never the code.
 
-    The approval of a code for nobody is down already, as the sign-in that was refused.
+    `AccessDeniedError` is already audited as a refused sign-in.
     """
     if not isinstance(error, AccessDeniedError):
         entries.record(
             request.connection,
-            request.caller,
+            request.principal,
             event=AuditEvent.DEVICE_APPROVE,
             target="user_code",
             outcome="refused",

@@ -1,4 +1,4 @@
-"""From a form or query to an answer: read the parameters, open the transaction, ask the protocol."""
+"""Handles requests to the issuer: parses the parameters, opens the transaction and calls the OAuth endpoint."""
 
 import re
 from collections.abc import Callable
@@ -16,15 +16,15 @@ from service.principal import Principal
 
 Endpoint = Literal["device_authorization", "approve", "authorize", "token", "revoke"]
 
-MOST_PARAMETERS = 40
-# What a person may write; everything else is of the characters an OAuth error may repeat (RFC 6749 section 5.2).
+MAX_PARAMETERS = 40
+# Free text; other parameters have only the characters that an OAuth error may repeat (RFC 6749 5.2).
 FREE_TEXT = frozenset({"device", "email", "login_hint", "nonce", "state"})
 _PLAIN = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*")
 
 
 @cache
 def authorization_server() -> Server:
-    """Return the server with every grant and endpoint of the discovery document."""
+    """Return the server with every grant and endpoint of the discovery metadata."""
     server = Server(scopes_supported=list(SCOPES))
     server.register_grant(authorization_code.CodeGrant, [authorization_code.S256Required(required=True)])
     server.register_grant(device_flow.DeviceGrant)
@@ -34,18 +34,18 @@ def authorization_server() -> Server:
     return server
 
 
-def answer(issuer: LocalIssuer, caller: Principal, endpoint: Endpoint, method: str, encoded: bytes) -> Response:
-    """Answer one request to the issuer; `encoded` is its form, or its query.
+def handle(issuer: LocalIssuer, principal: Principal, endpoint: Endpoint, method: str, encoded: bytes) -> Response:
+    """Handle a request to the issuer; `encoded` is its form or its query.
 
-    The transaction is committed for refusals too: those that change nothing wrote nothing.
+    The transaction is committed for errors too, because some of them change state.
     """
-    # Before the transaction: the first request of all makes the key.
+    # Before the transaction: the first request creates the key.
     issuer.load_key()
     server = authorization_server()
     try:
-        parameters = read(encoded)
+        parameters = parse_parameters(encoded)
     except InvalidRequestError as error:
-        return refused(server, None, error)
+        return error_response(server, None, error)
     with issuer.database.write() as connection:
         request = IssuerRequest(
             method,
@@ -53,22 +53,22 @@ def answer(issuer: LocalIssuer, caller: Principal, endpoint: Endpoint, method: s
             parameters,
             issuer=issuer,
             connection=connection,
-            caller=caller,
+            principal=principal,
             at=issuer.clock.now(),
         )
         response: Response = ENDPOINTS[endpoint](server, request)
         return response
 
 
-def read(encoded: bytes) -> dict[str, str]:
-    """The parameters, those without a value left out (RFC 6749 section 3.1).
+def parse_parameters(encoded: bytes) -> dict[str, str]:
+    """Return the parameters that have a value (RFC 6749 3.1).
 
     Raises:
-        InvalidRequestError: not a form, a parameter twice, or characters that no parameter has.
+        InvalidRequestError: not a form, a repeated parameter, or a character that is not allowed.
     """
     try:
         pairs = parse_qsl(
-            encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS
+            encoded.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS
         )
     except ValueError:
         raise InvalidRequestError("The request is not a readable form.") from None
@@ -82,7 +82,7 @@ def read(encoded: bytes) -> dict[str, str]:
     return {name: value for name, value in parameters.items() if value}
 
 
-def refused(server: Server, request: IssuerRequest | None, error: OAuth2Error) -> Response:
+def error_response(server: Server, request: IssuerRequest | None, error: OAuth2Error) -> Response:
     response: Response = server.handle_error_response(request, error)
     return response
 
@@ -91,8 +91,8 @@ def _approve(server: Server, request: IssuerRequest) -> Response:
     try:
         return server.handle_response(200, device_flow.approve(request), [])
     except OAuth2Error as error:
-        device_flow.note_refused(request, error)
-        return refused(server, request, error)
+        device_flow.record_refused_approval(request, error)
+        return error_response(server, request, error)
 
 
 def _token(server: Server, request: IssuerRequest) -> Response:
@@ -100,14 +100,14 @@ def _token(server: Server, request: IssuerRequest) -> Response:
     return response
 
 
-def _named(name: str) -> Callable[[Server, IssuerRequest], Any]:
+def _registered(name: str) -> Callable[[Server, IssuerRequest], Any]:
     return lambda server, request: server.create_endpoint_response(name, request)
 
 
 ENDPOINTS: dict[Endpoint, Callable[[Server, IssuerRequest], Any]] = {
-    "device_authorization": _named("device_authorization"),
+    "device_authorization": _registered("device_authorization"),
     "approve": _approve,
-    "authorize": authorization_code.respond,
+    "authorize": authorization_code.authorize,
     "token": _token,
-    "revoke": _named("revocation"),
+    "revoke": _registered("revocation"),
 }

@@ -1,15 +1,13 @@
-"""The local issuer as the rest of the platform sees it.
+"""The local OpenID Connect issuer: signing keys and discovery metadata (OpenID Connect Discovery 1.0, RFC 8414).
 
-It answers only over the platform's own unix socket: whoever can open that socket is the person the machine belongs
-to. design: The local platform
-
-Its metadata follow OpenID Connect Discovery 1.0 and RFC 8414.
+It is served over the unix socket only, which only the owner of the machine can open.
 """
 
 from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from service.authn.bearer_tokens import ACCESS_TOKEN_TYPE
 from service.clock import Clock
 from service.db.engine import Database
 from service.oidc_issuer.signing_key import ALGORITHM, SigningKey
@@ -20,17 +18,15 @@ if TYPE_CHECKING:
 
 
 ISSUER = "http://localhost/issuer"
-# RFC 9068. An id token has another type (and audience), so it never passes for an access token.
-ACCESS_TOKEN_TYPE = "at+jwt"  # noqa: S105
 KEY_FILE = "issuer.jwk"
 
 
 class LocalIssuer:
-    """Signs people of this platform in.
+    """Signs users of this platform in.
 
     Args:
-        data_dir: where `issuer.jwk` is, or will be made.
-        secret: the platform's own secret; keys the digests of every code and refresh token.
+        data_dir: the folder of `issuer.jwk`, which is created if missing.
+        secret: the secret key of the platform, for the digests of codes and refresh tokens.
     """
 
     issuer = ISSUER
@@ -38,9 +34,9 @@ class LocalIssuer:
     audience = AUDIENCE
     algorithms: Sequence[str] = (ALGORITHM,)
     token_type: str | None = ACCESS_TOKEN_TYPE
-    # Its sessions are started by a sign-in here, never by a token that was not seen before.
+    # A sign-in starts the session, before its first token exists.
     starts_sessions = False
-    assumed: Set[str] = frozenset()
+    assumed_claims: Set[str] = frozenset()
 
     def __init__(self, database: Database, clock: Clock, data_dir: Path, secret: bytes) -> None:
         self.database = database
@@ -49,18 +45,18 @@ class LocalIssuer:
         self._key = SigningKey(data_dir / KEY_FILE)
 
     def load_key(self) -> None:
-        """Load the signing key, or make it, before a transaction begins."""
+        """Load or create the signing key, before a transaction begins."""
         _ = self._key.public
 
     def public_jwks(self) -> dict[str, Any]:
         return self._key.public_jwks()
 
     def sign(self, claims: dict[str, Any], token_type: str = ACCESS_TOKEN_TYPE) -> str:
-        """A compact JWS (ES256) over the claims."""
+        """Return a compact JWS (ES256) of the claims."""
         return self._key.sign(claims, token_type)
 
     def key(self, kid: str) -> "Key | None":
-        """The public key of that id; None for any other id than our own."""
+        """Return the public key if it has this id."""
         return self._key.public if kid == self._key.public.kid else None
 
 
@@ -69,8 +65,8 @@ GRANT_TYPES = ("authorization_code", "refresh_token", DEVICE_CODE_GRANT)
 SCOPES = ("openid", "profile", "email", "offline_access")
 
 
-def document(issuer: str) -> dict[str, Any]:
-    """The discovery document: names of endpoints, grants and methods, nothing that changes."""
+def discovery_metadata(issuer: str) -> dict[str, Any]:
+    """Return the discovery document."""
     return {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}/authorize",

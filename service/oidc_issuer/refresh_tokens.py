@@ -1,6 +1,6 @@
-"""Refresh tokens: good for one use each; a second use ends the session they belong to. checklist N08; attack C07
+"""Refresh token rotation, and token revocation (RFC 7009).
 
-Revocation (RFC 7009): whoever hands a token back ends the session it belongs to.
+A refresh token is valid once; a second use ends its session. Revoking a token ends its session too.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ from service.oidc_issuer.server import CLIENT, IssuerRequest
 
 
 class RefreshToken:
-    """A row of `refresh_tokens`, with its session, as Authlib asks it."""
+    """A row of `refresh_tokens` and its session, with the interface of Authlib."""
 
     def __init__(self, row: Row[Any]) -> None:
         self.row = row
@@ -31,69 +31,68 @@ class RefreshToken:
 
 
 class RefreshGrant(RefreshTokenGrant):
-    """Rotation, with the order turned around: the old token is used up *before* a new one is made.
+    """Rotation that consumes the old token *before* it issues a new one.
 
-    Authlib revokes the old token after it has saved the new one, which two requests at once would both survive. Here
-    one UPDATE decides, and the loser is treated as what it may be: the holder of a stolen copy.
+    Authlib revokes the old token after it has saved the new one, so two concurrent requests would both succeed. Here
+    one UPDATE decides, and the second request is treated as the use of a stolen copy.
     """
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("none",)
     request: IssuerRequest
 
     def authenticate_refresh_token(self, refresh_token: str) -> RefreshToken | None:
-        digest = queries.digest(self.request.issuer.secret, "refresh", refresh_token)
-        row = queries.refresh_token(self.request.connection, digest)
+        token_hash = queries.digest(self.request.issuer.secret, "refresh", refresh_token)
+        row = queries.get_refresh_token(self.request.connection, token_hash)
         if row is None:
             return None
         if row.used_at is not None:
-            self._reused(row)
+            self._end_session_for_reuse(row)
         if row.ended_at is not None or self.request.at >= row.session_expires_at:
             raise InvalidGrantError("The session has ended.")
         return RefreshToken(row)
 
     def authenticate_user(self, refresh_token: RefreshToken) -> Person:
-        person = queries.person(self.request.connection, refresh_token.row.user_id)
+        person = queries.get_person(self.request.connection, refresh_token.row.user_id)
         if person is None:
             raise InvalidGrantError("The session has ended.")
         return person
 
     def issue_token(self, user: Person, refresh_token: RefreshToken) -> dict[str, Any]:
         request, row = self.request, refresh_token.row
-        if not queries.take_refresh_token(request.connection, row.token_hash, at=request.at):
-            self._reused(row)
-        return tokens.tokens(
+        if not queries.consume_refresh_token(request.connection, row.token_hash, at=request.at):
+            self._end_session_for_reuse(row)
+        return tokens.issue_tokens(
             request,
             user,
             session_id=row.session_id,
             scope=CLIENT.get_allowed_scope(request.payload.scope or row.scope),
-            kept_scope=row.scope,
+            refresh_scope=row.scope,
             ends_at=row.session_expires_at,
         )
 
-    def _reused(self, row: Row[Any]) -> None:
-        request = self.request
-        tokens.end_for_replay(request.connection, request.caller, row.session_id, what="refresh_token", at=request.at)
+    def _end_session_for_reuse(self, row: Row[Any]) -> None:
+        tokens.end_session_for_replay(self.request, row.session_id, "refresh_token")
         raise InvalidGrantError("The refresh token was used before; its session has been ended.")
 
     def revoke_old_credential(self, refresh_token: RefreshToken) -> None:
-        """Done already, see above."""
+        """Do nothing: `issue_token` has consumed the token."""
 
 
 class Revocation(RevocationEndpoint):
-    """Always 200: a token that is unknown, used or expired is as revoked as can be.
+    """Token revocation. The response is 200 also for unknown, used and expired tokens.
 
-    An access token alone cannot be taken back from its session, so it ends the session too.
+    Revoking an access token ends its session, because the token itself cannot be revoked.
     """
 
     CLIENT_AUTH_METHODS = ("none",)
 
     def authenticate_token(self, request: IssuerRequest, client: object) -> str | None:
-        """The id of the session the token belongs to. The hint is not needed: the two kinds look different."""
+        """Return the id of the token's session. `token_type_hint` is not needed."""
         token = request.form.get("token")
         if not token:
             raise InvalidRequestError("Missing 'token' in request.")
-        digest = queries.digest(request.issuer.secret, "refresh", token)
-        if row := queries.refresh_token(request.connection, digest):
+        token_hash = queries.digest(request.issuer.secret, "refresh", token)
+        if row := queries.get_refresh_token(request.connection, token_hash):
             return str(row.session_id)
         verified = bearer_tokens.verify(token, request.issuer)
         return str(verified.claims.get("sid")) if verified else None
@@ -102,6 +101,6 @@ class Revocation(RevocationEndpoint):
         session = sessions.get(request.connection, token)
         if session:
             actor = replace(
-                request.caller, kind="session", user_id=session.user_id, email=session.email, session_id=session.id
+                request.principal, kind="session", user_id=session.user_id, email=session.email, session_id=session.id
             )
             sessions.sign_out(request.connection, actor, session.id, at=request.at)

@@ -1,4 +1,4 @@
-"""The local issuer's routes: on the unix socket only (the rules say `local`), answering in the OAuth shape.
+"""Routes of the local issuer, on the unix socket only (`local` in the route policies), with OAuth responses.
 
 Authlib is imported by the first request that needs it.
 """
@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from service import errors
+from service.api.dependencies import ContextDep
 from service.api.protected_route import protected_router
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import AuthorizationContext
 from service.context import platform_of
 from service.oidc_issuer import issuer as oidc_issuer_issuer
 from service.oidc_issuer.issuer import LocalIssuer
@@ -25,7 +26,7 @@ router = protected_router("issuer")
 
 
 async def local_issuer(request: Request) -> LocalIssuer:
-    """The issuer of this platform; with an outside one configured, these paths do not exist."""
+    """Return the local issuer; 404 if an external one is configured."""
     issuer = (await platform_of(request)).issuer
     if not isinstance(issuer, LocalIssuer):
         raise errors.not_routed(request.url.path)
@@ -33,20 +34,19 @@ async def local_issuer(request: Request) -> LocalIssuer:
 
 
 async def form_body(request: Request) -> bytes | None:
-    """The encoded form; None when the body says it is something else."""
+    """Return the encoded form; None for another media type."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     return await request.body() if media_type == FORM else None
 
 
 Issuer = Annotated[LocalIssuer, Depends(local_issuer)]
 Form = Annotated[bytes | None, Depends(form_body)]
-Peer = Annotated[AuthorizationContext, Depends(get_context)]
 
 
 @router.get("/issuer/.well-known/openid-configuration", operation_id="discoveryDocument")
 def discovery_document(issuer: Issuer) -> JSONResponse:
     """OpenID Connect Discovery."""
-    return JSONResponse(oidc_issuer_issuer.document(issuer.issuer))
+    return JSONResponse(oidc_issuer_issuer.discovery_metadata(issuer.issuer))
 
 
 @router.get("/issuer/jwks", operation_id="keySet")
@@ -56,31 +56,31 @@ def key_set(issuer: Issuer) -> JSONResponse:
 
 
 @router.post("/issuer/device_authorization", operation_id="deviceAuthorization")
-def device_authorization(issuer: Issuer, form: Form, peer: Peer) -> Response:
+def device_authorization(issuer: Issuer, form: Form, peer: ContextDep) -> Response:
     """Start a device flow: client_id, scope, device."""
     return _answer(issuer, peer, "device_authorization", form)
 
 
 @router.post("/issuer/device/approve", operation_id="approveDevice")
-def approve_device(issuer: Issuer, form: Form, peer: Peer) -> Response:
+def approve_device(issuer: Issuer, form: Form, peer: ContextDep) -> Response:
     """Approve a user code as the person at the socket: user_code, email."""
     return _answer(issuer, peer, "approve", form)
 
 
 @router.get("/issuer/authorize", operation_id="authorization")
-def authorization(issuer: Issuer, request: Request, peer: Peer) -> Response:
+def authorization(issuer: Issuer, request: Request, peer: ContextDep) -> Response:
     """Code + PKCE: response_type, client_id, redirect_uri, scope, state, nonce, code_challenge(_method), login_hint."""
     return _answer(issuer, peer, "authorize", request.scope["query_string"], method="GET")
 
 
 @router.post("/issuer/token", operation_id="token")
-def token(issuer: Issuer, form: Form, peer: Peer) -> Response:
+def token(issuer: Issuer, form: Form, peer: ContextDep) -> Response:
     """Exchange a device code, an authorization code or a refresh token for tokens."""
     return _answer(issuer, peer, "token", form)
 
 
 @router.post("/issuer/revoke", operation_id="revocation")
-def revocation(issuer: Issuer, form: Form, peer: Peer) -> Response:
+def revocation(issuer: Issuer, form: Form, peer: ContextDep) -> Response:
     """End the session of a token."""
     return _answer(issuer, peer, "revoke", form)
 
@@ -93,4 +93,4 @@ def _answer(
         return JSONResponse(refusal, 400, {"Cache-Control": "no-store"})
     from service.oidc_issuer import endpoints
 
-    return endpoints.answer(issuer, peer.caller, endpoint, method, encoded)
+    return endpoints.handle(issuer, peer.principal, endpoint, method, encoded)

@@ -1,8 +1,8 @@
-"""Authlib's framework-neutral OAuth core, given our client, our request and our answers.
+"""The client, request and response types for Authlib's framework-neutral OAuth core.
 
-One request is one database transaction: it is opened by the route and committed also when the answer is an OAuth error,
-because refusals change state too (a slower poll, a session ended by a stolen token). This module, `device_flow`,
-`authorization_code` and `refresh_tokens` import Authlib; the start of the platform does not.
+One request is one database transaction, which is committed also for an OAuth error, because errors change state too
+(a longer poll interval, a session ended after the reuse of a token). Authlib is only imported by this module,
+`device_flow`, `authorization_code`, `refresh_tokens` and `endpoints`, not at the start of the platform.
 """
 
 import re
@@ -19,19 +19,19 @@ from service.oidc_issuer.issuer import GRANT_TYPES, SCOPES, LocalIssuer
 from service.principal import Principal
 from service.settings import CLIENT_ID
 
-# RFC 8252 section 7.3: a loopback address as a number, never the name `localhost`, which others may answer for.
-REDIRECT_URI = re.compile(r"http://(?:127\.0\.0\.1|\[::1\]):([1-9][0-9]{0,4})/callback")
-HIGHEST_PORT = 65535
+# RFC 8252 7.3: a numeric loopback address, not `localhost`, which may resolve to another host.
+LOOPBACK_REDIRECT_URI = re.compile(r"http://(?:127\.0\.0\.1|\[::1\]):([1-9][0-9]{0,4})/callback")
+MAX_PORT = 65535
 
 
 class IssuerRequest(OAuth2Request):
-    """One request to the issuer, with the transaction it runs in.
+    """A request to the issuer, with its transaction.
 
     Args:
-        parameters: the form's or the query's, each once.
+        parameters: of the form or the query.
         connection: the write transaction.
-        caller: who is at the other end of the socket.
-        at: when the request came, on the platform's clock; all of it happens then.
+        principal: the peer of the unix socket.
+        at: the time of the request on the platform's clock.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class IssuerRequest(OAuth2Request):
         *,
         issuer: LocalIssuer,
         connection: Connection,
-        caller: Principal,
+        principal: Principal,
         at: datetime,
     ) -> None:
         super().__init__(method, uri)
         self.payload = BasicOAuth2Payload(parameters)
         self.issuer = issuer
         self.connection = connection
-        self.caller = caller
+        self.principal = principal
         self.at = at
 
     @property
@@ -59,7 +59,7 @@ class IssuerRequest(OAuth2Request):
 
 
 class CommandLineClient(ClientMixin):
-    """The one client there is: public, on the person's own machine."""
+    """The command line, a public client, which is the only client."""
 
     def get_client_id(self) -> str:
         return CLIENT_ID
@@ -68,13 +68,13 @@ class CommandLineClient(ClientMixin):
         return None
 
     def get_allowed_scope(self, scope: str | None) -> str:
-        """The scopes granted: those asked for, each once, in our order; all of them when none is named."""
-        asked = set(scope.split()) if scope else SCOPES
-        return " ".join(name for name in SCOPES if name in asked)
+        """Return the requested scopes in canonical order; all scopes if none is requested."""
+        requested = set(scope.split()) if scope else SCOPES
+        return " ".join(name for name in SCOPES if name in requested)
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
-        match = REDIRECT_URI.fullmatch(redirect_uri)
-        return match is not None and int(match[1]) <= HIGHEST_PORT
+        match = LOOPBACK_REDIRECT_URI.fullmatch(redirect_uri)
+        return match is not None and int(match[1]) <= MAX_PORT
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
         return method == "none"
@@ -90,7 +90,7 @@ CLIENT = CommandLineClient()
 
 
 class Server(AuthorizationServer):
-    """The authorization server: what Authlib leaves to the framework."""
+    """The authorization server: the methods that Authlib leaves to the framework."""
 
     def query_client(self, client_id: str) -> CommandLineClient | None:
         return CLIENT if client_id == CLIENT_ID else None
@@ -99,13 +99,14 @@ class Server(AuthorizationServer):
         return request
 
     def handle_response(self, status: int, body: Any, headers: Sequence[tuple[str, str]]) -> Response:
-        """Authlib's answer as ours. Nothing the issuer says may be kept by a cache."""
-        kept = {name: value for name, value in headers if name.lower() != "content-type"}
-        kept["Cache-Control"] = "no-store"
-        return JSONResponse(body, status, kept) if isinstance(body, dict) else Response(body, status, kept)
+        """Convert a response of Authlib, and forbid caching."""
+        response_headers = {name: value for name, value in headers if name.lower() != "content-type"}
+        response_headers["Cache-Control"] = "no-store"
+        response_type = JSONResponse if isinstance(body, dict) else Response
+        return response_type(body, status, response_headers)
 
     def save_token(self, token: dict[str, Any], request: IssuerRequest) -> None:
-        """Nothing: `grants` writes the refresh token with the session, before it is known as a token."""
+        """Do nothing: `tokens` has already stored the refresh token with the session."""
 
     def send_signal(self, name: str, *args: Any, **kwargs: Any) -> None:
-        """Nobody listens."""
+        """Do nothing: signals are not used."""

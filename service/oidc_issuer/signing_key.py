@@ -1,14 +1,16 @@
-"""The local issuer's signing key: one P-256 key in `issuer.jwk`, made at the first start.
+"""The local issuer's signing key: one P-256 key in `issuer.jwk`, created on first use.
 
-Loading it costs the import of cryptography (about 40 ms), so nobody does before the first token is signed or read.
+It is loaded when the first token is signed or verified, because importing cryptography takes about 40 ms.
 """
 
+import contextlib
 import json
-import os
 import threading
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from service import files
 
 if TYPE_CHECKING:
     from joserfc.jwk import ECKey
@@ -20,25 +22,25 @@ class SigningKey:
     """The key in the file `path`.
 
     Raises:
-        RuntimeError: on first use, when the file is there but is no private P-256 key.
+        RuntimeError: on first use, if the file is not a private P-256 key.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._making = threading.Lock()
+        self._create_lock = threading.Lock()
 
     @cached_property
     def private(self) -> "ECKey":
         from joserfc.errors import JoseError
         from joserfc.jwk import ECKey
 
-        with self._making:
+        with self._create_lock:
             if not self._path.exists():
                 _create(self._path)
         try:
             key = ECKey.import_key(json.loads(self._path.read_text("utf-8")))
         except (ValueError, TypeError, JoseError) as error:
-            raise RuntimeError(f"{self._path} is not a signing key; remove it and everybody signs in again") from error
+            raise RuntimeError(f"{self._path} is not a signing key; remove it to create a new one") from error
         if not key.is_private or key.curve_name != "P-256":
             raise RuntimeError(f"{self._path} is not a private P-256 key")
         key.ensure_kid()
@@ -51,7 +53,7 @@ class SigningKey:
         return ECKey.import_key(self.private.as_dict(private=False))
 
     def public_jwks(self) -> dict[str, Any]:
-        """The key set anybody may see: `{"keys": [{kty, crv, x, y, kid, use, alg}]}`."""
+        """Return the public key set: `{"keys": [{kty, crv, x, y, kid, use, alg}]}`."""
         return {"keys": [dict(self.private.as_dict(private=False, use="sig", alg=ALGORITHM))]}
 
     def sign(self, claims: dict[str, Any], token_type: str) -> str:
@@ -62,20 +64,9 @@ class SigningKey:
 
 
 def _create(path: Path) -> None:
-    """Write a new key, 0600, complete or not at all; another process that was first wins."""
+    """Create a key atomically, with mode 0600; an existing file of another process stays."""
     from joserfc.jwk import ECKey
 
     document = json.dumps(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=True))
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(document)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            path.hardlink_to(scratch)
-        except FileExistsError:
-            return
-    finally:
-        scratch.unlink()
+    with contextlib.suppress(FileExistsError):
+        files.write_atomically(path, document.encode(), exclusive=True)

@@ -1,9 +1,7 @@
-"""What a granted request receives: a session, an access token, a refresh token, an id token.
+"""Starts sessions and issues their access, refresh and ID tokens.
 
-The tokens of a session never outlive it: each expiry is the earlier of its own term and the session's end (C10), and
-the session's end is fixed when it starts.
-
-Who signs in: the person of the machine, or another person of the world asked for by address (`--as EMAIL`).
+A token never outlives its session, whose expiry is fixed when it starts. The person who signs in is the first person
+of the platform, or another one by e-mail address (`--as EMAIL`).
 """
 
 import uuid
@@ -21,16 +19,15 @@ from service.oidc_issuer import queries
 from service.oidc_issuer.issuer import LocalIssuer
 from service.oidc_issuer.queries import Person
 from service.oidc_issuer.server import IssuerRequest
-from service.principal import Principal
 from service.settings import AUDIENCE, CLIENT_ID
 
 ACCESS_TOKEN_LIFETIME = timedelta(minutes=30)
-DEVICE_NAME_LIMIT = 200
+MAX_DEVICE_NAME_LENGTH = 200
 
 
-def device_name(given: str | None) -> str:
-    """The name a session's device is shown under: printable, at most 200 characters."""
-    return "".join(letter for letter in given or "" if letter.isprintable()).strip()[:DEVICE_NAME_LIMIT]
+def device_name(text: str | None) -> str:
+    """Return the printable characters of a device name, at most 200."""
+    return "".join(letter for letter in text or "" if letter.isprintable()).strip()[:MAX_DEVICE_NAME_LENGTH]
 
 
 def new_session_id() -> str:
@@ -47,19 +44,19 @@ def sign_in(
     auth_time: datetime,
     nonce: str | None = None,
 ) -> dict[str, Any]:
-    """Start a session and answer with its first tokens, in the shape of the token endpoint."""
+    """Start a session and return its first tokens as a response of the token endpoint."""
     issuer, connection, at = request.issuer, request.connection, request.at
     sessions.start(
         connection,
         issuer=issuer.issuer,
         user_id=person.id,
         device=device,
-        place="this machine",
+        location="this machine",
         at=at,
         session_id=session_id,
     )
-    queries.forget_expired(connection, at=at)
-    actor = replace(request.caller, kind="session", user_id=person.id, email=person.email, session_id=session_id)
+    queries.delete_expired(connection, at=at)
+    actor = replace(request.principal, kind="session", user_id=person.id, email=person.email, session_id=session_id)
     entries.record(
         connection,
         actor,
@@ -69,28 +66,29 @@ def sign_in(
         at=at,
     )
     ends_at = at + sessions.LIFETIME
-    token = tokens(request, person, session_id=session_id, scope=scope, kept_scope=scope, ends_at=ends_at)
+    token = issue_tokens(request, person, session_id=session_id, scope=scope, refresh_scope=scope, ends_at=ends_at)
     if "openid" in scope.split():
         token["id_token"] = _id_token(issuer, person, session_id, at, ends_at, auth_time, nonce)
     return token
 
 
-def tokens(
-    request: IssuerRequest, person: Person, *, session_id: str, scope: str, kept_scope: str, ends_at: datetime
+def issue_tokens(
+    request: IssuerRequest, person: Person, *, session_id: str, scope: str, refresh_scope: str, ends_at: datetime
 ) -> dict[str, Any]:
-    """An access token for `scope`, and a new refresh token that is good for `kept_scope`, both until `ends_at` at most.
+    """Issue an access token for `scope` and a refresh token for `refresh_scope`, both limited by `ends_at`.
 
-    The answer's members: access_token, token_type, expires_in (seconds), scope, refresh_token.
+    Returns:
+        access_token, token_type, expires_in (seconds), scope and refresh_token.
     """
     at = request.at
-    issued, expires = int(at.timestamp()), int(min(at + ACCESS_TOKEN_LIFETIME, ends_at).timestamp())
+    issued_at, expires_at = int(at.timestamp()), int(min(at + ACCESS_TOKEN_LIFETIME, ends_at).timestamp())
     claims = {
         "iss": request.issuer.issuer,
         "sub": person.id,
         "aud": AUDIENCE,
-        "exp": expires,
-        "nbf": issued,
-        "iat": issued,
+        "exp": expires_at,
+        "nbf": issued_at,
+        "iat": issued_at,
         "jti": str(uuid.uuid4()),
         "sid": session_id,
         "email": person.email,
@@ -104,14 +102,14 @@ def tokens(
         token_hash=queries.digest(request.issuer.secret, "refresh", refresh_token),
         session_id=session_id,
         client_id=CLIENT_ID,
-        scope=kept_scope,
+        scope=refresh_scope,
         issued_at=at,
         expires_at=ends_at,
     )
     return {
         "access_token": request.issuer.sign(claims),
         "token_type": "Bearer",
-        "expires_in": expires - issued,
+        "expires_in": expires_at - issued_at,
         "scope": scope,
         "refresh_token": refresh_token,
     }
@@ -126,7 +124,7 @@ def _id_token(
     auth_time: datetime,
     nonce: str | None,
 ) -> str:
-    """Made by hand: Authlib's OpenIDCode takes its times from the machine's clock, not the platform's."""
+    """Sign an ID token. Authlib's OpenIDCode uses the clock of the machine, not of the platform."""
     claims = {
         "iss": issuer.issuer,
         "sub": person.id,
@@ -141,42 +139,41 @@ def _id_token(
     return issuer.sign(claims | ({"nonce": nonce} if nonce else {}), "JWT")
 
 
-def end_for_replay(
-    connection: Connection, caller: Principal, session_id: str | None, *, what: str, at: datetime
-) -> None:
-    """End the session a used code or refresh token belongs to: one of its two holders is a thief (C07).
+def end_session_for_replay(request: IssuerRequest, session_id: str | None, credential: str) -> None:
+    """End the session of a code or refresh token that was used twice, so one of its two users has stolen it.
 
     Args:
-        what: `refresh_token` or `authorization_code`. Written to the audit log once, when it ends the session.
+        credential: `refresh_token` or `authorization_code`, for the audit entry.
     """
-    if session_id and sessions.end(connection, session_id, reason=f"{what}_reuse", at=at):
+    reason = f"{credential}_reuse"
+    if session_id and sessions.end(request.connection, session_id, reason=reason, at=request.at):
         entries.record(
-            connection,
-            caller,
+            request.connection,
+            request.principal,
             event=AuditEvent.SESSION_END,
             target=f"session:{session_id}",
-            details={"reason": f"{what}_reuse"},
-            at=at,
+            details={"reason": reason},
+            at=request.at,
         )
 
 
-UNKNOWN = "There is no such person on this platform."
+UNKNOWN_PERSON = "There is no such person on this platform."
 
 
-def asked_for(connection: Connection, email: str | None) -> Person | None:
-    """The person of that address, else who the first sign-in of this world is; None when unknown or deleted."""
+def find_person(connection: Connection, email: str | None) -> Person | None:
+    """Return the person of an address, by default the first person of the platform; None if unknown or deleted."""
     address = email or get_value(connection, "first_person")
-    return queries.person_by_email(connection, address) if address else None
+    return queries.get_person_by_email(connection, address) if address else None
 
 
-def note_refused(request: IssuerRequest, email: str | None) -> None:
-    """Write down that somebody at the socket asked to be a person who does not exist."""
-    shown = "".join(letter for letter in email or "" if letter.isprintable())
+def record_refused_sign_in(request: IssuerRequest, email: str | None) -> None:
+    """Audit a sign-in as a person who does not exist."""
+    printable = "".join(letter for letter in email or "" if letter.isprintable())
     entries.record(
         request.connection,
-        request.caller,
+        request.principal,
         event=AuditEvent.SESSION_START,
-        target=f"user:{shown}",
+        target=f"user:{printable}",
         outcome="refused",
         details={"reason": "unknown_person"},
         at=request.at,

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from service.files import create_private
 from service.settings import Settings
 
 FORMAT = 1
@@ -133,11 +134,9 @@ def unpack(path: Path, folder: Path) -> Backup:
                 raise InvalidBackup(f"{name} in it has another size than its manifest says")
             target = folder / name
             target.parent.mkdir(mode=0o700, exist_ok=True)
-            with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            with create_private(target) as out:
                 if _copy(file, one["bytes"], out) != one["sha256"]:
                     raise InvalidBackup(f"it is damaged: {name} is not what was written")
-                out.flush()
-                os.fsync(out.fileno())
         end = _content(file, _header(file, DIGEST, 64))
         if end.decode("ascii", "replace") != hashlib.sha256(manifest_bytes).hexdigest():
             raise InvalidBackup("it is damaged: its manifest is not what was written")

@@ -1,19 +1,18 @@
 """The audit log for the platform's staff: is its chain whole. hostile I04"""
 
-from fastapi import Depends
 from starlette.responses import JSONResponse
 
+from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import chain
 from service.audit.chain import verify
 from service.clock import wire_time
-from service.context import Platform, platform_of
 
 router = protected_router("audit")
 
 
 @router.get("/api/v1/platform/audit/verify", operation_id="verifyAuditLog")
-def verify_audit_log(platform: Platform = Depends(platform_of)) -> JSONResponse:
+def verify_audit_log(platform: PlatformDep) -> JSONResponse:
     """Read the whole audit log and check its chain; `firstBad` is null when it is whole."""
     with platform.database.read() as connection:
         found = verify(connection, chain.key_of(platform.secret))

@@ -6,7 +6,6 @@ workflow engine keeps is not: the operation rows are the truth. Keys in the data
 """
 
 import contextlib
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -22,7 +21,7 @@ from service.clock import wire_time
 from service.db import copy_tables, migrate
 from service.db.engine import Database
 from service.db.tables import audit_head
-from service.http_server.sockets import LOCK
+from service.http_server.sockets import LOCK_FILE
 from service.operator import archive
 from service.operator.archive import InvalidBackup
 from service.settings import VERSION, Settings, sqlite_url
@@ -38,7 +37,7 @@ def make(settings: Settings, path: Path) -> dict[str, Any]:
     if path.exists() or path.is_symlink():
         raise InvalidBackup(f"{path} is there already; a backup replaces nothing")
     if not settings.secret_file.exists():
-        if archive.shares_secret(settings) or (settings.data_dir / LOCK).exists():
+        if archive.shares_secret(settings) or (settings.data_dir / LOCK_FILE).exists():
             raise archive.secret_missing(settings)
         raise InvalidBackup(f"there is no platform in {settings.data_dir}")
     # Beside where it will be: it has to have room there, and then only gets its name.
@@ -50,16 +49,14 @@ def make(settings: Settings, path: Path) -> dict[str, Any]:
                 shutil.copyfile(archive.place(settings, name), folder / name)
         names = sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file())
         whole = folder / "backup"
-        with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        with files.create_private(whole) as out:
             archive.pack(out, folder, names, told)
-            out.flush()
-            os.fsync(out.fileno())
         size = whole.stat().st_size
         try:
             path.hardlink_to(whole)
         except FileExistsError:
             raise InvalidBackup(f"{path} is there already; a backup replaces nothing") from None
-        files.fsync_folder(path.parent)
+        files.fsync_directory(path.parent)
     return {"file": str(path), "bytes": size, **{name: value for name, value in told.items() if name != "columns"}}
 
 
@@ -87,7 +84,7 @@ def _copy_database(settings: Settings, folder: Path) -> dict[str, Any]:
             told["audit"] = _audit(connection) if revision >= "0007" else None
             if database.kind == "postgresql":
                 (folder / "tables").mkdir(mode=0o700)
-                told["columns"] = copy_tables.write_out(connection, folder / "tables")
+                told["columns"] = copy_tables.export_tables(connection, folder / "tables")
             return told
     finally:
         database.close()

@@ -5,17 +5,17 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 
-from fastapi import Depends
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import JSONResponse
 
+from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import chain
 from service.clock import SystemClock
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db import migrate
-from service.db.engine import Busy
+from service.db.errors import Busy
 from service.jobs import queries
 
 logger = logging.getLogger(__name__)
@@ -35,12 +35,12 @@ async def alive() -> JSONResponse:
 
 
 @router.get("/readyz", operation_id="ready")
-async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
+async def ready(platform: PlatformDep) -> JSONResponse:
     """200 when requests can be served, else 503: `stopping` once the process was asked to end, or `degraded`.
 
     Each check is `ok` or one word. It does not wait for a busy database: then the checks are up to ten seconds old.
     """
-    found = with_draining(platform, await platform.readiness.soon(lambda: _run_checks(platform)) or NO_ANSWER)
+    found = with_draining(platform, await platform.readiness.get_soon(lambda: _run_checks(platform)) or NO_ANSWER)
     good = all(is_good(state) for state in found.values())
     status = "stopping" if platform.draining.is_set() else "ok" if good else "degraded"
     return JSONResponse({"status": status, "checks": found}, 200 if status == "ok" else 503)
@@ -48,12 +48,12 @@ async def ready(platform: Platform = Depends(platform_of)) -> JSONResponse:
 
 def checks(platform: Platform) -> Mapping[str, str]:
     """Return the checks of readiness, each `ok` or one word; a second old at most."""
-    return with_draining(platform, platform.readiness.newest(lambda: _run_checks(platform)))
+    return with_draining(platform, platform.readiness.get(lambda: _run_checks(platform)))
 
 
 def start_checks(platform: Platform) -> None:
     """Start the checks of readiness, so that the first caller need not wait for them."""
-    platform.readiness.start(lambda: _run_checks(platform))
+    platform.readiness.refresh(lambda: _run_checks(platform))
 
 
 def is_good(state: str) -> bool:
@@ -95,9 +95,9 @@ def database_check(platform: Platform) -> str:
     except SQLAlchemyError:
         logger.exception("the database cannot be reached")
         return "unreachable"
-    if not platform.database.writable():
+    if not platform.database.is_writable():
         return "read_only"
-    return "ok" if platform.request_metrics.takes_changes() else "full"
+    return "ok" if platform.request_metrics.is_writable() else "full"
 
 
 def audit_check(platform: Platform) -> str:
@@ -118,7 +118,7 @@ def clock_check(platform: Platform) -> str:
     started again, so that nothing lives longer. hostile J09
     """
     clock = platform.clock
-    return "went_back" if isinstance(clock, SystemClock) and clock.went_back() > WENT_BACK else "ok"
+    return "went_back" if isinstance(clock, SystemClock) and clock.lag() > WENT_BACK else "ok"
 
 
 def disk_check(platform: Platform) -> str:

@@ -8,18 +8,18 @@ elsewhere FROST_PLATFORM_METRICS=HOST:PORT gives it a port of its own, never the
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from fastapi import Depends
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 from starlette.responses import Response
 
+from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db.tables import audit_head, operations
-from service.http_server.admission import REASONS
+from service.http_server.admission import REJECTION_REASONS
+from service.jobs.dependencies import WorkerDep
 from service.jobs.queries import OPEN, is_open, stalled_count
-from service.jobs.worker import Worker, get_worker
 from service.operator import health
 from service.request_metrics import BUCKETS
 from service.settings import VERSION
@@ -31,7 +31,7 @@ router = protected_router("metrics")
 
 
 @router.get("/metrics", operation_id="readMetrics")
-def read_metrics(platform: Platform = Depends(platform_of), worker: Worker = Depends(get_worker)) -> Response:
+def read_metrics(platform: PlatformDep, worker: WorkerDep) -> Response:
     """The platform's numbers in Prometheus' text format."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
@@ -78,7 +78,9 @@ class Collector:
         yield from self._requests()
         failures = self.platform.request_metrics.audit_failures
         yield CounterMetricFamily("frost_audit_write_failures", "Changes refused for want of their entry", failures)
-        yield CounterMetricFamily("frost_database_write_waits", "Changes that waited for another one", database.waits)
+        yield CounterMetricFamily(
+            "frost_database_write_waits", "Changes that waited for another one", database.lock_waits
+        )
         pool = database.engine.pool
         if isinstance(pool, QueuePool):
             connections = GaugeMetricFamily("frost_database_connections", "Connections", labels=["state"])
@@ -97,17 +99,17 @@ class Collector:
     def _requests(self) -> Iterator["Metric"]:
         from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
-        traffic = self.platform.request_metrics
+        metrics = self.platform.request_metrics
         requests = CounterMetricFamily("frost_requests", "Requests answered", labels=["method", "route", "status"])
-        for (method, route, status), count in list(traffic.requests.items()):
+        for (method, route, status), count in list(metrics.requests.items()):
             requests.add_metric([method, route, str(status)], count)
         yield requests
         refused = CounterMetricFamily("frost_refused", "Requests and connections beyond a limit", labels=["limit"])
-        for reason in REASONS:
-            refused.add_metric([reason], traffic.refused[reason])
+        for reason in REJECTION_REASONS:
+            refused.add_metric([reason], metrics.rejections[reason])
         yield refused
         seconds = HistogramMetricFamily("frost_request_seconds", "Time to the whole answer", labels=["route"])
-        for route, (total, counts) in list(traffic.seconds.items()):
+        for route, (total, counts) in list(metrics.seconds.items()):
             below, buckets = 0, []
             for bound, count in zip((*BUCKETS, float("inf")), list(counts), strict=True):
                 below += count

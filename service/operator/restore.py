@@ -53,7 +53,7 @@ def put_back(settings: Settings, path: Path, *, trust: bool = False, verify_with
         listening.Refused: the platform runs.
     """
     sockets.ensure_private_directory(settings.data_dir)
-    lock = sockets.take_lock(settings.data_dir)
+    lock = sockets.acquire_lock(settings.data_dir)
     try:
         manifest, whole = _put_back(settings, path, trust, verify_with)
     finally:
@@ -71,9 +71,9 @@ def _put_back(settings: Settings, path: Path, trust: bool, verify_with: Path | N
         secret = (staged / archive.SECRET).read_bytes()
         if manifest["database"] == "sqlite":
             whole = _is_whole(sqlite_url(staged / archive.DATABASE), secret, manifest)
-            files.fsync_folder(staged)
+            files.fsync_directory(staged)
             staged.rename(folder / READY)
-            files.fsync_folder(folder)
+            files.fsync_directory(folder)
         else:
             whole = _replace_tables(settings.database_url, staged, manifest, secret)
     finally:
@@ -174,7 +174,7 @@ def finish_interrupted_restore(settings: Settings) -> None:
         # What was moved before a crash is at its place, and what the backup had not stays.
         with contextlib.suppress(FileNotFoundError):
             (ready / name).replace(archive.place(settings, name))
-    files.fsync_folder(folder)
+    files.fsync_directory(folder)
     shutil.rmtree(ready)
 
 
@@ -186,12 +186,11 @@ def _move_into_place(restored: Path, place: Path) -> None:
         if error.errno != errno.EXDEV:
             raise
         scratch = place.with_name(f".{place.name}.restored")
-        with restored.open("rb") as source, scratch.open("wb") as out:
+        scratch.unlink(missing_ok=True)
+        with restored.open("rb") as source, files.create_private(scratch) as out:
             shutil.copyfileobj(source, out)
-            out.flush()
-            os.fsync(out.fileno())
         scratch.replace(place)
-        files.fsync_folder(place.parent)
+        files.fsync_directory(place.parent)
         restored.unlink()
 
 
@@ -226,12 +225,12 @@ def _replace_tables(url: str, staged: Path, manifest: dict[str, Any], secret: by
     """Put a PostgreSQL database's tables back in one transaction, which also says that `staged` belongs to it."""
     mark = secrets.token_hex(16)
     (staged / MARK).write_text(mark)
-    files.fsync_folder(staged)
+    files.fsync_directory(staged)
     database = Database(url)
     try:
         _refuse_others(database)
         with database.write() as connection:
-            copy_tables.read_back(connection, staged / "tables", manifest["columns"], manifest["revision"])
+            copy_tables.import_tables(connection, staged / "tables", manifest["columns"], manifest["revision"])
             connection.execute(text(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"))
             connection.execute(delete(platform_state).where(platform_state.c.name == MARK))
             connection.execute(insert(platform_state).values(name=MARK, value=mark))

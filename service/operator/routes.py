@@ -2,17 +2,15 @@
 
 import os
 
-from fastapi import Depends
 from sqlalchemy import func, select
 from sqlalchemy.engine import make_url
 from starlette.responses import JSONResponse
 
+from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context
 from service.clock import wire_time
-from service.context import Platform, platform_of
 from service.db import migrate
 from service.db.tables import platform_state, resources, tenants
 from service.jobs import queries as operations
@@ -22,9 +20,7 @@ router = protected_router("platform")
 
 
 @router.get("/api/v1/platform/status", operation_id="platformStatus")
-def platform_status(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
+def platform_status(platform: PlatformDep, context: ContextDep) -> JSONResponse:
     """What runs here: version, process, world, database and how much there is in it."""
     with platform.database.read() as connection:
         stalled = operations.stalled_count(connection, platform.clock.now())
@@ -55,13 +51,11 @@ def platform_status(
 
 
 @router.post("/api/v1/platform/stop", operation_id="stopPlatform", status_code=202)
-def stop_platform(
-    platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
-) -> JSONResponse:
+def stop_platform(platform: PlatformDep, context: ContextDep) -> JSONResponse:
     """Ask the process to end; what it answers now it still finishes. SIGTERM does the same."""
     with platform.database.write() as connection:
         entries.record(
-            connection, access.caller, event=AuditEvent.PLATFORM_STOP, target="platform", at=platform.clock.now()
+            connection, context.principal, event=AuditEvent.PLATFORM_STOP, target="platform", at=platform.clock.now()
         )
     platform.request_stop()
     return JSONResponse({"status": "stopping"}, 202)

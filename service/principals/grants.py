@@ -1,32 +1,32 @@
-"""What a principal stands on, read from the database in one transaction: role, scopes, and the policies that count.
+"""The grants of principals: role, scopes and policies, read from the database in one transaction.
 
-A standing names everything its decisions depend on (policies by version, authors by their role now), so it is at the
-same time the stamp a compiled engine is kept under: nothing else has to be invalidated. policy language: Meaning
+They name everything that a decision depends on (policies by version, their authors by current role), so the cache of
+compiled policies uses them as keys and needs no invalidation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from sqlalchemy import BindParameter, ColumnElement, Connection, Select, String, and_, bindparam, or_, select
+from sqlalchemy import BindParameter, Connection, Select, String, and_, bindparam, or_, select
 
-from service.db.engine import chunks
+from service.db.statements import chunks
 from service.db.tables import (
     group_members,
-    membership_tenants,
     memberships,
     policies,
     policy_attachments,
     tenants,
     users,
 )
+from service.principals.conditions import entitled_membership
 
 PrincipalType = Literal["api_key", "workload_identity", "user"]
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedPolicy:
-    """A policy that counts for a principal, in its present version, and the role its author has in the tenant now."""
+    """A policy of a principal in its current version, and the current role of its author in the tenant."""
 
     policy_id: str
     version: int
@@ -35,10 +35,10 @@ class AppliedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PrincipalGrants:
-    """What decisions about one principal rest on.
+    """Everything that a decision about one principal depends on.
 
-    `role` is the person's, or that of a key's creator; None is no right at all. `scopes` None: none are asked for (a
-    person, a workload identity without scopes).
+    `role` is that of the person or of a key's creator; None allows nothing, except for a workload identity, which has
+    none. `scopes` is None if scopes do not limit the principal: a person, or a workload identity without scopes.
     """
 
     kind: PrincipalType
@@ -49,102 +49,152 @@ class PrincipalGrants:
     scopes: tuple[str, ...] | None
     policies: tuple[AppliedPolicy, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        kind: PrincipalType,
+        id: str,
+        tenant_id: str,
+        organization_id: str,
+        role: str | None,
+        scopes: Iterable[str],
+        policies: tuple[AppliedPolicy, ...] = (),
+    ) -> Self:
+        """Return the grants that count for a type of principal.
 
-def membership_covers_tenant() -> ColumnElement[bool]:
-    """Whether the membership beside a tenant reaches it: a limited one counts only for its named tenants."""
-    named = (
-        select(membership_tenants.c.tenant_id)
-        .where(membership_tenants.c.user_id == memberships.c.user_id, membership_tenants.c.tenant_id == tenants.c.id)
-        .exists()
-    )
-    return or_(memberships.c.limited.is_(False), named)
+        Scopes and policies do not limit a person. A workload identity has no role.
+        """
+        if kind == "user":
+            return cls(kind, id, tenant_id, organization_id, role, None)
+        if kind == "api_key":
+            return cls(kind, id, tenant_id, organization_id, role, tuple(scopes), policies)
+        return cls(kind, id, tenant_id, organization_id, None, tuple(scopes) or None, policies)
+
+    @classmethod
+    def nothing(cls, kind: PrincipalType, id: str, tenant_id: str, organization_id: str) -> Self:
+        """Return the grants of a principal that does not exist or whose credential is not live."""
+        return cls(kind, id, tenant_id, organization_id, None, ())
+
+    @classmethod
+    def load(
+        cls,
+        connection: Connection,
+        kind: PrincipalType,
+        id: str,
+        tenant_id: str,
+        organization_id: str,
+        role: str | None,
+        scopes: Iterable[str],
+    ) -> Self:
+        """Return the grants of one principal with its policies."""
+        policies = () if kind == "user" else policies_for_principal(connection, tenant_id, kind, id)
+        return cls.of(kind, id, tenant_id, organization_id, role, scopes, policies)
+
+    @classmethod
+    def load_many(
+        cls,
+        connection: Connection,
+        kind: PrincipalType,
+        tenant_id: str,
+        organization_id: str,
+        principals: Sequence[tuple[str, str | None, Iterable[str]]],
+    ) -> Iterator[Self]:
+        """Yield the grants of principals of one type, each given by id, role and scopes, with their policies."""
+        ids = [id for id, _, _ in principals]
+        policies = {} if kind == "user" else policies_for(connection, tenant_id, kind, ids)
+        for id, role, scopes in principals:
+            yield cls.of(kind, id, tenant_id, organization_id, role, scopes, policies.get(id, ()))
 
 
-def entitled_membership() -> ColumnElement[bool]:
-    """A membership that counts in the tenant of the row, of a person who is still there.
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A person's membership in the organization of a tenant that it entitles them to."""
 
-    To be used over `tenants`, `users` and `memberships`.
-    """
-    return and_(
-        memberships.c.user_id == users.c.id,
-        memberships.c.organization_id == tenants.c.organization_id,
-        users.c.deleted_at.is_(None),
-        membership_covers_tenant(),
-    )
+    organization_id: str
+    role: str
 
 
 def roles_in(connection: Connection, tenant_id: str) -> dict[str, str]:
-    """The role of everybody who may enter a tenant, by user id."""
+    """Return the role of every person who is entitled to a tenant, by user id."""
     rows = connection.execute(_ROLES.where(tenants.c.id == tenant_id))
     return {row.user_id: row.role for row in rows}
 
 
+def membership_in(connection: Connection, tenant_id: str, user_id: str | None) -> Membership | None:
+    """Return the membership that entitles a person to a tenant; None without one."""
+    row = connection.execute(_MEMBERSHIP, {"tenant": tenant_id, "user": user_id}).one_or_none()
+    return None if row is None else Membership(row.organization_id, row.role)
+
+
 def role_in(connection: Connection, tenant_id: str, user_id: str | None) -> str | None:
-    """The role one person has in a tenant now; None when they may not enter it."""
-    return connection.scalar(_ROLE, {"tenant": tenant_id, "user": user_id})
+    """Return the current role of a person in a tenant; None if they are not entitled to it."""
+    membership = membership_in(connection, tenant_id, user_id)
+    return None if membership is None else membership.role
 
 
 def organization_id_of(connection: Connection, tenant_id: str) -> str:
-    """The organization that owns a tenant."""
+    """Return the organization that owns a tenant."""
     return str(connection.scalar(_ORGANIZATION, {"tenant": tenant_id}))
 
 
 def policies_for_principal(
     connection: Connection, tenant_id: str, kind: str, principal_id: str
 ) -> tuple[AppliedPolicy, ...]:
-    """The policies attached to a principal, directly or through a group, each once."""
-    rows = connection.execute(_HELD_BY, {"tenant": tenant_id, "kind": kind, "principal": principal_id})
+    """Return the policies attached to a principal directly or through a group, each once."""
+    rows = connection.execute(_POLICIES_OF_PRINCIPAL, {"tenant": tenant_id, "kind": kind, "principal": principal_id})
     return tuple(AppliedPolicy(row.id, row.version, row.role) for row in rows)
 
 
 def policies_for_all(connection: Connection, tenant_id: str) -> Mapping[tuple[str, str], tuple[AppliedPolicy, ...]]:
-    """The same for every key and identity of a tenant that has any, in three statements."""
-    held = {
+    """Return the policies of every key and identity of a tenant that has any, in three statements."""
+    applied = {
         row.id: AppliedPolicy(row.id, row.version, row.role)
-        for row in connection.execute(_HELD.where(policies.c.tenant_id == tenant_id))
+        for row in connection.execute(_APPLIED.where(policies.c.tenant_id == tenant_id))
     }
-    found: dict[tuple[str, str], set[str]] = {}
+    policy_ids: dict[tuple[str, str], set[str]] = {}
     for row in connection.execute(
         select(
             policy_attachments.c.policy_id, policy_attachments.c.attachee_type, policy_attachments.c.attachee_id
         ).where(policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.attachee_type != "group")
     ):
-        found.setdefault((row.attachee_type, row.attachee_id), set()).add(row.policy_id)
+        policy_ids.setdefault((row.attachee_type, row.attachee_id), set()).add(row.policy_id)
     for row in connection.execute(_MEMBERS, {"tenant": tenant_id}):
-        found.setdefault((row.member_type, row.member_id), set()).add(row.policy_id)
-    return {principal: tuple(held[policy] for policy in sorted(names)) for principal, names in found.items()}
+        policy_ids.setdefault((row.member_type, row.member_id), set()).add(row.policy_id)
+    return {principal: tuple(applied[policy] for policy in sorted(ids)) for principal, ids in policy_ids.items()}
 
 
 def policies_for(
     connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]
 ) -> Mapping[str, tuple[AppliedPolicy, ...]]:
-    """The same for some principals of a kind, by id: those that have any."""
-    found: dict[str, set[str]] = {}
-    for some in chunks(ids):
+    """Return the policies of principals of one type by id; a principal without policies is left out."""
+    policy_ids: dict[str, set[str]] = {}
+    for batch in chunks(ids):
         direct = _attached(kind).add_columns(policy_attachments.c.attachee_id.label("principal_id"))
         through = _THROUGH_GROUPS.add_columns(group_members.c.member_id.label("principal_id"))
         for query in (
-            direct.where(policy_attachments.c.attachee_id.in_(some)),
-            through.where(group_members.c.member_type == kind, group_members.c.member_id.in_(some)),
+            direct.where(policy_attachments.c.attachee_id.in_(batch)),
+            through.where(group_members.c.member_type == kind, group_members.c.member_id.in_(batch)),
         ):
             for row in connection.execute(query, {"tenant": tenant_id}):
-                found.setdefault(row.principal_id, set()).add(row.policy_id)
-    named = sorted(set().union(*found.values()))
-    held = {
+                policy_ids.setdefault(row.principal_id, set()).add(row.policy_id)
+    applied = {
         row.id: AppliedPolicy(row.id, row.version, row.role)
-        for some in chunks(named)
-        for row in connection.execute(_HELD.where(policies.c.tenant_id == tenant_id, policies.c.id.in_(some)))
+        for batch in chunks(sorted(set().union(*policy_ids.values())))
+        for row in connection.execute(_APPLIED.where(policies.c.tenant_id == tenant_id, policies.c.id.in_(batch)))
     }
-    return {one: tuple(held[policy] for policy in sorted(names)) for one, names in found.items()}
+    return {
+        principal_id: tuple(applied[policy] for policy in sorted(of_principal))
+        for principal_id, of_principal in policy_ids.items()
+    }
 
 
 def policy_documents(connection: Connection, tenant_id: str, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Name and canonical text of some policies, by id."""
+    """Return the name and the canonical text of policies by id."""
     query = select(policies.c.id, policies.c.name, policies.c.document).where(policies.c.tenant_id == tenant_id)
     return {
         row.id: (row.name, row.document)
-        for some in chunks(ids)
-        for row in connection.execute(query.where(policies.c.id.in_(some)))
+        for batch in chunks(ids)
+        for row in connection.execute(query.where(policies.c.id.in_(batch)))
     }
 
 
@@ -155,8 +205,8 @@ _ROLES = (
     .join(tenants, entitled_membership())
 )
 
-# A policy with the role its author has in the policy's tenant now: none for somebody who left or may not enter it.
-_HELD = (
+# A policy with the current role of its author in its tenant; NULL if the author is not entitled to the tenant.
+_APPLIED = (
     select(policies.c.id, policies.c.version, memberships.c.role)
     .select_from(policies)
     .join(tenants, tenants.c.id == policies.c.tenant_id)
@@ -171,13 +221,13 @@ def _attached(kind: str | BindParameter[str]) -> Select[Any]:
     )
 
 
-# Asked at every request, so made once: making a statement costs as much as running it.
+# Built once: building a statement costs as much as running it.
 _TENANT = bindparam("tenant", type_=String)
 _KIND = bindparam("kind", type_=String)
 _PRINCIPAL = bindparam("principal", type_=String)
-_ROLE = _ROLES.where(
+_MEMBERSHIP = _ROLES.where(
     tenants.c.id == _TENANT, memberships.c.user_id == bindparam("user", type_=String)
-).with_only_columns(memberships.c.role)
+).with_only_columns(tenants.c.organization_id, memberships.c.role)
 _ORGANIZATION = select(tenants.c.organization_id).where(tenants.c.id == _TENANT)
 _THROUGH_GROUPS = _attached("group").join(
     group_members,
@@ -187,7 +237,7 @@ _THROUGH_GROUPS = _attached("group").join(
     ),
 )
 _MEMBERS = _THROUGH_GROUPS.add_columns(group_members.c.member_type, group_members.c.member_id)
-_HELD_BY = _HELD.where(
+_POLICIES_OF_PRINCIPAL = _APPLIED.where(
     policies.c.tenant_id == _TENANT,
     or_(
         policies.c.id.in_(_attached(_KIND).where(policy_attachments.c.attachee_id == _PRINCIPAL)),

@@ -1,93 +1,91 @@
-"""Principals of a tenant with what their decisions rest on."""
+"""Principals of a tenant with their names and grants."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 from sqlalchemy import Connection
 
 from service import errors, validation
 from service.db.engine import Record
-from service.principals import grants as stored
 from service.principals import queries
-from service.principals.grants import AppliedPolicy, PrincipalGrants, PrincipalType
+from service.principals.grants import (
+    PrincipalGrants,
+    PrincipalType,
+    organization_id_of,
+    policies_for_all,
+    role_in,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TenantPrincipal:
-    """Somebody or something that may do things in a tenant; `works` is false for a revoked or expired key."""
+    """A person, key or workload identity of a tenant; `works` is false for a revoked or expired key."""
 
-    standing: PrincipalGrants
+    grants: PrincipalGrants
     name: str
     works: bool = True
 
     @property
     def kind(self) -> PrincipalType:
-        return self.standing.kind
+        return self.grants.kind
 
     @property
     def id(self) -> str:
-        return self.standing.id
+        return self.grants.id
 
     def wire(self) -> dict[str, object]:
         return {"type": self.kind, "id": self.id, "name": self.name}
 
 
 def get_principal(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> TenantPrincipal:
-    """A principal of the tenant.
+    """Return a principal of the tenant.
 
     Raises:
-        Refusal: flat 404 for an id that is none of its principals.
+        ApiError: flat 404 for an id of no principal of the tenant.
     """
-    organization_id = stored.organization_id_of(connection, tenant_id)
-    if kind == "user":
-        for someone in queries.people(connection, tenant_id):
-            if someone.id == identifier:
-                return person(someone, tenant_id, organization_id)
-        raise errors.not_found()
-    lookup = queries.key if kind == "api_key" else queries.identity
-    row = lookup(connection, tenant_id, identifier) if validation.is_id(identifier) else None
+    organization_id = organization_id_of(connection, tenant_id)
+    row = _row(connection, tenant_id, kind, identifier)
     if row is None:
         raise errors.not_found()
-    held = stored.policies_for_principal(connection, tenant_id, kind, identifier)
-    if kind == "workload_identity":
-        return identity(row, organization_id, held)
-    role = stored.role_in(connection, tenant_id, row.user_id)
-    return key(row, tenant_id, organization_id, role, held, at)
+    principal_type = cast(PrincipalType, kind)
+    if kind == "user":
+        role, scopes = row.role, ()
+    else:
+        role, scopes = role_in(connection, tenant_id, row.user_id) if kind == "api_key" else None, row.scopes
+    grants = PrincipalGrants.load(connection, principal_type, row.id, tenant_id, organization_id, role, scopes)
+    return _named(row, grants, at)
+
+
+def _row(connection: Connection, tenant_id: str, kind: str, identifier: str) -> Record | None:
+    if kind == "user":
+        return next((row for row in queries.people(connection, tenant_id) if row.id == identifier), None)
+    lookup = queries.key if kind == "api_key" else queries.identity
+    return lookup(connection, tenant_id, identifier) if validation.is_id(identifier) else None
 
 
 def list_principals(connection: Connection, tenant_id: str, at: datetime) -> Iterator[TenantPrincipal]:
-    """Every person, working key and identity of a tenant, in a handful of statements."""
-    organization_id = stored.organization_id_of(connection, tenant_id)
+    """Yield every person, live key and identity of a tenant, with few statements."""
+    organization_id = organization_id_of(connection, tenant_id)
     people = queries.people(connection, tenant_id)
     roles = {row.id: row.role for row in people}
-    held = stored.policies_for_all(connection, tenant_id)
+    policies = policies_for_all(connection, tenant_id)
     for row in people:
-        yield person(row, tenant_id, organization_id)
+        yield _named(row, PrincipalGrants.of("user", row.id, tenant_id, organization_id, row.role, ()), at)
     for row in queries.keys(connection, tenant_id, at):
-        policies = held.get(("api_key", row.id), ())
-        yield key(row, tenant_id, organization_id, roles.get(row.user_id), policies, at)
+        role, applied = roles.get(row.user_id), policies.get(("api_key", row.id), ())
+        grants = PrincipalGrants.of("api_key", row.id, tenant_id, organization_id, role, row.scopes, applied)
+        yield _named(row, grants, at)
     for row in queries.identities(connection, tenant_id):
-        yield identity(row, organization_id, held.get(("workload_identity", row.id), ()))
+        applied = policies.get(("workload_identity", row.id), ())
+        grants = PrincipalGrants.of("workload_identity", row.id, tenant_id, organization_id, None, row.scopes, applied)
+        yield _named(row, grants, at)
 
 
-def person(row: Record, tenant_id: str, organization_id: str) -> TenantPrincipal:
-    """A person: the rules of their role."""
-    return TenantPrincipal(
-        PrincipalGrants("user", row.id, tenant_id, organization_id, row.role, None), f"{row.name} <{row.email}>"
-    )
-
-
-def key(
-    row: Record, tenant_id: str, organization_id: str, role: str | None, held: tuple[AppliedPolicy, ...], at: datetime
-) -> TenantPrincipal:
-    """A key: its scopes, its creator's role, its policies."""
-    standing = PrincipalGrants("api_key", row.id, tenant_id, organization_id, role, tuple(row.scopes), held)
-    return TenantPrincipal(standing, row.name, works=row.revoked_at is None and at < row.expires_at)
-
-
-def identity(row: Record, organization_id: str, held: tuple[AppliedPolicy, ...]) -> TenantPrincipal:
-    """A workload identity: its scopes when it has any, its policies."""
-    scopes = tuple(row.scopes) or None
-    standing = PrincipalGrants("workload_identity", row.id, row.tenant_id, organization_id, None, scopes, held)
-    return TenantPrincipal(standing, f"{row.namespace}/{row.service_account}")
+def _named(row: Record, grants: PrincipalGrants, at: datetime) -> TenantPrincipal:
+    if grants.kind == "user":
+        return TenantPrincipal(grants, f"{row.name} <{row.email}>")
+    if grants.kind == "api_key":
+        return TenantPrincipal(grants, row.name, works=row.revoked_at is None and at < row.expires_at)
+    return TenantPrincipal(grants, f"{row.namespace}/{row.service_account}")

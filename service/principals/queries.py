@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Select, delete, insert, select, update
 
-from service.db.engine import MAX_PARAMETERS, Record
-from service.db.statements import KeysetKey, after_key
+from service.db.engine import Record
+from service.db.statements import MAX_PARAMETERS, KeysetKey, after_key
 from service.db.tables import (
     api_keys,
     group_members,
@@ -21,7 +21,7 @@ from service.db.tables import (
     workload_identities,
     workload_tokens,
 )
-from service.principals.grants import entitled_membership
+from service.principals.conditions import LIVE_KEY, entitled_membership
 
 CLUSTER = "kubernetes_cluster"
 
@@ -54,12 +54,12 @@ def _among(connection: Connection, query: Select[Any], column: Column[str], ids:
 
 
 def keys(connection: Connection, tenant_id: str, at: datetime) -> Sequence[Record]:
-    """The keys of a tenant that work at an instant."""
+    """Return the live keys of a tenant."""
     return connection.execute(
-        _KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.revoked_at.is_(None), api_keys.c.expires_at > at)
-        .join(users, users.c.id == api_keys.c.user_id)
-        .where(users.c.deleted_at.is_(None))
-        .order_by(api_keys.c.name, api_keys.c.id)
+        _KEY.join(users, users.c.id == api_keys.c.user_id)
+        .where(api_keys.c.tenant_id == tenant_id, LIVE_KEY)
+        .order_by(api_keys.c.name, api_keys.c.id),
+        {"now": at},
     ).all()
 
 

@@ -1,4 +1,4 @@
-"""Decisions about limits and their use, without the database and without HTTP. contract: Quota"""
+"""Rules of quota limits and their use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from service.catalogue.quota_types import QuotaType
 from service.errors import ApiError
 
-# The compute service's own names of what it counts. platform-facts: Quotas
-OF_COMPUTE: Mapping[str, str] = {
+# Resource types by the names that the compute API uses for them.
+COMPUTE_NAMES: Mapping[str, str] = {
     "instances": "instance",
     "vcpus": "vcpu",
     "ramMb": "ram",
@@ -16,55 +16,55 @@ OF_COMPUTE: Mapping[str, str] = {
     "images": "image",
     "imageStorageGb": "image_storage",
 }
-# Only the compute service tells of these.
+# Reported by the compute API only.
 IMAGES = frozenset({"image", "image_storage"})
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a tenant uses of a quota, in its unit: `total`, of which `creating` is still being made."""
+    """Use of a quota in its unit: `total`, of which `creating` is being created."""
 
     total: int
     creating: int
 
 
 def requestable(limit: int, organization_limit: int, allocated: int) -> int:
-    """The highest limit a tenant may be raised to without review: its own, and what its organization has left.
+    """Return the highest limit that a tenant may get without review: its own plus the rest of its organization's.
 
     Args:
-        limit: of the tenant now.
-        allocated: the limits of all tenants of the organization together, this one's included.
+        limit: Limit of the tenant.
+        allocated: Sum of the limits of all tenants of the organization.
     """
     return limit + max(0, organization_limit - allocated)
 
 
 def sum_uses(uses: Sequence[Use | None]) -> Use | None:
-    """The use of several tenants; None as soon as that of one is unknown. checklist Q13"""
-    known = [use for use in uses if use is not None]
-    if len(known) < len(uses):
+    """Return the use of several tenants together; None if that of any is unknown."""
+    counted = [use for use in uses if use is not None]
+    if len(counted) < len(uses):
         return None
-    return Use(sum(use.total for use in known), sum(use.creating for use in known))
+    return Use(sum(use.total for use in counted), sum(use.creating for use in counted))
 
 
-def require_room(quota: QuotaType, limit: int, used: int, wanted: int, *, known: bool = True) -> None:
-    """Refuse a creation that goes over a limit.
+def require_room(quota: QuotaType, limit: int, used: int, amount: int, *, known: bool = True) -> None:
+    """Check that a creation stays within a limit.
 
     Args:
-        used: by what is there and what is being created, as counted from our own rows.
-        wanted: by the creation.
-        known: False where the use is unknown to everybody: the limit applies all the same, the count stays unsaid.
+        used: Use by existing resources and those being created.
+        amount: Use by the new resource.
+        known: False if the backend of the kind cannot be read: the limit applies, but the use is not shown.
 
     Raises:
-        Refusal: 403 QUOTA_EXCEEDED. checklist Q04, Q09
+        ApiError: 403 QUOTA_EXCEEDED.
     """
-    if used + wanted <= limit:
+    if used + amount <= limit:
         return
     if limit == 0:
         message = f"this tenant has no allowance for {quota.title}"
     elif known:
-        message = f"this would exceed the quota of {quota.title}: {used} of {limit} in use, {wanted} wanted"
+        message = f"this would exceed the quota of {quota.title}: {used} of {limit} in use, {amount} wanted"
     else:
-        message = f"this would exceed the quota of {quota.title}: the limit is {limit}, {wanted} wanted"
+        message = f"this would exceed the quota of {quota.title}: the limit is {limit}, {amount} wanted"
     raise ApiError(
         403,
         "QUOTA_EXCEEDED",
@@ -73,7 +73,7 @@ def require_room(quota: QuotaType, limit: int, used: int, wanted: int, *, known:
             "resourceType": quota.resource_type,
             "limit": limit,
             "used": used if known else None,
-            "wanted": wanted,
+            "wanted": amount,
         },
         hint=f"an admin or owner may request more: frost tenant quota request {quota.resource_type}",
     )

@@ -1,4 +1,4 @@
-"""Limits in the database. Every query carries the tenants or the organization."""
+"""SQL of quota limits. Every query is limited to tenants or an organization."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -8,83 +8,85 @@ from sqlalchemy import Connection, Select, Table, func, select
 
 from service.authz.entitlement import enterable_tenant_ids
 from service.catalogue.quota_types import defaults, quota_types
-from service.db.engine import upsert_insert
+from service.db.dialect import upsert_insert
 from service.db.tables import organization_quotas, tenant_quotas, tenants
 from service.principal import Principal
 
 Tenants = Collection[str] | Select[Any]
-"""Ids of tenants, or the query that chooses them."""
+"""Ids of tenants, or a query for them."""
 
 
-def limits(connection: Connection, of: Tenants) -> Mapping[str, Mapping[str, int]]:
-    """The limits that tenants were given, by resource type, by tenant."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    query = select(tenant_quotas).where(tenant_quotas.c.tenant_id.in_(of))
+def limits(connection: Connection, tenant_ids: Tenants) -> Mapping[str, Mapping[str, int]]:
+    """Return the stored limits by tenant and resource type."""
+    by_tenant: dict[str, dict[str, int]] = defaultdict(dict)
+    query = select(tenant_quotas).where(tenant_quotas.c.tenant_id.in_(tenant_ids))
     for tenant_id, resource_type, limit in connection.execute(query):
-        found[tenant_id][resource_type] = limit
-    return found
+        by_tenant[tenant_id][resource_type] = limit
+    return by_tenant
 
 
 def limits_of(connection: Connection, tenant_id: str) -> dict[str, int]:
-    """The limit of a tenant by resource type; the platform's default where none was given, or not yet."""
+    """Return the limits of a tenant by resource type; the default of the platform if none is stored."""
     return {**defaults(), **limits(connection, [tenant_id]).get(tenant_id, {})}
 
 
 def tenant_ids_of(connection: Connection, organization_id: str) -> list[str]:
-    """Every tenant of an organization in the order they were made, also those still being provisioned. checklist Q12"""
+    """Return the tenants of an organization, oldest first, including those being provisioned."""
     query = select(tenants.c.id).where(tenants.c.organization_id == organization_id)
     return list(connection.scalars(query.order_by(tenants.c.created_at, tenants.c.id)))
 
 
-def tenant_names(connection: Connection, caller: Principal, organization_id: str) -> dict[str, str]:
-    """Return the display names of an organization's tenants that a caller may enter, by tenant id."""
+def tenant_names(connection: Connection, principal: Principal, organization_id: str) -> dict[str, str]:
+    """Return the display names of an organization's tenants that a principal may enter, by tenant id."""
     query = select(tenants.c.id, tenants.c.display_name).where(
-        tenants.c.organization_id == organization_id, tenants.c.id.in_(enterable_tenant_ids(caller))
+        tenants.c.organization_id == organization_id, tenants.c.id.in_(enterable_tenant_ids(principal))
     )
     return {row.id: row.display_name for row in connection.execute(query)}
 
 
 def allocated(connection: Connection, organization_id: str) -> dict[str, int]:
-    """The limits of all tenants of an organization together, by resource type.
+    """Return the sum of the limits of an organization's tenants by resource type.
 
-    One that is still being provisioned counts with the defaults it is about to get.
+    A tenant that is being provisioned counts with the defaults.
     """
-    inside = tenants.c.organization_id == organization_id
-    number = connection.scalar(select(func.count()).select_from(tenants).where(inside)) or 0
+    in_organization = tenants.c.organization_id == organization_id
+    number = connection.scalar(select(func.count()).select_from(tenants).where(in_organization)) or 0
     query = (
         select(tenant_quotas.c.resource_type, func.sum(tenant_quotas.c.limit), func.count())
         .join(tenants)
-        .where(inside)
+        .where(in_organization)
         .group_by(tenant_quotas.c.resource_type)
     )
-    given = {resource_type: (int(total), rows) for resource_type, total, rows in connection.execute(query)}
-    together = {}
+    stored = {resource_type: (int(total), rows) for resource_type, total, rows in connection.execute(query)}
+    sums = {}
     for name, default in defaults().items():
-        total, rows = given.get(name, (0, 0))
-        together[name] = total + (number - rows) * default
-    return together
+        total, rows = stored.get(name, (0, 0))
+        sums[name] = total + (number - rows) * default
+    return sums
 
 
 def organization_limits(connection: Connection, organization_id: str) -> dict[str, int | None]:
-    """The limit of an organization by resource type; None for what nobody can request."""
+    """Return the limits of an organization by resource type; None for types that cannot be requested."""
     query = select(organization_quotas).where(organization_quotas.c.organization_id == organization_id)
-    changed = {resource_type: limit for _, resource_type, limit in connection.execute(query)}
-    return {name: changed.get(name, quota.organization) for name, quota in quota_types().items()}
+    stored = {resource_type: limit for _, resource_type, limit in connection.execute(query)}
+    return {name: stored.get(name, quota.organization) for name, quota in quota_types().items()}
 
 
 def set_limit(connection: Connection, tenant_id: str, resource_type: str, limit: int) -> None:
-    """Give a tenant another limit; provisioning leaves it as it is then."""
+    """Set a limit of a tenant. Provisioning does not overwrite it."""
     _put(connection, tenant_quotas, {"tenant_id": tenant_id, "resource_type": resource_type, "limit": limit})
 
 
 def set_organization_limit(connection: Connection, organization_id: str, resource_type: str, limit: int) -> None:
-    """Give an organization another limit."""
+    """Set a limit of an organization."""
     row = {"organization_id": organization_id, "resource_type": resource_type, "limit": limit}
     _put(connection, organization_quotas, row)
 
 
 def _put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    added = upsert_insert(connection, table).values(**row)
+    statement = upsert_insert(connection, table).values(**row)
     connection.execute(
-        added.on_conflict_do_update(index_elements=list(table.primary_key), set_={"limit": added.excluded.limit})
+        statement.on_conflict_do_update(
+            index_elements=list(table.primary_key), set_={"limit": statement.excluded.limit}
+        )
     )

@@ -1,7 +1,4 @@
-"""Requests for other limits in the database. Every query carries the tenant or the organization, but the staff's.
-
-A quota request as it travels.
-"""
+"""SQL of quota requests, and their JSON. Queries are limited to a tenant or an organization, except for operators."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -19,7 +16,7 @@ PENDING = "pending"
 OF_TENANT, OF_ORGANIZATION = "tenant", "organization"
 _ORDER = (quota_requests.c.created_at, quota_requests.c.id)
 
-# A request with who made it and where.
+# A request with its person and its organization.
 _REQUEST = (
     select(
         quota_requests,
@@ -37,12 +34,12 @@ def add(connection: Connection, values: Mapping[str, Any]) -> None:
 
 
 def one(connection: Connection, request_id: str) -> Record | None:
-    """A request, wherever it was made: whose it is, is for the caller to have seen to."""
+    """Return a request by id. The calling function must check its tenant."""
     return connection.execute(_REQUEST.where(quota_requests.c.id == request_id)).one_or_none()
 
 
 def pending(connection: Connection, organization_id: str, resource_type: str) -> Record | None:
-    """The request of an organization for a resource type that waits for review."""
+    """Return the pending request of an organization for a resource type."""
     return connection.execute(
         _REQUEST.where(
             quota_requests.c.organization_id == organization_id,
@@ -55,25 +52,24 @@ def pending(connection: Connection, organization_id: str, resource_type: str) ->
 def of_tenant(
     connection: Connection, tenant_id: str, organization_id: str | None, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """A tenant's requests and, where an organization is named, that one's pending ones; newest first, one more than
-    asked."""
+    """Return a tenant's requests and, if set, an organization's pending ones; newest first, one more than `limit`."""
     condition: ColumnElement[bool] = quota_requests.c.tenant_id == tenant_id
     if organization_id is not None:
-        waiting = and_(quota_requests.c.organization_id == organization_id, quota_requests.c.status == PENDING)
-        condition = or_(condition, waiting)
+        pending = and_(quota_requests.c.organization_id == organization_id, quota_requests.c.status == PENDING)
+        condition = or_(condition, pending)
     return _page(connection, condition, after, limit)
 
 
 def of_organization(
     connection: Connection, organization_id: str, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """The requests made for an organization, newest first; one more than asked."""
+    """Return the requests for an organization, newest first, one more than `limit`."""
     condition = and_(quota_requests.c.scope == OF_ORGANIZATION, quota_requests.c.organization_id == organization_id)
     return _page(connection, condition, after, limit)
 
 
 def for_review(connection: Connection, status: str | None, after: KeysetKey | None, limit: int) -> Sequence[Record]:
-    """The requests of all organizations, newest first; one more than asked."""
+    """Return the requests of all organizations, newest first, one more than `limit`."""
     condition = quota_requests.c.scope == OF_ORGANIZATION
     return _page(
         connection, condition if status is None else and_(condition, quota_requests.c.status == status), after, limit
@@ -90,14 +86,14 @@ def _page(
     return connection.execute(query.order_by(*newest_first).limit(limit + 1)).all()
 
 
-def hour_full_until(connection: Connection, tenant_id: str, most: int, now: datetime) -> datetime | None:
-    """When a tenant may request again that has made `most` requests within the last hour; None when it may now."""
+def next_allowed_at(connection: Connection, tenant_id: str, maximum: int, now: datetime) -> datetime | None:
+    """Return when a tenant with `maximum` requests in the last hour may make the next; None if it may now."""
     hour = timedelta(hours=1)
     earliest = connection.scalar(
         select(quota_requests.c.created_at)
         .where(quota_requests.c.tenant_id == tenant_id, quota_requests.c.created_at > now - hour)
         .order_by(quota_requests.c.created_at.desc())
-        .offset(most - 1)
+        .offset(maximum - 1)
         .limit(1)
     )
     return None if earliest is None else earliest + hour
@@ -108,7 +104,7 @@ def decide(connection: Connection, request_id: str, values: Mapping[str, Any]) -
 
 
 def request(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A request with what became of it; `from` is the limit there was when it was made."""
+    """Return a request with its decision as JSON; `from` is the limit at the time of the request."""
     return {
         "id": row["id"],
         "scope": row["scope"],

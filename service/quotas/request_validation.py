@@ -1,4 +1,4 @@
-"""Decisions about requests for other limits, without the database and without HTTP. contract: quota request"""
+"""Validation of quota requests, and the decision on a tenant's request."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -13,54 +13,52 @@ from service.quotas.limits import Use
 
 MAX_REASON_LENGTH = 500
 MAX_LIMIT = 2**53
-# Requests a tenant may make in an hour, whatever became of them: its history cannot be flooded. hostile D07
+# Per tenant, so that its history cannot be flooded.
 MAX_REQUESTS_PER_HOUR = 100
-# Line breaks are what reasons are written with; the rest of the controls has no business in one.
-_ALLOWED = "\n\t\u2028\u2029"
 
 Status = Literal["approved", "denied", "pending", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a request at once: `decision` says why, `details` in figures."""
+    """The decision on a request: `decision` is the reason as text, `details` the figures."""
 
     status: Status
     decision: str
     details: Mapping[str, Any] | None = None
 
 
-def decide(current: int, asked: int, use: Use | None) -> Decision:
-    """The verdict on another limit for a tenant that is within what it may be raised to. checklist U13 to U17
+def decide(current: int, limit: int, use: Use | None) -> Decision:
+    """Decide on a new limit of a tenant that needs no review.
 
     Args:
-        use: of the tenant now, what is being created included; None is unknown.
+        use: Use by the tenant, including resources being created; None if unknown.
     """
-    if asked >= current:
+    if limit >= current:
         return Decision("approved", "within what this tenant may be raised to without review")
     if use is None:
         return Decision("denied", "what is in use is not known at the moment", {"reason": "usage_unknown"})
-    if use.total > asked:
-        made = f" ({use.creating} being created)" if use.creating else ""
-        figures = {"used": use.total, "creating": use.creating, "limit": asked}
-        return Decision("denied", f"{use.total} in use{made}: more than {asked}", figures)
+    if use.total > limit:
+        creating = f" ({use.creating} being created)" if use.creating else ""
+        figures = {"used": use.total, "creating": use.creating, "limit": limit}
+        return Decision("denied", f"{use.total} in use{creating}: more than {limit}", figures)
     return Decision("approved", "nothing in use is above the new limit")
 
 
 def requested_type(name: str) -> QuotaType:
-    """The quota type a request names, letter for letter.
+    """Return a quota type by its exact name.
 
     Raises:
-        Refusal: 400 UNKNOWN_RESOURCE_TYPE with the types there are, QUOTA_NOT_REQUESTABLE. checklist U08, U12
+        ApiError: 400 UNKNOWN_RESOURCE_TYPE with the types that exist, QUOTA_NOT_REQUESTABLE.
     """
-    known = [quota.resource_type for quota in quota_types().values()]
-    if name not in known:
-        near = [other for other in known if other == name.lower()] or get_close_matches(name, known, n=3)
+    names = [quota.resource_type for quota in quota_types().values()]
+    if name not in names:
+        near = [other for other in names if other == name.lower()] or get_close_matches(name, names, n=3)
         raise ApiError(
             400,
             "UNKNOWN_RESOURCE_TYPE",
             "there is no quota of this resource type",
-            details={"suggestions": near, "known": known},
+            details={"suggestions": near, "known": names},
         )
     quota = quota_types()[name]
     if quota.organization is None:
@@ -75,10 +73,10 @@ def requested_type(name: str) -> QuotaType:
 
 
 def requested_limit(limit: int) -> int:
-    """A limit that can be stored and read back by everybody. checklist U06, U07
+    """Check the range of a limit: JSON numbers above 2^53 lose precision.
 
     Raises:
-        Refusal: 400 INVALID_INPUT.
+        ApiError: 400 INVALID_INPUT.
     """
     if not 0 <= limit <= MAX_LIMIT:
         raise errors.invalid_input(
@@ -88,42 +86,42 @@ def requested_limit(limit: int) -> int:
 
 
 def reason(text: str, member: str = "reason") -> str:
-    """The reason of a request as it is kept: NFC, trimmed, 1 to 500 characters. checklist U02
+    """Validate and normalize the reason of a request: NFC, trimmed, 1 to 500 characters.
 
     Raises:
-        Refusal: 400 INVALID_INPUT with reason `blank`, `too_long` or `character`.
+        ApiError: 400 INVALID_INPUT with reason `blank`, `too_long` or `character`.
     """
-    kept = unicodedata.normalize("NFC", text).strip()
-    if not validation.visible(kept) and not validation.has_control(kept):
+    normalized = unicodedata.normalize("NFC", text).strip()
+    if not validation.visible(normalized) and not validation.has_control(normalized):
         raise errors.invalid_input(f"{member} must not be blank", member=member, reason="blank")
-    if len(kept) > MAX_REASON_LENGTH:
+    if len(normalized) > MAX_REASON_LENGTH:
         raise errors.invalid_input(
             f"{member} has at most {MAX_REASON_LENGTH} characters",
             member=member,
             reason="too_long",
             max=MAX_REASON_LENGTH,
         )
-    if validation.has_control(kept, allowed=_ALLOWED):
+    if validation.has_control(normalized, allowed=validation.LINE_BREAKS):
         raise errors.invalid_input(
             f"{member} must not hold control or formatting characters", member=member, reason="character"
         )
-    return kept
+    return normalized
 
 
-def require_within_bound(quota: QuotaType, current: int, asked: int, bound: int) -> None:
-    """Refuse a raise that needs the organization's review. checklist U09 to U11
+def require_within_bound(quota: QuotaType, current: int, limit: int, bound: int) -> None:
+    """Check that a tenant may get a limit without a review of its organization's limit.
 
     Raises:
-        Refusal: 409 QUOTA_BOUND_EXCEEDED.
+        ApiError: 409 QUOTA_BOUND_EXCEEDED.
     """
-    if asked > bound:
+    if limit > bound:
         raise ApiError(
             409,
             "QUOTA_BOUND_EXCEEDED",
-            f"without review this tenant may be raised to {bound}, not to {asked}",
+            f"without review this tenant may be raised to {bound}, not to {limit}",
             details={
                 "resourceType": quota.resource_type,
-                "limit": asked,
+                "limit": limit,
                 "requestable": bound,
                 "current": current,
             },
@@ -132,7 +130,7 @@ def require_within_bound(quota: QuotaType, current: int, asked: int, bound: int)
 
 
 def already_pending(request_id: str, limit: int) -> ApiError:
-    """The refusal of a second request of an organization for one resource type. checklist U21"""
+    """Return the error for a second request of an organization for a resource type."""
     return ApiError(
         409,
         "QUOTA_REQUEST_PENDING",
@@ -143,7 +141,7 @@ def already_pending(request_id: str, limit: int) -> ApiError:
 
 
 def too_many(wait: int) -> ApiError:
-    """The refusal of one request more than a tenant may make in an hour; it fits `wait` seconds later."""
+    """Return the error for a request above the rate limit, which `wait` seconds later would pass."""
     return ApiError(
         429,
         "QUOTA_REQUESTS_LIMITED",

@@ -1,32 +1,37 @@
-"""Requests for other limits over HTTP. contract: quota request; checklist U
+"""Routes of quota requests.
 
-A tenant's is decided at once, within what its organization's limit leaves; an organization's waits for the platform's
-staff (`review_routes`).
+A request of a tenant is decided at once, within the rest of its organization's limit. A request of an organization
+waits for an operator (`review`).
 """
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
-from fastapi import Depends, Header
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service.account.queries import person
 from service.api.changes import change
+from service.api.dependencies import (
+    IdempotencyKey,
+    OrganizationContextDep,
+    PageParamsDep,
+    PlatformDep,
+    TenantContextDep,
+)
 from service.api.idempotency import resolve_idempotency_key
-from service.api.pagination import PageParams, page_of, page_params
+from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, or_404
 from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authn.rate_limit import whole_seconds
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import AuthorizationContext
 from service.authz.paths import ORGANIZATION_QUOTA_REQUESTS, TENANT_QUOTA_REQUESTS
 from service.catalogue.quota_types import QuotaType
-from service.context import Platform, platform_of
 from service.db.tables import MICROSECOND
 from service.quotas import limits, queries, request_queries, request_validation, usage
 from service.quotas.request_queries import OF_ORGANIZATION, OF_TENANT, request
@@ -35,11 +40,6 @@ from service.quotas.request_validation import MAX_REQUESTS_PER_HOUR, Decision
 router = protected_router("quotas")
 WAITING = Decision("pending", "waits for review by the platform's staff")
 UNCHANGED = Decision("approved", "that is the limit already")
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[PageParams, Depends(page_params)]
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]
 
 
 class NewRequest(BaseModel):
@@ -54,7 +54,7 @@ class NewRequest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LimitChange:
-    """A request that is well formed, on its way."""
+    """A validated request for a new limit."""
 
     id: str
     quota: QuotaType
@@ -69,40 +69,42 @@ class LimitChange:
 
 @router.post(TENANT_QUOTA_REQUESTS, operation_id="requestTenantQuota", status_code=201)
 def request_tenant_quota(
-    access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
+    context: TenantContextDep, platform: PlatformDep, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
-    """Ask for another limit of the tenant: decided at once, and in force from then on if it is approved.
+    """Request another limit for the tenant. It is decided at once and, if approved, in force at once.
 
-    The limit it has already is answered with 200, and nothing is stored.
+    A request for the current limit is answered with 200 and not stored.
     """
-    tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
-    wish = parse_request(body, platform.clock.now())
-    with change(platform, access, lock_organization=True) as (connection, access):
-        wish, answered = resolve_idempotent(connection, access, AuditEvent.QUOTA_REQUEST_CREATE, wish, idempotency_key)
-        if answered:
-            return answered
-        current = queries.limits_of(connection, tenant_id)[wish.resource_type]
-        if wish.limit == current:
-            return unchanged(connection, access, wish)
-        require_rate(connection, tenant_id, wish.at)
-        at_most = or_404(queries.organization_limits(connection, organization_id)[wish.resource_type])
-        allocated = queries.allocated(connection, organization_id)[wish.resource_type]
-        bound = limits.requestable(current, at_most, allocated)
-        request_validation.require_within_bound(wish.quota, current, wish.limit, bound)
-        # Counting takes time, and a raise does not depend on it.
-        lowers = wish.limit < current
-        use = usage.uses(connection, [tenant_id], [wish.quota])[tenant_id][wish.resource_type] if lowers else None
-        verdict = request_validation.decide(current, wish.limit, use)
-        if verdict.status == "approved":
-            queries.set_limit(connection, tenant_id, wish.resource_type, wish.limit)
-        return add_request(connection, access, AuditEvent.QUOTA_REQUEST_CREATE, wish, current, verdict)
+    tenant_id, organization_id = context.tenant_id, context.organization_id
+    draft = parse_request(body, platform.clock.now())
+    with change(platform, context, lock_organization=True) as (connection, context):
+        draft, earlier = resolve_idempotent(
+            connection, context, AuditEvent.QUOTA_REQUEST_CREATE, draft, idempotency_key
+        )
+        if earlier:
+            return earlier
+        current = queries.limits_of(connection, tenant_id)[draft.resource_type]
+        if draft.limit == current:
+            return unchanged(connection, context, draft)
+        require_rate(connection, tenant_id, draft.at)
+        maximum = or_404(queries.organization_limits(connection, organization_id)[draft.resource_type])
+        allocated = queries.allocated(connection, organization_id)[draft.resource_type]
+        bound = limits.requestable(current, maximum, allocated)
+        request_validation.require_within_bound(draft.quota, current, draft.limit, bound)
+        # A raise does not depend on the use, and counting is slow.
+        lowers = draft.limit < current
+        use = usage.uses(connection, [tenant_id], [draft.quota])[tenant_id][draft.resource_type] if lowers else None
+        decision = request_validation.decide(current, draft.limit, use)
+        if decision.status == "approved":
+            queries.set_limit(connection, tenant_id, draft.resource_type, draft.limit)
+        return add_request(connection, context, AuditEvent.QUOTA_REQUEST_CREATE, draft, current, decision)
 
 
 @router.get(TENANT_QUOTA_REQUESTS, operation_id="listTenantQuotaRequests")
-def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
-    """The tenant's requests, and to people its organization's pending ones too; newest first."""
-    tenant_id = str(access.tenant_id)
-    organization_id = access.organization_id if access.caller.kind == "session" else None
+def list_tenant_quota_requests(context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep) -> JSONResponse:
+    """List the tenant's requests, newest first; for people also the pending ones of the organization."""
+    tenant_id = context.tenant_id
+    organization_id = context.organization_id if context.principal.kind == "session" else None
     page = page_of(platform, paging, "quota-requests", tenant_id, organization_id or "")
     with platform.database.read() as connection:
         rows = request_queries.of_tenant(connection, tenant_id, organization_id, page.after, page.limit)
@@ -112,30 +114,32 @@ def list_tenant_quota_requests(access: Granted, platform: Here, paging: Paging) 
 
 @router.post(ORGANIZATION_QUOTA_REQUESTS, operation_id="requestOrganizationQuota", status_code=201)
 def request_organization_quota(
-    access: Granted, platform: Here, body: NewRequest, idempotency_key: IdempotencyKey = None
+    context: OrganizationContextDep, platform: PlatformDep, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
-    """Ask for another limit of the organization, higher or lower: it waits for review, one for each resource type."""
-    organization_id = str(access.organization_id)
-    wish = parse_request(body, platform.clock.now())
-    with change(platform, access, lock_organization=True) as (connection, access):
-        wish, answered = resolve_idempotent(
-            connection, access, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, wish, idempotency_key
+    """Request another limit for the organization. It waits for review; one request per resource type may wait."""
+    organization_id = context.organization_id
+    draft = parse_request(body, platform.clock.now())
+    with change(platform, context, lock_organization=True) as (connection, context):
+        draft, earlier = resolve_idempotent(
+            connection, context, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, draft, idempotency_key
         )
-        if answered:
-            return answered
-        current = or_404(queries.organization_limits(connection, organization_id)[wish.resource_type])
-        if wish.limit == current:
-            return unchanged(connection, access, wish)
-        pending = request_queries.pending(connection, organization_id, wish.resource_type)
+        if earlier:
+            return earlier
+        current = or_404(queries.organization_limits(connection, organization_id)[draft.resource_type])
+        if draft.limit == current:
+            return unchanged(connection, context, draft)
+        pending = request_queries.pending(connection, organization_id, draft.resource_type)
         if pending:
             raise request_validation.already_pending(pending.id, pending.limit)
-        return add_request(connection, access, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, wish, current, WAITING)
+        return add_request(connection, context, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, draft, current, WAITING)
 
 
 @router.get(ORGANIZATION_QUOTA_REQUESTS, operation_id="listOrganizationQuotaRequests")
-def list_organization_quota_requests(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
-    """The requests made for the organization, newest first."""
-    organization_id = str(access.organization_id)
+def list_organization_quota_requests(
+    context: OrganizationContextDep, platform: PlatformDep, paging: PageParamsDep
+) -> JSONResponse:
+    """List the requests for the organization, newest first."""
+    organization_id = context.organization_id
     page = page_of(platform, paging, "quota-requests", organization_id)
     with platform.database.read() as connection:
         rows = request_queries.of_organization(connection, organization_id, page.after, page.limit)
@@ -144,10 +148,10 @@ def list_organization_quota_requests(access: Granted, platform: Here, paging: Pa
 
 
 def parse_request(body: NewRequest, now: datetime) -> LimitChange:
-    """What a body asks for, under a new id.
+    """Validate a request and give it an id.
 
     Raises:
-        Refusal: 400 UNKNOWN_RESOURCE_TYPE, QUOTA_NOT_REQUESTABLE, INVALID_INPUT.
+        ApiError: 400 UNKNOWN_RESOURCE_TYPE, QUOTA_NOT_REQUESTABLE, INVALID_INPUT.
     """
     quota = request_validation.requested_type(body.resource_type)
     limit, reason = request_validation.requested_limit(body.limit), request_validation.reason(body.reason)
@@ -155,81 +159,89 @@ def parse_request(body: NewRequest, now: datetime) -> LimitChange:
 
 
 def resolve_idempotent(
-    connection: Connection, access: AuthorizationContext, event: AuditEvent, wish: LimitChange, key: str | None
+    connection: Connection, context: AuthorizationContext, event: AuditEvent, draft: LimitChange, key: str | None
 ) -> tuple[LimitChange, JSONResponse | None]:
-    """The wish under the id it has for good, and the answer to an earlier one under the same key, if there was one."""
-    same = (str(access.tenant_id or access.organization_id), wish.resource_type, str(wish.limit), wish.reason)
-    wish = replace(wish, id=resolve_idempotency_key(connection, access, key, event, same, wish.id, wish.at))
-    row = request_queries.one(connection, wish.id)
-    return wish, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)
+    """Return the draft with its final id, and the answer to an earlier request with the same key, if there is one."""
+    content = (
+        str(context.tenant_id or context.organization_id),
+        draft.resource_type,
+        str(draft.limit),
+        draft.reason,
+    )
+    draft = replace(
+        draft,
+        id=resolve_idempotency_key(connection, context, key, event, content, draft.id, draft.at),
+    )
+    row = request_queries.one(connection, draft.id)
+    return draft, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)
 
 
 def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
-    """Refuse more requests of a tenant than fit into an hour. hostile D07
+    """Check that the tenant has a request left in this hour.
 
     Raises:
-        Refusal: 429 QUOTA_REQUESTS_LIMITED.
+        ApiError: 429 QUOTA_REQUESTS_LIMITED.
     """
-    until = request_queries.hour_full_until(connection, tenant_id, MAX_REQUESTS_PER_HOUR, now)
+    until = request_queries.next_allowed_at(connection, tenant_id, MAX_REQUESTS_PER_HOUR, now)
     if until is not None:
         raise request_validation.too_many(whole_seconds((until - now) // MICROSECOND))
 
 
-def row_of(access: AuthorizationContext, wish: LimitChange, current: int, verdict: Decision) -> dict[str, Any]:
-    """A request as it is stored."""
-    waits = verdict.status == "pending"
+def row_of(context: AuthorizationContext, draft: LimitChange, current: int, decision: Decision) -> dict[str, Any]:
+    """Return the database row of a request."""
+    pending = decision.status == "pending"
     return {
-        "id": wish.id,
-        "scope": OF_TENANT if access.tenant_id else OF_ORGANIZATION,
-        "organization_id": access.organization_id,
-        "tenant_id": access.tenant_id,
-        "resource_type": wish.resource_type,
+        "id": draft.id,
+        "scope": OF_TENANT if context.tenant_id else OF_ORGANIZATION,
+        "organization_id": context.organization_id,
+        "tenant_id": context.tenant_id,
+        "resource_type": draft.resource_type,
         "limit_before": current,
-        "limit": wish.limit,
-        "reason": wish.reason,
-        "status": verdict.status,
-        "decision": None if waits else verdict.decision,
-        "details": verdict.details,
-        "requested_by": access.caller.user_id,
-        "created_at": wish.at,
-        "decided_at": None if waits else wish.at,
-        "decided_by": None if waits else "platform",
+        "limit": draft.limit,
+        "reason": draft.reason,
+        "status": decision.status,
+        "decision": None if pending else decision.decision,
+        "details": decision.details,
+        "requested_by": context.principal.user_id,
+        "created_at": draft.at,
+        "decided_at": None if pending else draft.at,
+        "decided_by": None if pending else "platform",
     }
 
 
-def unchanged(connection: Connection, access: AuthorizationContext, wish: LimitChange) -> JSONResponse:
-    """The answer to a request for the limit there is: nothing of it is kept, it has no id. checklist U18"""
-    row = row_of(access, replace(wish, id=""), wish.limit, UNCHANGED)
-    caller = person(connection, access.caller.user_id)
-    named = {"requester_name": caller.name, "requester_email": caller.email}
-    return JSONResponse({"request": request(row | named)}, headers={CHANGED: "false"})
+def unchanged(connection: Connection, context: AuthorizationContext, draft: LimitChange) -> JSONResponse:
+    """Return the answer to a request for the current limit; it is not stored and has no id."""
+    row = row_of(context, replace(draft, id=""), draft.limit, UNCHANGED)
+    requester = person(connection, context.principal.user_id)
+    names = {"requester_name": requester.name, "requester_email": requester.email}
+    return JSONResponse({"request": request(row | names)}, headers={CHANGED: "false"})
 
 
 def add_request(
     connection: Connection,
-    access: AuthorizationContext,
+    context: AuthorizationContext,
     event: AuditEvent,
-    wish: LimitChange,
+    draft: LimitChange,
     current: int,
-    verdict: Decision,
+    decision: Decision,
 ) -> JSONResponse:
-    """Keep a request and its audit entry; the answer to it. A denied one is a refused change in the log."""
-    request_queries.add(connection, row_of(access, wish, current, verdict))
+    """Store a request with its audit entry and return the answer. A denied request is audited as `refused`."""
+    request_queries.add(connection, row_of(context, draft, current, decision))
     entries.record(
         connection,
-        access.caller,
+        context.principal,
         event=event,
-        target=f"quota_request:{wish.id}",
-        outcome="refused" if verdict.status == "denied" else "done",
-        organization_id=access.organization_id,
-        tenant_id=access.tenant_id,
+        target=f"quota_request:{draft.id}",
+        outcome="refused" if decision.status == "denied" else "done",
+        organization_id=context.organization_id,
+        tenant_id=context.tenant_id,
         details={
-            "resourceType": wish.resource_type,
+            "resourceType": draft.resource_type,
             "from": current,
-            "to": wish.limit,
-            "status": verdict.status,
+            "to": draft.limit,
+            "status": decision.status,
         },
-        at=wish.at,
+        at=draft.at,
     )
-    row = or_404(request_queries.one(connection, wish.id))
+    row = or_404(request_queries.one(connection, draft.id))
     return JSONResponse({"request": request(row._asdict())}, 201, {CHANGED: "true"})

@@ -1,20 +1,19 @@
-"""The staff's desk: other limits for organizations, decided over the unix socket only. design: The local platform"""
+"""Routes on which operators review quota requests of organizations, over the unix socket only."""
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
-from service.api.pagination import PageParams, page_of, page_params
+from service.api.dependencies import ContextDep, PageParamsDep, PlatformDep
+from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.audit import entries
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.paths import PLATFORM_QUOTA_REQUESTS
-from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.db.statements import lock_organization
 from service.errors import ApiError
@@ -23,11 +22,8 @@ from service.quotas.request_queries import OF_ORGANIZATION, PENDING, request
 from service.validation import is_id
 
 router = protected_router("platform")
-OUTCOME = {"approve": "approved", "reject": "rejected"}
+STATUS_BY_DECISION = {"approve": "approved", "reject": "rejected"}
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[PageParams, Depends(page_params)]
 Status = Annotated[Literal["pending", "approved", "rejected"] | None, Query(description="all when left out")]
 
 
@@ -42,24 +38,24 @@ class Review(BaseModel):
 
 @router.get(PLATFORM_QUOTA_REQUESTS, operation_id="listQuotaRequestsForReview")
 def list_quota_requests_for_review(
-    access: Granted, platform: Here, paging: Paging, status: Status = None
+    context: ContextDep, platform: PlatformDep, paging: PageParamsDep, status: Status = None
 ) -> JSONResponse:
-    """The requests of all organizations, newest first."""
+    """List the requests of all organizations, newest first."""
     page = page_of(platform, paging, "quota-requests for review", status or "")
     with platform.database.read() as connection:
         rows = request_queries.for_review(connection, status, page.after, page.limit)
     rows, cursor = page.cut(rows, "created_at", "id")
-    return JSONResponse({"requests": [for_staff(row) for row in rows], "nextCursor": cursor})
+    return JSONResponse({"requests": [to_json(row) for row in rows], "nextCursor": cursor})
 
 
 @router.post(PLATFORM_QUOTA_REQUESTS + "/{request_id}/review", operation_id="reviewQuotaRequest")
-def review_quota_request(access: Granted, platform: Here, request_id: str, body: Review) -> JSONResponse:
-    """Decide a request once; an approved one is the organization's limit from then on. checklist U23"""
-    now, status = platform.clock.now(), OUTCOME[body.decision]
+def review_quota_request(context: ContextDep, platform: PlatformDep, request_id: str, body: Review) -> JSONResponse:
+    """Approve or reject a request, once. An approved limit is in force at once."""
+    now, status = platform.clock.now(), STATUS_BY_DECISION[body.decision]
     note = None if body.note is None else request_validation.reason(body.note, "note")
     with platform.database.write() as connection:
-        lock_organization(connection, the_request(connection, request_id).organization_id)
-        row = the_request(connection, request_id)
+        lock_organization(connection, get_request_or_404(connection, request_id).organization_id)
+        row = get_request_or_404(connection, request_id)
         if row.status != PENDING:
             raise ApiError(
                 409,
@@ -67,32 +63,32 @@ def review_quota_request(access: Granted, platform: Here, request_id: str, body:
                 "this request is decided already",
                 details={"status": row.status, "decision": row.decision},
             )
-        decided = {"status": status, "decision": note or status, "decided_at": now, "decided_by": "staff"}
-        request_queries.decide(connection, request_id, decided)
+        decision = {"status": status, "decision": note or status, "decided_at": now, "decided_by": "staff"}
+        request_queries.decide(connection, request_id, decision)
         if status == "approved":
             queries.set_organization_limit(connection, row.organization_id, row.resource_type, row.limit)
         entries.record(
             connection,
-            access.caller,
+            context.principal,
             event=AuditEvent.QUOTA_REQUEST_REVIEW,
             target=f"quota_request:{request_id}",
             organization_id=row.organization_id,
             details={"resourceType": row.resource_type, "from": row.limit_before, "to": row.limit, "status": status},
             at=now,
         )
-        return JSONResponse({"request": for_staff(the_request(connection, request_id))})
+        return JSONResponse({"request": to_json(get_request_or_404(connection, request_id))})
 
 
-def the_request(connection: Connection, request_id: str) -> Record:
-    """The request of the path.
+def get_request_or_404(connection: Connection, request_id: str) -> Record:
+    """Return a request of an organization.
 
     Raises:
-        Refusal: flat 404, also for what a tenant requested: that was never the staff's to decide.
+        ApiError: 404, also for a request of a tenant, which needs no review.
     """
     row = or_404(request_queries.one(connection, request_id) if is_id(request_id) else None)
     return or_404(row if row.scope == OF_ORGANIZATION else None)
 
 
-def for_staff(row: Record) -> dict[str, Any]:
-    """A request with the name of its organization."""
+def to_json(row: Record) -> dict[str, Any]:
+    """Return a request as JSON, with the name of its organization."""
     return request(row._asdict()) | {"organizationName": row.organization_name}

@@ -1,44 +1,39 @@
-"""Quotas over HTTP: what a tenant or an organization may have, and what is in use of it. contract: Quota
+"""Routes of quotas: limits and use of a tenant or an organization.
 
-A tenant's are read with any credential that may enter it, whatever its scopes (checklist Q15), unless a policy denies
-it; an organization's by people only (Q14).
+Any credential that may enter the tenant reads its quotas, whatever its scopes, unless a policy denies it. Only people
+read those of an organization.
 """
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends
 from starlette.responses import JSONResponse
 
+from service.api.dependencies import OrganizationContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
-from service.authz.authorize import AuthorizationContext, get_context
 from service.authz.paths import ORGANIZATION, QUOTAS, TENANT
 from service.catalogue.quota_types import QuotaType, quota_types
-from service.context import Platform, platform_of
 from service.quotas import limits as quotas_limits
 from service.quotas import queries, usage
-from service.quotas.limits import IMAGES, OF_COMPUTE, Use
+from service.quotas.limits import COMPUTE_NAMES, IMAGES, Use
 
 router = protected_router("quotas")
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-
 
 @router.get(f"{TENANT}/quotas-report", operation_id="reportTenantQuotas")
-def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
-    """Limit, use and what may be asked for at once of every resource type; images are told by the compute service."""
-    tenant_id, organization_id = str(access.tenant_id), str(access.organization_id)
+def report_tenant_quotas(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
+    """Report limit, use and `requestable` limit of every resource type except images, which the compute API reports."""
+    tenant_id, organization_id = context.tenant_id, context.organization_id
     types = [quota for quota in quota_types().values() if quota.resource_type not in IMAGES]
     with platform.database.read() as connection:
         limits = queries.limits_of(connection, tenant_id)
         used = usage.uses(connection, [tenant_id], types)[tenant_id]
         allocated = queries.allocated(connection, organization_id)
-        at_most = queries.organization_limits(connection, organization_id)
+        maximums = queries.organization_limits(connection, organization_id)
     quotas = []
     for quota in types:
         name = quota.resource_type
-        entry = described(quota, limits[name], used[name])
-        bound = at_most[name]
+        entry = to_json(quota, limits[name], used[name])
+        bound = maximums[name]
         if bound is not None:
             entry["requestable"] = quotas_limits.requestable(limits[name], bound, allocated[name])
         quotas.append(entry)
@@ -46,43 +41,43 @@ def report_tenant_quotas(access: Granted, platform: Here) -> JSONResponse:
 
 
 @router.get(QUOTAS, operation_id="listComputeLimits")
-def list_compute_limits(access: Granted, platform: Here) -> JSONResponse:
-    """The limits of what the compute service counts, by its own names."""
+def list_compute_limits(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
+    """Return the limits of compute resources, by the names of the compute API."""
     with platform.database.read() as connection:
-        limits = queries.limits_of(connection, str(access.tenant_id))
-    return JSONResponse({name: limits[resource_type] for name, resource_type in OF_COMPUTE.items()})
+        limits = queries.limits_of(connection, context.tenant_id)
+    return JSONResponse({name: limits[resource_type] for name, resource_type in COMPUTE_NAMES.items()})
 
 
 @router.get(f"{QUOTAS}/usage", operation_id="listComputeUsage")
-def list_compute_usage(access: Granted, platform: Here) -> JSONResponse:
-    """What is in use of them; null is unknown."""
-    tenant_id = str(access.tenant_id)
-    types = [quota_types()[resource_type] for resource_type in OF_COMPUTE.values()]
+def list_compute_usage(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
+    """Return the use of compute resources, by the names of the compute API; null is unknown."""
+    tenant_id = context.tenant_id
+    types = [quota_types()[resource_type] for resource_type in COMPUTE_NAMES.values()]
     with platform.database.read() as connection:
         used = usage.uses(connection, [tenant_id], types)[tenant_id]
-    return JSONResponse({name: _total(used[resource_type]) for name, resource_type in OF_COMPUTE.items()})
+    return JSONResponse({name: _total(used[resource_type]) for name, resource_type in COMPUTE_NAMES.items()})
 
 
 @router.get(f"{ORGANIZATION}/quotas-report", operation_id="reportOrganizationQuotas")
-def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
-    """The limits of an organization, what its tenants have of them, and what they use together.
+def report_organization_quotas(context: OrganizationContextDep, platform: PlatformDep) -> JSONResponse:
+    """Report the limits of an organization, the limits of its tenants, and their use together.
 
-    Every tenant counts, also those the caller cannot enter: of these only the limit is told. checklist Q11 to Q13
+    Every tenant counts. Of tenants that the caller may not enter only the limit is shown.
     """
-    organization_id, types = str(access.organization_id), quota_types()
+    organization_id, types = context.organization_id, quota_types()
     with platform.database.read() as connection:
-        names = queries.tenant_names(connection, access.caller, organization_id)
+        names = queries.tenant_names(connection, context.principal, organization_id)
         tenant_ids = queries.tenant_ids_of(connection, organization_id)
         limits = queries.limits(connection, tenant_ids)
         used = usage.uses(connection, tenant_ids, list(types.values()))
-        at_most = queries.organization_limits(connection, organization_id)
+        maximums = queries.organization_limits(connection, organization_id)
     quotas = []
     for name, quota in types.items():
         shares = {tenant_id: limits.get(tenant_id, {}).get(name, quota.limit) for tenant_id in tenant_ids}
-        allocated, bound = sum(shares.values()), at_most[name]
+        allocated, bound = sum(shares.values()), maximums[name]
         use = quotas_limits.sum_uses([used[tenant_id][name] for tenant_id in tenant_ids])
-        # What cannot be requested is given to tenants one by one: the organization has what they have.
-        entry = described(quota, allocated if bound is None else bound, use)
+        # Types that cannot be requested have no limit of the organization: it is the sum of its tenants'.
+        entry = to_json(quota, allocated if bound is None else bound, use)
         entry["allocated"] = allocated
         entry["tenants"] = [
             {
@@ -97,8 +92,8 @@ def report_organization_quotas(access: Granted, platform: Here) -> JSONResponse:
     return JSONResponse({"report": {"scope": "organization", "quotas": quotas}})
 
 
-def described(quota: QuotaType, limit: int, use: Use | None) -> dict[str, Any]:
-    """A quota on the wire. Unknown use is null, never 0. checklist Q03"""
+def to_json(quota: QuotaType, limit: int, use: Use | None) -> dict[str, Any]:
+    """Return a quota as JSON. Unknown use is null, never 0."""
     return {
         "resourceType": quota.resource_type,
         "title": quota.title,

@@ -5,22 +5,21 @@ else, and writes that into the audit log.
 """
 
 from dataclasses import replace
-from typing import Annotated
 
-from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
 from service import errors
 from service.api.changes import change
+from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.enforcement import load_grants, require, require_somewhere, target_in
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import TenantContext
 from service.authz.paths import INTERACTIVE
 from service.authz.permissions import Permission
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.resources import queries
 from service.validation import is_id
 
@@ -36,9 +35,6 @@ OPENED_TO: dict[str, tuple[str, ...]] = {
 }
 """The kinds of resource that each operation is done to."""
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-
 
 class Opening(BaseModel):
     """The body that says to what."""
@@ -49,45 +45,45 @@ class Opening(BaseModel):
 
 
 @router.post(f"{INTERACTIVE}/port-forwards", operation_id="forwardPort")
-def forward_port(access: Granted, platform: Here, body: Opening) -> JSONResponse:
+def forward_port(context: TenantContextDep, platform: PlatformDep, body: Opening) -> JSONResponse:
     """Whether a local port may be forwarded to a resource."""
-    return opened(access, platform, body.resource_id)
+    return opened(context, platform, body.resource_id)
 
 
 @router.post(f"{INTERACTIVE}/database-consoles", operation_id="openDatabaseConsole")
-def open_database_console(access: Granted, platform: Here, body: Opening) -> JSONResponse:
+def open_database_console(context: TenantContextDep, platform: PlatformDep, body: Opening) -> JSONResponse:
     """Whether the console of a database may be opened."""
-    return opened(access, platform, body.resource_id)
+    return opened(context, platform, body.resource_id)
 
 
 @router.post(f"{INTERACTIVE}/shells", operation_id="openShell")
-def open_shell(access: Granted, platform: Here, body: Opening) -> JSONResponse:
+def open_shell(context: TenantContextDep, platform: PlatformDep, body: Opening) -> JSONResponse:
     """Whether a shell on an instance may be opened."""
-    return opened(access, platform, body.resource_id)
+    return opened(context, platform, body.resource_id)
 
 
 @router.post(f"{INTERACTIVE}/cluster-proxies", operation_id="openClusterProxy")
-def open_cluster_proxy(access: Granted, platform: Here, body: Opening) -> JSONResponse:
+def open_cluster_proxy(context: TenantContextDep, platform: PlatformDep, body: Opening) -> JSONResponse:
     """Whether a proxy to the API of a Kubernetes cluster may be opened."""
-    return opened(access, platform, body.resource_id)
+    return opened(context, platform, body.resource_id)
 
 
-def opened(access: AuthorizationContext, platform: Platform, resource_id: str) -> JSONResponse:
+def opened(context: TenantContext, platform: Platform, resource_id: str) -> JSONResponse:
     """The decision on a resource of one of the kinds that the operation is done to.
 
     Raises:
         Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
-    now, tenant_id, kinds = platform.clock.now(), str(access.tenant_id), OPENED_TO[str(access.action)]
-    with change(platform, access) as (connection, access):
+    now, tenant_id, kinds = platform.clock.now(), context.tenant_id, OPENED_TO[str(context.action)]
+    with change(platform, context) as (connection, context):
         row = queries.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
         if row is None:
-            require_somewhere(load_grants(platform, connection, access.caller, tenant_id), access)
+            require_somewhere(load_grants(platform, connection, context), context)
             raise errors.not_found()
-        facts = replace(access.facts, region=row.region, resource_tags=row.tags)
-        require(platform, connection, access, target_in(access, row), facts)
-        details = {"operation": access.action}
-        audit_in_tenant(connection, access, AuditEvent.INTERACTIVE_OPEN, f"{row.kind}:{row.id}", now, details)
+        facts = replace(context.facts, region=row.region, resource_tags=row.tags)
+        require(platform, connection, context, target_in(context, row), facts)
+        details = {"operation": context.action}
+        audit_in_tenant(connection, context, AuditEvent.INTERACTIVE_OPEN, f"{row.kind}:{row.id}", now, details)
     return JSONResponse(
-        {"decision": "allowed", "operation": access.action, "resourceId": row.id, "resourceKind": row.kind}
+        {"decision": "allowed", "operation": context.action, "resourceId": row.id, "resourceKind": row.kind}
     )

@@ -14,19 +14,20 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
 
-from client.policy.model import Facts
+from client.policy.model import RequestContext
 from service import errors
 from service import validation as service_validation
 from service.api.changes import change
+from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep
 from service.api.enforcement import load_grants, require, require_somewhere, target_in
-from service.api.pagination import PageParams, page_of, page_params
+from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import TenantContext
 from service.authz.paths import RESOURCE, RESOURCES
 from service.catalogue.resource_types import Kind, kinds
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db.engine import Record
 from service.default_tags.outcome import with_defaults
 from service.default_tags.queries import propagated
@@ -45,9 +46,6 @@ SEARCHED = 1_000
 """Resources read at a time until one is found that the caller may list."""
 REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[PageParams, Depends(page_params)]
 Provider = Annotated[
     str | None, Header(alias="X-FM-Provider-Version", description="The infrastructure-as-code provider that asks")
 ]
@@ -83,19 +81,21 @@ class ResourceChange(BaseModel):
 
 
 @router.get(RESOURCES, operation_id="listResources")
-def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging) -> JSONResponse:
+def list_resources(
+    context: TenantContextDep, platform: PlatformDep, kind: OfKind, paging: PageParamsDep
+) -> JSONResponse:
     """The resources of a kind that the caller may list, in the order they were made.
 
     A page may hold fewer than asked while there is a `nextCursor`, because the caller may not list the others, but at
     least one. A caller who may list none of the resources gets 403. So does a caller whose policies name single
     resources if none of the next 5,000 may be listed.
     """
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     page = page_of(platform, paging, "resources", tenant_id, kind.name)
     with platform.database.read() as connection:
-        ready = load_grants(platform, connection, access.caller, tenant_id)
-        require_somewhere(ready, access)
-        search = Search(ready, access)
+        ready = load_grants(platform, connection, context)
+        require_somewhere(ready, context)
+        search = Search(ready, context)
         shown: list[Record] = []
         after, size = page.after, page.limit
         while not shown:
@@ -114,38 +114,38 @@ def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging
             if not cursor:
                 break
             if not shown and search.exhausted:
-                raise none_found(access)
+                raise none_found(context)
             after, size = (rows[-1].created_at, rows[-1].id), SEARCHED
         if not shown and page.after is None:
             for row in queries.page(connection, tenant_id, kind.name, None, 0):
-                refused = ready.decide(str(access.action), target_in(access, row), facts_of(access, row))
+                refused = ready.decide(str(context.action), target_in(context, row), facts_of(context, row))
                 if not refused.allowed:
-                    raise errors.insufficient_permissions(str(access.action), refused.part, refused.reason)
+                    raise errors.insufficient_permissions(str(context.action), refused.part, refused.reason)
     return JSONResponse({"resources": [resources_validation.wire(row, kind) for row in shown], "nextCursor": cursor})
 
 
-def none_found(access: AuthorizationContext) -> ApiError:
+def none_found(context: TenantContext) -> ApiError:
     """Return the refusal of a listing that decided about as many resources as one request may and found none."""
     return ApiError(
         403,
         "INSUFFICIENT_PERMISSIONS",
-        f"{access.action} is allowed on none of the next {MOST_DECIDED} resources",
+        f"{context.action} is allowed on none of the next {MOST_DECIDED} resources",
         details={"reason": "no_match"},
-        required_permission=str(access.action),
+        required_permission=str(context.action),
         hint="name the resources by id, or by region, in the policies of this credential",
     )
 
 
 @router.post(RESOURCES, operation_id="createResource", status_code=201)
 def create_resource(
-    access: Granted, platform: Here, kind: OfKind, body: NewResource, provider: Provider = None
+    context: TenantContextDep, platform: PlatformDep, kind: OfKind, body: NewResource, provider: Provider = None
 ) -> JSONResponse:
     """A new resource of a kind, with the tenant's default tags beside its own.
 
     It is decided by the region and the tags of the request: default tags reach new resources a while after they were
     changed, and nobody's rights may depend on that.
     """
-    now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
+    now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), context.tenant_id
     kept = resources_validation.tags(body.tags, kind)
     attributes = resources_validation.attributes(body.attributes, counted_attributes(kind))
     values = {
@@ -160,34 +160,34 @@ def create_resource(
         "created_at": now,
         "updated_at": now,
     }
-    with change(platform, access) as (connection, access):
-        facts = replace(access.facts, region=body.region, request_tags=kept)
+    with change(platform, context) as (connection, context):
+        facts = replace(context.facts, region=body.region, request_tags=kept)
         defaults = propagated(connection, tenant_id, now - timedelta(seconds=platform.settings.tag_propagation))
         values["tags"] = with_defaults(kind, kept, defaults)
-        require(platform, connection, access, target_in(access, None, body.region), facts)
+        require(platform, connection, context, target_in(context, None, body.region), facts)
         if defaults:
             require_new_provider(provider)
         require_room(connection, tenant_id, kind, attributes)
         queries.add(connection, values)
         details = {"name": values["name"], "region": body.region}
-        audit_in_tenant(connection, access, AuditEvent.RESOURCE_CREATE, f"{kind.name}:{resource_id}", now, details)
+        audit_in_tenant(connection, context, AuditEvent.RESOURCE_CREATE, f"{kind.name}:{resource_id}", now, details)
         return JSONResponse(
             resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, resource_id)), kind), 201
         )
 
 
 @router.get(RESOURCE, operation_id="readResource")
-def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
+def read_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> JSONResponse:
     """One resource."""
     with platform.database.read() as connection:
         return JSONResponse(
-            resources_validation.wire(the_resource(connection, platform, access, kind, resource_id), kind)
+            resources_validation.wire(the_resource(connection, platform, context, kind, resource_id), kind)
         )
 
 
 @router.patch(RESOURCE, operation_id="updateResource")
 def update_resource(
-    access: Granted, platform: Here, kind: OfKind, resource_id: str, body: ResourceChange
+    context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str, body: ResourceChange
 ) -> JSONResponse:
     """Change name or tags. Decided by the tags it has and those it is to have."""
     now = platform.clock.now()
@@ -196,61 +196,61 @@ def update_resource(
     values: dict[str, Any] = {} if body.name is None else {"name": service_validation.display_name(body.name, "name")}
     if body.tags is not None:
         values["tags"] = resources_validation.tags(body.tags, kind)
-    with change(platform, access) as (connection, access):
-        facts = replace(access.facts, request_tags=values.get("tags", {}))
-        row = the_resource(connection, platform, replace(access, facts=facts), kind, resource_id, lock=True)
+    with change(platform, context) as (connection, context):
+        facts = replace(context.facts, request_tags=values.get("tags", {}))
+        row = the_resource(connection, platform, replace(context, facts=facts), kind, resource_id, lock=True)
         resources_validation.require_changeable(row, kind, retags="tags" in values)
         details = {name: {"from": getattr(row, name), "to": value} for name, value in values.items()}
-        return changed_to(connection, access, kind, row, values, "update", now, details)
+        return changed_to(connection, context, kind, row, values, "update", now, details)
 
 
 @router.delete(RESOURCE, operation_id="deleteResource", status_code=204)
-def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> Response:
+def delete_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> Response:
     """Remove a resource for good; a cluster with the keys its tokens were believed by, and what was given for them."""
-    now, tenant_id = platform.clock.now(), str(access.tenant_id)
-    with change(platform, access) as (connection, access):
-        row = the_resource(connection, platform, access, kind, resource_id, lock=True)
+    now, tenant_id = platform.clock.now(), context.tenant_id
+    with change(platform, context) as (connection, context):
+        row = the_resource(connection, platform, context, kind, resource_id, lock=True)
         resources_validation.require_changeable(row, kind, retags=False)
         if kind.name == CLUSTER:
             workload_queries.remove(connection, tenant_id, resource_id)
         queries.remove(connection, tenant_id, resource_id)
         audit_in_tenant(
-            connection, access, AuditEvent.RESOURCE_DELETE, f"{kind.name}:{resource_id}", now, {"name": row.name}
+            connection, context, AuditEvent.RESOURCE_DELETE, f"{kind.name}:{resource_id}", now, {"name": row.name}
         )
     return no_content()
 
 
 @router.post(f"{RESOURCE}/start", operation_id="startResource")
-def start_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
+def start_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> JSONResponse:
     """Start what is stopped."""
-    return powered(access, platform, kind, resource_id, "start")
+    return powered(context, platform, kind, resource_id, "start")
 
 
 @router.post(f"{RESOURCE}/stop", operation_id="stopResource")
-def stop_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
+def stop_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> JSONResponse:
     """Stop what is running."""
-    return powered(access, platform, kind, resource_id, "stop")
+    return powered(context, platform, kind, resource_id, "stop")
 
 
 @router.post(f"{RESOURCE}/restart", operation_id="restartResource")
-def restart_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
+def restart_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> JSONResponse:
     """Restart what is running."""
-    return powered(access, platform, kind, resource_id, "restart")
+    return powered(context, platform, kind, resource_id, "restart")
 
 
-def powered(access: AuthorizationContext, platform: Platform, kind: Kind, resource_id: str, verb: str) -> JSONResponse:
+def powered(context: TenantContext, platform: Platform, kind: Kind, resource_id: str, verb: str) -> JSONResponse:
     """Start, stop or restart, with its audit entry."""
     now = platform.clock.now()
-    with change(platform, access) as (connection, access):
-        row = the_resource(connection, platform, access, kind, resource_id, lock=True)
+    with change(platform, context) as (connection, context):
+        row = the_resource(connection, platform, context, kind, resource_id, lock=True)
         state = resources_validation.next_state(verb, kind, row.state)
         details = {"from": row.state, "to": state}
-        return changed_to(connection, access, kind, row, {"state": state}, verb, now, details)
+        return changed_to(connection, context, kind, row, {"state": state}, verb, now, details)
 
 
 def changed_to(
     connection: Connection,
-    access: AuthorizationContext,
+    context: TenantContext,
     kind: Kind,
     row: Record,
     values: dict[str, Any],
@@ -259,16 +259,16 @@ def changed_to(
     details: dict[str, Any],
 ) -> JSONResponse:
     """Write a change and its audit entry; the resource as it is then."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     queries.change(connection, tenant_id, row.id, values | {"updated_at": now})
-    audit_in_tenant(connection, access, AuditEvent(f"resource.{verb}"), f"{kind.name}:{row.id}", now, details)
+    audit_in_tenant(connection, context, AuditEvent(f"resource.{verb}"), f"{kind.name}:{row.id}", now, details)
     return JSONResponse(resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, row.id)), kind))
 
 
 def the_resource(
     connection: Connection,
     platform: Platform,
-    access: AuthorizationContext,
+    context: TenantContext,
     kind: Kind,
     resource_id: str,
     *,
@@ -279,15 +279,15 @@ def the_resource(
     Raises:
         Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     row = queries.one(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
     if row is None:
-        require_somewhere(load_grants(platform, connection, access.caller, tenant_id), access)
+        require_somewhere(load_grants(platform, connection, context), context)
         raise errors.not_found()
-    require(platform, connection, access, target_in(access, row), facts_of(access, row))
+    require(platform, connection, context, target_in(context, row), facts_of(context, row))
     return row
 
 
-def facts_of(access: AuthorizationContext, row: Record) -> Facts:
+def facts_of(context: TenantContext, row: Record) -> RequestContext:
     """What is known of a request for a resource that is there."""
-    return replace(access.facts, region=row.region, resource_tags=row.tags)
+    return replace(context.facts, region=row.region, resource_tags=row.tags)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from client.policy.engine import Engine
-from client.policy.matching import STAR, Target, fields_may_cover, read_operation, read_target
+from client.policy.matching import STAR, Target, fields_may_cover, parse_operation, parse_target
 from client.policy.model import Rule
 from service.api.enforcement import target_in
-from service.authz.authorize import AuthorizationContext
+from service.authz.context import TenantContext
 from service.authz.decisions import CompiledGrants, Decision
 from service.db.engine import Record
 
@@ -44,15 +44,15 @@ class Search:
     `within` bounds what has to be read. `exhausted` is true once `MOST_DECIDED` resources were decided one by one.
     """
 
-    def __init__(self, ready: CompiledGrants, access: AuthorizationContext) -> None:
+    def __init__(self, ready: CompiledGrants, context: TenantContext) -> None:
         self._ready = ready
-        self._access = access
-        asked = read_target(target_in(access, None))
+        self._context = context
+        asked = parse_target(target_in(context, None))
         engines = [engine for engine in (ready.role, ready.policies) if engine is not None]
         self.within = Within()
         for engine in engines:
-            self.within = self.within.and_also(_within(engine, str(access.action), asked))
-        self._by_id = any(_names_ids(engine, str(access.action), asked) for engine in engines)
+            self.within = self.within.and_also(_within(engine, str(context.action), asked))
+        self._by_id = any(_names_ids(engine, str(context.action), asked) for engine in engines)
         self._known: dict[Any, Decision] = {}
         self._left = MOST_DECIDED
 
@@ -72,13 +72,13 @@ class Search:
         return known
 
     def _decide(self, row: Record) -> Decision:
-        access = self._access
-        facts = replace(access.facts, region=row.region, resource_tags=row.tags)
-        return self._ready.decide(str(access.action), target_in(access, row), facts)
+        context = self._context
+        facts = replace(context.facts, region=row.region, resource_tags=row.tags)
+        return self._ready.decide(str(context.action), target_in(context, row), facts)
 
 
 def _rules(engine: Engine, action: str) -> Iterable[tuple[Rule, Engine | None]]:
-    for number in engine.candidates(read_operation(action)):
+    for number in engine.candidates(parse_operation(action)):
         yield engine.rules[number - 1].rule, engine.rules[number - 1].cap
 
 

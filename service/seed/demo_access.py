@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import canonical_text, read
+from client.policy.document import canonical_text, parse_document
 from service.catalogue.operations import operations
 from service.seed.insert import Row
 
@@ -129,7 +129,7 @@ def principal(world: "World", named: dict[str, str]) -> tuple[str, str]:
 
 def stored(document: dict[str, Any]) -> str:
     """A document of the file as it is stored. Raises DocumentRefused for one the platform would not accept."""
-    return canonical_text(read(json.dumps(document), shipped()).document)
+    return canonical_text(parse_document(json.dumps(document), shipped()).document)
 
 
 @cache

@@ -4,17 +4,18 @@ A world is loaded in one transaction, once; `facts` says afterwards which one it
 """
 
 import json
-import os
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, func, insert, select, text
+from sqlalchemy import Connection, func, insert, select
 
+from service import files
 from service.catalogue import operations
 from service.clock import Clock
 from service.db import dialect, tables
-from service.db.engine import Database, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Database
 from service.db.platform_state import catalogue_digest, get_value, is_current
 from service.seed import demo, large
 from service.seed.insert import KeyMinter
@@ -44,7 +45,8 @@ def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: P
                 _fill(connection, name, clock.now(), minting)
                 dialect.analyze(connection)
                 # Last, still inside the transaction: a world whose keys nobody could write down is not loaded.
-                _write_keys(data_dir / KEY_FILE, minting.minted)
+                plain = json.dumps(minting.minted, indent=1, ensure_ascii=False)
+                files.write_atomically(data_dir / KEY_FILE, plain.encode())
                 return True
     append_catalogue(database)
     return False
@@ -75,8 +77,7 @@ def _missing(connection: Connection) -> list[operations.Operation]:
 
 
 def _append(connection: Connection) -> int:
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("LOCK TABLE catalogue_operations IN SHARE ROW EXCLUSIVE MODE"))
+    dialect.lock_table(connection, tables.catalogue_operations)
     missing = _missing(connection)
     taken = connection.scalar(select(func.coalesce(func.max(tables.catalogue_operations.c.position), 0))) or 0
     if missing:
@@ -92,11 +93,3 @@ def _fill(connection: Connection, name: str, now: datetime, minting: KeyMinter) 
         large.fill(connection, now, minting)
     else:
         demo.fill(connection, name, now, minting)
-
-
-def _write_keys(path: Path, minted: dict[str, dict[str, str]]) -> None:
-    scratch = path.with_name(f".{path.name}.tmp")
-    scratch.unlink(missing_ok=True)
-    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
-        json.dump(minted, out, indent=1, ensure_ascii=False)
-    scratch.replace(path)

@@ -1,12 +1,9 @@
-"""Setting up a new tenant: four steps, each done exactly once whatever is killed when.
+"""The job that provisions a new tenant in four idempotent steps.
 
-The operations row is the only memory. A step begins in one transaction (which makes it visible) and is carried
-out in another that holds its work, its state and `seq + 1` together; between the two it waits so long that a
-person can watch it. A failed attempt is written down and tried again, ever later; after `max_tries` of one step the
-run fails and the tenant stays `provisioning`. The next start of the platform plans another run for such a tenant.
-contract: Tenant, create; checklist T03, T07, T08; design: Durable operations
-
-What each provisioning step adds for a tenant. Every statement may run again and then changes nothing.
+The operations row holds the whole state. One transaction marks a step as running; another does its work and stores
+its result, after a pause that lets people follow the progress. A failed attempt is stored and retried with growing
+waits; after `max_tries` of one step the run fails and the tenant stays `provisioning`, until the next start of the
+platform plans another run.
 """
 
 import asyncio
@@ -26,7 +23,9 @@ from service.audit.events import AuditEvent
 from service.catalogue.operations import roles
 from service.catalogue.quota_types import defaults
 from service.clock import Clock, wire_time
-from service.db.engine import Database, is_unreachable, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Database
+from service.db.errors import is_unreachable
 from service.db.tables import (
     billing_accounts,
     isolation_projects,
@@ -35,7 +34,8 @@ from service.db.tables import (
     tenant_roles,
     tenants,
 )
-from service.jobs import queries
+from service.jobs import job, queries
+from service.jobs.job import WORKFLOW_ERROR, retry_delay
 from service.principal import PLATFORM
 from service.settings import DEFAULT_OPERATION_TRIES
 
@@ -43,20 +43,19 @@ logger = logging.getLogger(__name__)
 
 KIND = "provision_tenant"
 STEPS = ("isolation", "roles", "quotas", "billing_account")
-LONGEST_WAIT = 60.0
 BACKENDS = {"isolation": "isolation", "roles": "roles", "quotas": "quota", "billing_account": "billing"}
-WORKFLOW_ERROR = "WORKFLOW_ERROR"
 UNEXPECTED = "the step failed unexpectedly"
 
 
 class BackendUnavailable(Exception):
-    """A service that a step needs cannot be reached now. The text is for the customer."""
+    """A backend that a step needs is unreachable. The message is shown to the customer."""
 
 
 def plan(connection: Connection, *, tenant_id: str, started_by: str | None, at: datetime) -> str:
-    """Writes the operation that will provision the tenant; returns its run id.
+    """Insert the operation that provisions a tenant; return its run id.
 
-    Raises IntegrityError when one is open already for this tenant.
+    Raises:
+        IntegrityError: The tenant has an open one.
     """
     run_id = str(uuid4())
     queries.add(
@@ -86,7 +85,7 @@ def operation_id(tenant_id: str) -> str:
 
 
 def pending_steps() -> list[dict[str, Any]]:
-    """The steps of an operation nobody has begun."""
+    """Return the steps of a new operation."""
     return [
         {"name": name, "status": "pending", "attempts": 0, "startedAt": None, "completedAt": None, "error": None}
         for name in STEPS
@@ -95,7 +94,7 @@ def pending_steps() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ProvisioningJob:
-    """Carries runs of `provision_tenant` forward. `pace` is the least time of a step, in seconds."""
+    """Runs operations of the kind `provision_tenant`. `pace` is the minimum time of a step in seconds."""
 
     database: Database
     clock: Clock
@@ -103,22 +102,24 @@ class ProvisioningJob:
     max_tries: int = DEFAULT_OPERATION_TRIES
 
     async def run(self, run_id: str) -> None:
-        """Takes the run to its end, from wherever the last process left it. Cancelling is safe at any await."""
-        while (name := await asyncio.to_thread(self.begin, run_id)) is not None:
+        """Take a run from its stored state to its end. It may be cancelled at any await."""
+        while (name := await asyncio.to_thread(self.start_step, run_id)) is not None:
             await asyncio.sleep(self.pace)
             try:
-                await asyncio.to_thread(self.carry_out, run_id, name)
+                await asyncio.to_thread(self.run_step, run_id, name)
             except Exception as error:
                 if not isinstance(error, BackendUnavailable):
                     logger.exception("step %s of run %s failed", name, run_id)
                 text = str(error) if isinstance(error, BackendUnavailable) else UNEXPECTED
-                attempts = await asyncio.to_thread(self.put_off, run_id, name, text, count=not is_unreachable(error))
-                await asyncio.sleep(self.wait_after(attempts))
+                attempts = await asyncio.to_thread(
+                    self.record_failure, run_id, name, text, count=not is_unreachable(error)
+                )
+                await asyncio.sleep(retry_delay(attempts, self.pace))
 
-    def begin(self, run_id: str) -> str | None:
-        """Shows the next step as running and returns its name; None when the run is over.
+    def start_step(self, run_id: str) -> str | None:
+        """Mark the next step as running and return its name; None if the run has ended.
 
-        A step found running was cut short by a kill or a stop: the attempt goes on and is not counted again.
+        A step that is running already was interrupted by a kill or a stop: its attempt is not counted again.
         """
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
@@ -143,17 +144,18 @@ class ProvisioningJob:
                 )
             return str(step["name"])
 
-    def carry_out(self, run_id: str, name: str) -> None:
-        """Does the step's work and writes it down, and with the last one the end of the run. All or nothing.
+    def run_step(self, run_id: str, name: str) -> None:
+        """Do a step and store its result, and after the last step the end of the run, in one transaction.
 
-        Raises BackendUnavailable when a backend of the step is out of reach.
+        Raises:
+            BackendUnavailable: A backend of the step is unreachable.
         """
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
             step = _open_step(row, name)
             if row is None or step is None:
                 return
-            _meet_fault(row, step)
+            _inject_fault(row, step)
             now = self.clock.now()
             WORK[name](connection, row["tenant_id"], now)
             steps = _with_step(row, step | {"status": "completed", "completedAt": wire_time(now), "error": None})
@@ -164,13 +166,13 @@ class ProvisioningJob:
                 _activate(connection, row, now)
             queries.advance(connection, run_id, at=now, **changes)
 
-    def put_off(self, run_id: str, name: str, error: str, *, count: bool = True) -> int:
-        """Show that a step failed, and end the run as failed after `max_tries`; return the attempts of the step.
+    def record_failure(self, run_id: str, name: str, error: str, *, count: bool = True) -> int:
+        """Store the failure of a step, and end the run as failed after `max_tries`; return the attempts of the step.
 
-        The attempts are stored with the step, so a restart does not begin to count again.
+        The attempts are stored with the step, so a restart does not reset them.
 
         Args:
-            count: False if the database was away: that ends without the run, so the attempt does not count.
+            count: False if the database was unreachable, which is no fault of the step.
         """
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
@@ -180,30 +182,29 @@ class ProvisioningJob:
             now = self.clock.now()
             attempts = int(step["attempts"])
             if count and attempts >= self.max_tries:
-                queries.advance(
-                    connection,
-                    run_id,
-                    at=now,
-                    status="failed",
-                    error=f"gave up after {attempts} tries at {row['current_step']}: {error}",
-                    error_code=WORKFLOW_ERROR,
-                    completed_at=now,
-                    steps=_with_step(row, step | {"status": "failed", "error": error}),
-                )
-                _record(connection, row, now, outcome="failed", reason=WORKFLOW_ERROR)
+                reason = f"gave up after {attempts} tries at {row['current_step']}: {error}"
+                _end(connection, row, now, reason, step_error=error)
                 return attempts
-            kept = attempts if count else attempts - 1
-            changed = step | {"status": "retrying", "error": error, "attempts": kept}
+            counted = attempts if count else attempts - 1
+            changed = step | {"status": "retrying", "error": error, "attempts": counted}
             queries.advance(connection, run_id, at=now, steps=_with_step(row, changed))
             return attempts
 
-    def wait_after(self, attempts: int) -> float:
-        """Seconds to wait after so many attempts: twice as long each time, at most a minute."""
-        return min(LONGEST_WAIT, max(self.pace, 0.01) * 2.0 ** min(attempts, 30))
+    def give_up(self, run_id: str, error: Exception) -> None:
+        """End an open run as failed; its tenant stays `provisioning`."""
+        with self.database.write() as connection:
+            row = queries.locked(connection, run_id)
+            if row is not None and row["status"] in queries.OPEN:
+                _end(connection, row, self.clock.now(), job.internal_error(row, self.max_tries, error))
+
+
+def _end(connection: Connection, row: RowMapping, at: datetime, error: str, step_error: str | None = None) -> None:
+    job.end(connection, row, at, status="failed", error=error, code=WORKFLOW_ERROR, step_error=step_error)
+    _record(connection, row, at, outcome="failed", reason=WORKFLOW_ERROR)
 
 
 def _open_step(row: RowMapping | None, name: str) -> dict[str, Any] | None:
-    """The named step, unless it or its run is done already (another process may have been quicker)."""
+    """Return a step by name, None if it or its run has ended (another process may have been faster)."""
     if row is None or row["status"] not in queries.OPEN:
         return None
     return next((step for step in row["steps"] if step["name"] == name and step["status"] != "completed"), None)
@@ -213,15 +214,15 @@ def _with_step(row: RowMapping, changed: dict[str, Any]) -> list[dict[str, Any]]
     return [changed if step["name"] == changed["name"] else step for step in row["steps"]]
 
 
-def _meet_fault(row: RowMapping, step: dict[str, Any]) -> None:
-    """The faults a world asks for: `{"faults": {"billing_account": 2}}` fails that step's first two attempts."""
+def _inject_fault(row: RowMapping, step: dict[str, Any]) -> None:
+    """Raise a fault that the seed requests: `{"faults": {"billing_account": 2}}` fails two attempts of that step."""
     failing = (row["snapshot"] or {}).get("faults", {}).get(step["name"], 0)
     if step["attempts"] <= failing:
         raise BackendUnavailable(f"{BACKENDS[step['name']]} backend unavailable")
 
 
 def _activate(connection: Connection, row: RowMapping, now: datetime) -> None:
-    """The tenant can be used. Nothing else about it changes, not even `updatedAt` (checklist T03)."""
+    """Set the tenant to `active`. Nothing else of it changes, `updatedAt` neither."""
     tenant_id = row["tenant_id"]
     connection.execute(update(tenants).where(tenants.c.id == tenant_id).values(status="active"))
     _record(connection, row, now)
@@ -248,41 +249,41 @@ def _record(connection: Connection, row: RowMapping, now: datetime, outcome: str
 def plan_again(database: Database, at: datetime) -> list[str]:
     """Plan a run for each tenant whose provisioning failed or was cancelled; return the run ids.
 
-    Steps that were completed do their work again, which changes nothing that is there.
+    Completed steps run again, which changes no existing rows.
     """
     planned = []
     with database.read() as connection:
         waiting = queries.tenants_without_run(connection, KIND)
     for tenant_id in waiting:
-        # Another process may plan the same one: the database lets one run of a kind be open for a tenant.
+        # Another process may plan one at the same time; a unique index allows one open run per tenant.
         with suppress(IntegrityError), database.write() as connection:
             if queries.is_provisioning(connection, tenant_id):
                 planned.append(plan(connection, tenant_id=tenant_id, started_by=None, at=at))
     return planned
 
 
-# The column takes 120 characters, two slugs may have 64 + 48, and the id's 8 keep the cut name unique.
-NAME_OF_ORGANIZATION = 62
+# The column has 120 characters: 62 + 48 for the slugs, 8 of the id that make a truncated name unique, and two dashes.
+MAX_ORGANIZATION_SLUG = 62
 
 
 def isolation(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """A project that nothing of another tenant reaches: `<organization>-<tenant>-<first 8 of the id>`."""
+    """Create the tenant's isolation project: `<organization>-<tenant>-<first 8 characters of the id>`."""
     slugs = connection.execute(
         select(organizations.c.slug.label("organization"), tenants.c.slug.label("tenant"))
         .join_from(tenants, organizations)
         .where(tenants.c.id == tenant_id)
     ).one()
-    name = f"{slugs.organization[:NAME_OF_ORGANIZATION]}-{slugs.tenant}-{tenant_id[:8]}"
+    name = f"{slugs.organization[:MAX_ORGANIZATION_SLUG]}-{slugs.tenant}-{tenant_id[:8]}"
     _add(connection, isolation_projects, [{"tenant_id": tenant_id, "name": name, "created_at": at}])
 
 
 def standard_roles(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """Every role of the platform, usable in the tenant."""
+    """Enable every role of the platform in the tenant."""
     _add(connection, tenant_roles, [{"tenant_id": tenant_id, "role": role, "created_at": at} for role in roles()])
 
 
 def default_quotas(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """The platform's defaults; a limit somebody has set already stays. checklist T07"""
+    """Set the default limits of the platform, except limits that are set already."""
     _add(
         connection,
         tenant_quotas,
@@ -291,7 +292,7 @@ def default_quotas(connection: Connection, tenant_id: str, at: datetime) -> None
 
 
 def billing_account(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """The account the tenant's use is billed to; its number follows from the tenant's id."""
+    """Create the billing account of the tenant; its number derives from the tenant id."""
     number = f"BA-{tenant_id.replace('-', '')[:12].upper()}"
     _add(connection, billing_accounts, [{"tenant_id": tenant_id, "account_number": number, "created_at": at}])
 
@@ -305,6 +306,6 @@ WORK: Mapping[str, Callable[[Connection, str, datetime], None]] = {
 
 
 def _add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Inserts the rows that are not there yet, by primary key; any other conflict is an error."""
+    """Insert the rows whose primary key does not exist; any other conflict is an error."""
     statement = upsert_insert(connection, table).on_conflict_do_nothing(index_elements=list(table.primary_key))
     connection.execute(statement, rows)

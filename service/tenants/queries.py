@@ -1,4 +1,4 @@
-"""Tenants in the database. Every query carries the caller or the tenant; none is repeated per row."""
+"""SQL of tenants. Every query is limited to a principal, a tenant or an organization."""
 
 from datetime import datetime
 from typing import Any
@@ -21,40 +21,40 @@ from service.tenants import provisioning
 from service.tenants.validation import PROVISIONING
 
 
-def get(connection: Connection, caller: Principal, tenant_id: str) -> Record:
-    """One tenant the caller may enter.
+def get(connection: Connection, principal: Principal, tenant_id: str) -> Record:
+    """Return a tenant that the principal may enter.
 
     Raises:
-        Refusal: 403 when it is theirs no longer, however recently it was.
+        ApiError: 403 if the principal may not enter it (any more).
     """
-    row = connection.execute(_seen(caller).where(tenants.c.id == tenant_id)).one_or_none()
+    row = connection.execute(_enterable(principal).where(tenants.c.id == tenant_id)).one_or_none()
     if row is None:
         raise tenant_access_denied()
     return row
 
 
-def get_created(connection: Connection, caller: Principal, tenant_id: str) -> Record:
-    """A tenant the caller has just made; a key is shown it though it will never enter it.
+def get_created(connection: Connection, principal: Principal, tenant_id: str) -> Record:
+    """Return a tenant created in this transaction, also to an API key, which cannot enter it.
 
     Raises:
-        Refusal: 403 when their membership ended meanwhile; what they made in this transaction is taken back with it.
+        ApiError: 403 if the person's membership has ended meanwhile; the transaction rolls back.
     """
     row = connection.execute(
-        _SEEN.where(tenants.c.id == tenant_id, memberships.c.user_id == caller.user_id)
+        _TENANT_WITH_ROLE.where(tenants.c.id == tenant_id, memberships.c.user_id == principal.user_id)
     ).one_or_none()
     if row is None:
         raise permission_denied("organization")
     return row
 
 
-def slugs_like(connection: Connection, organization_id: str, wanted: str) -> frozenset[str]:
-    """The slugs an organization has taken that could stand in the way of `wanted` or a numbered form of it."""
-    beginning = wanted[:40]
+def slugs_like(connection: Connection, organization_id: str, slug: str) -> frozenset[str]:
+    """Return the slugs in an organization that could collide with a slug or a numbered form of it."""
+    prefix = slug[:40]
     return frozenset(
         connection.scalars(
             select(tenants.c.slug).where(
                 tenants.c.organization_id == organization_id,
-                or_(tenants.c.slug == wanted, tenants.c.slug.startswith(beginning, autoescape=True)),
+                or_(tenants.c.slug == slug, tenants.c.slug.startswith(prefix, autoescape=True)),
             )
         )
     )
@@ -63,7 +63,7 @@ def slugs_like(connection: Connection, organization_id: str, wanted: str) -> fro
 def add(
     connection: Connection, *, tenant_id: str, organization_id: str, display_name: str, slug: str, at: datetime
 ) -> None:
-    """A new tenant that is still to be provisioned."""
+    """Insert a tenant in status `provisioning`."""
     connection.execute(
         insert(tenants).values(
             id=tenant_id,
@@ -80,13 +80,13 @@ def add(
 
 
 def rename(connection: Connection, tenant_id: str, display_name: str, at: datetime) -> None:
-    """Change the display name; id and slug stay."""
+    """Change the display name."""
     connection.execute(
         update(tenants).where(tenants.c.id == tenant_id).values(display_name=display_name, updated_at=at)
     )
 
 
-# A tenant with its organization and the operation that still sets it up.
+# A tenant with its organization and the open operation that provisions it.
 _TENANT = (
     select(
         tenants.c.id,
@@ -113,25 +113,25 @@ _TENANT = (
 )
 
 
-# The same as people and their keys see it, with the role; and as a workload does, which has none.
-_SEEN = _TENANT.join(memberships, memberships.c.organization_id == tenants.c.organization_id).add_columns(
+# For people and their API keys: with their role. For workloads: "workload" in its place.
+_TENANT_WITH_ROLE = _TENANT.join(memberships, memberships.c.organization_id == tenants.c.organization_id).add_columns(
     memberships.c.role
 )
 
 
-_SEEN_BY_WORKLOADS = _TENANT.add_columns(literal("workload").label("role"))
+_TENANT_OF_WORKLOAD = _TENANT.add_columns(literal("workload").label("role"))
 
 
-def _seen(caller: Principal) -> Select[Any]:
-    """The tenants a caller may enter."""
-    if caller.kind == "workload":
-        return _SEEN_BY_WORKLOADS.where(tenants.c.id == caller.tenant_id)
-    return _SEEN.where(may_enter(caller))
+def _enterable(principal: Principal) -> Select[Any]:
+    """Return a query for the tenants that a principal may enter."""
+    if principal.kind == "workload":
+        return _TENANT_OF_WORKLOAD.where(tenants.c.id == principal.tenant_id)
+    return _TENANT_WITH_ROLE.where(may_enter(principal))
 
 
-def visible(connection: Connection, caller: Principal, organization_id: str | None = None) -> list[Record]:
-    """The tenants a caller may enter, of one organization or of all; by organization, name, id."""
-    query = _seen(caller)
+def visible(connection: Connection, principal: Principal, organization_id: str | None = None) -> list[Record]:
+    """Return the tenants that a principal may enter, of one organization or all, by organization, name and id."""
+    query = _enterable(principal)
     if organization_id is not None:
         query = query.where(tenants.c.organization_id == organization_id)
     rows = connection.execute(query)

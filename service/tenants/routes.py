@@ -1,28 +1,28 @@
-"""Tenants over HTTP. contract: Tenant; checklist T01 to T16"""
+"""Routes of tenants."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from uuid import uuid4
 
-from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse
 
 from service import validation as service_validation
 from service.api.changes import change
-from service.api.idempotency import IdempotencyKey, resolve_idempotency_key
+from service.api.dependencies import ContextDep, IdempotencyKey, OrganizationContextDep, PlatformDep, TenantContextDep
+from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context, home_tenant
+from service.authz.authorize import home_tenant
 from service.authz.entitlement import enterable_tenant_ids
 from service.authz.paths import ORGANIZATION_TENANTS, TENANT, TENANTS
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db.engine import Record
 from service.db.platform_state import failing_listings
-from service.jobs.worker import Worker, get_worker
+from service.jobs.dependencies import WorkerDep
 from service.principal import Principal
 from service.quotas import queries as quotas
 from service.quotas import usage
@@ -32,13 +32,10 @@ from service.tenants import validation as tenants_validation
 
 router = protected_router("tenants")
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-AWorker = Annotated[Worker, Depends(get_worker)]
 Include = Literal["usage"] | None
 
 
-class Naming(BaseModel):
+class TenantName(BaseModel):
     """The body that creates or renames a tenant."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -47,34 +44,40 @@ class Naming(BaseModel):
 
 
 @router.get(TENANTS, operation_id="listTenants")
-def list_tenants(access: Granted, platform: Here, include: Include = None) -> JSONResponse:
-    """Every tenant the caller may enter, over all organizations, by organization and name."""
-    return listing(platform, access.caller, None, include)
+def list_tenants(context: ContextDep, platform: PlatformDep, include: Include = None) -> JSONResponse:
+    """List the tenants that the caller may enter, by organization and name."""
+    return tenants_response(platform, context.principal, None, include)
 
 
 @router.get(ORGANIZATION_TENANTS, operation_id="listOrganizationTenants")
-def list_organization_tenants(access: Granted, platform: Here, include: Include = None) -> JSONResponse:
-    """The tenants of one organization that the caller may enter, by name."""
-    return listing(platform, access.caller, access.organization_id, include)
+def list_organization_tenants(
+    context: OrganizationContextDep, platform: PlatformDep, include: Include = None
+) -> JSONResponse:
+    """List the tenants of an organization that the caller may enter, by name."""
+    return tenants_response(platform, context.principal, context.organization_id, include)
 
 
 @router.post(ORGANIZATION_TENANTS, operation_id="createTenant", status_code=201)
 def create_tenant(
-    access: Granted, platform: Here, worker: AWorker, body: Naming, idempotency_key: IdempotencyKey = None
+    context: OrganizationContextDep,
+    platform: PlatformDep,
+    worker: WorkerDep,
+    body: TenantName,
+    idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
-    """A new tenant, answered at once while it is still being provisioned; the operation tells how far that is.
+    """Create a tenant. The answer comes while it is being provisioned; the operation shows the progress.
 
-    The same body under the same `Idempotency-Key` answers with the same tenant, another body with 409.
+    The same body under the same `Idempotency-Key` returns the same tenant, another body 409.
     """
-    caller, organization_id, now = access.caller, str(access.organization_id), platform.clock.now()
+    principal, organization_id, now = context.principal, context.organization_id, platform.clock.now()
     name = service_validation.display_name(body.display_name)
-    wanted = str(uuid4())
+    new_id = str(uuid4())
     run_id = None
-    with change(platform, access, lock_organization=True) as (connection, access):
+    with change(platform, context, lock_organization=True) as (connection, context):
         tenant_id = resolve_idempotency_key(
-            connection, access, idempotency_key, AuditEvent.TENANT_CREATE, (organization_id, name), wanted, now
+            connection, context, idempotency_key, AuditEvent.TENANT_CREATE, (organization_id, name), new_id, now
         )
-        if tenant_id == wanted:
+        if tenant_id == new_id:
             slug = service_validation.slug(name)
             slug = service_validation.free_slug(slug, tenants_queries.slugs_like(connection, organization_id, slug))
             tenants_queries.add(
@@ -85,10 +88,10 @@ def create_tenant(
                 slug=slug,
                 at=now,
             )
-            run_id = provisioning.plan(connection, tenant_id=tenant_id, started_by=caller.user_id, at=now)
+            run_id = provisioning.plan(connection, tenant_id=tenant_id, started_by=principal.user_id, at=now)
             entries.record(
                 connection,
-                caller,
+                principal,
                 event=AuditEvent.TENANT_CREATE,
                 target=f"tenant:{tenant_id}",
                 organization_id=organization_id,
@@ -96,60 +99,62 @@ def create_tenant(
                 details={"displayName": name, "slug": slug},
                 at=now,
             )
-        document = tenant(tenants_queries.get_created(connection, caller, tenant_id))
+        document = tenant(tenants_queries.get_created(connection, principal, tenant_id))
     if run_id:
         worker.submit(run_id)
     return JSONResponse(document, 201)
 
 
 @router.get(TENANT, operation_id="getTenant")
-def get_tenant(access: Granted, platform: Here) -> JSONResponse:
-    """One tenant."""
+def get_tenant(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
+    """Return a tenant."""
     with platform.database.read() as connection:
-        return JSONResponse(tenant(tenants_queries.get(connection, access.caller, str(access.tenant_id))))
+        return JSONResponse(tenant(tenants_queries.get(connection, context.principal, context.tenant_id)))
 
 
 @router.patch(TENANT, operation_id="renameTenant")
-def rename_tenant(access: Granted, platform: Here, body: Naming) -> JSONResponse:
-    """Change the display name, to one that need not be unique. Id and slug never change."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+def rename_tenant(context: TenantContextDep, platform: PlatformDep, body: TenantName) -> JSONResponse:
+    """Change the display name, which need not be unique. Id and slug never change."""
+    tenant_id, now = context.tenant_id, platform.clock.now()
     name = service_validation.display_name(body.display_name)
-    with change(platform, access) as (connection, access):
-        before = tenants_queries.get(connection, access.caller, tenant_id).display_name
+    with change(platform, context) as (connection, context):
+        before = tenants_queries.get(connection, context.principal, tenant_id).display_name
         tenants_queries.rename(connection, tenant_id, name, now)
         entries.record(
             connection,
-            access.caller,
+            context.principal,
             event=AuditEvent.TENANT_RENAME,
             target=f"tenant:{tenant_id}",
-            organization_id=access.organization_id,
+            organization_id=context.organization_id,
             tenant_id=tenant_id,
             details={"from": before, "to": name},
             at=now,
         )
-        return JSONResponse(tenant(tenants_queries.get(connection, access.caller, tenant_id)))
+        return JSONResponse(tenant(tenants_queries.get(connection, context.principal, tenant_id)))
 
 
-def listing(platform: Platform, caller: Principal, organization_id: str | None, include: Include) -> JSONResponse:
-    """Both lists. How many statements it takes does not depend on how many tenants there are."""
+def tenants_response(
+    platform: Platform, principal: Principal, organization_id: str | None, include: Include
+) -> JSONResponse:
+    """Return a list of tenants. The number of statements does not depend on the number of tenants."""
     with platform.database.read() as connection:
-        rows = tenants_queries.visible(connection, caller, organization_id)
+        rows = tenants_queries.visible(connection, principal, organization_id)
         documents = [tenant(row) for row in rows]
         if include == "usage":
-            add_usage(connection, caller, documents)
-        default = home_tenant(connection, caller)
+            add_usage(connection, principal, documents)
+        default = home_tenant(connection, principal)
     return JSONResponse({"tenants": documents, "defaultTenantId": default or ""})
 
 
-def add_usage(connection: Connection, caller: Principal, documents: list[dict[str, Any]]) -> None:
-    """Give each tenant its `tightestQuota`, null when nothing is limited and nothing in use."""
+def add_usage(connection: Connection, principal: Principal, documents: list[dict[str, Any]]) -> None:
+    """Set `tightestQuota` of each tenant, null if nothing is limited and nothing in use."""
     types = quota_types()
-    limits = quotas.limits(connection, enterable_tenant_ids(caller))
-    counted = usage.counted(connection, enterable_tenant_ids(caller), types.values())
+    limits = quotas.limits(connection, enterable_tenant_ids(principal))
+    counted = usage.counted(connection, enterable_tenant_ids(principal), types.values())
     failing = failing_listings(connection)
     for document in documents:
         tenant_id = document["id"]
-        unknown = {kind for of_tenant, kind in failing if of_tenant == tenant_id}
+        unknown = {kind for failing_tenant, kind in failing if failing_tenant == tenant_id}
         quota = tenants_validation.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
         document["tightestQuota"] = quota and {
             "resourceType": quota.resource_type,
@@ -160,7 +165,7 @@ def add_usage(connection: Connection, caller: Principal, documents: list[dict[st
 
 
 def tenant(row: Record) -> dict[str, Any]:
-    """A tenant on the wire. The operation is named only while it sets the tenant up."""
+    """Return a tenant as JSON. It names the operation only while the tenant is being provisioned."""
     document = {
         "id": row.id,
         "displayName": row.display_name,

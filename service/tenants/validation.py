@@ -1,4 +1,4 @@
-"""Decisions about tenants, without the database and without HTTP."""
+"""The quota of a tenant that is nearest to its limit."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ PROVISIONING = "provisioning"
 
 @dataclass(frozen=True, slots=True)
 class Tightest:
-    """The quota of a tenant that is nearest to its limit. `used` and `limit` are in `unit`; `used` None is unknown."""
+    """The quota nearest to its limit. `used` and `limit` are in `unit`; `used` is None if unknown."""
 
     resource_type: str
     used: int | None
@@ -25,16 +25,16 @@ def tightest(
     types: Mapping[str, QuotaType],
     unknown: Collection[str] = (),
 ) -> Tightest | None:
-    """The quota with the largest share in use; the first in the order of the reports among equals.
+    """Return the quota with the largest share in use, among equals the first in the order of the reports.
 
     Args:
-        limits: limit by resource type; 0 is no allowance, and the tightest only while something is in use all the same.
-        counted: use by (kind, attribute); attribute None is the number of resources.
-        types: what the resource types count.
-        unknown: kinds that cannot be counted now. Unknown is not 0: such a quota is named only when no other can be.
+        limits: Limit by resource type. A limit of 0 counts only if something is in use.
+        counted: Use by kind and attribute; attribute None is the number of resources.
+        types: Quota types by resource type.
+        unknown: Kinds that cannot be counted now; such a quota is returned only if there is no other.
 
     Returns:
-        None when the tenant has no allowance and no use at all.
+        None if the tenant has no limit above 0 and no use.
     """
     best: tuple[Fraction, Tightest] | None = None
     first_unknown: Tightest | None = None
@@ -45,7 +45,7 @@ def tightest(
             if limit and first_unknown is None:
                 first_unknown = Tightest(name, None, limit, quota.unit)
         elif limit or used:
-            # Over a limit of nothing is fuller than any share of something.
+            # Use above a limit of 0 exceeds any share.
             share = Fraction(used, limit) if limit else Fraction(used * 10**9)
             if best is None or share > best[0]:
                 best = (share, Tightest(name, used, limit, quota.unit))

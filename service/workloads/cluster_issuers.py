@@ -7,7 +7,6 @@ exchanges such a token, made out to this cluster's audience, for one of ours tha
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
-from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
@@ -17,15 +16,16 @@ from starlette.types import Scope
 
 from service import errors, validation
 from service.api.changes import change
+from service.api.dependencies import ContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authn import workload_tokens
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import AuthorizationContext
 from service.authz.paths import CLUSTER_ISSUER
 from service.clock import wire_time
-from service.context import Platform, platform_of
+from service.context import Platform
 from service.db import statements
 from service.db.engine import Record
 from service.errors import ApiError
@@ -40,9 +40,6 @@ GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 TOKEN_TYPES = ("urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token")
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
 
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-
 
 class ClusterIssuer(BaseModel):
     """The body that registers the signing keys of a cluster."""
@@ -54,50 +51,50 @@ class ClusterIssuer(BaseModel):
 
 
 @router.put(CLUSTER_ISSUER, operation_id="setIssuer")
-def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIssuer) -> JSONResponse:
+def set_issuer(context: TenantContextDep, platform: PlatformDep, cluster_id: str, body: ClusterIssuer) -> JSONResponse:
     """Register or replace the keys of a cluster of the tenant.
 
     When a key or the issuer goes, the tokens its workloads were given go with it; a key that is added ends none.
     """
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     issuer, keys = token_exchange.issuer_url(body.issuer), token_exchange.public_keys(body.keys)
-    with change(platform, access) as (connection, access):
+    with change(platform, context) as (connection, context):
         require_cluster(connection, tenant_id, cluster_id)
         before = one(connection, tenant_id, cluster_id)
         if before and (before.issuer != issuer or any(key not in keys for key in before.keys)):
             end_tokens(connection, tenant_id, cluster_id)
-        values = {"issuer": issuer, "keys": keys, "changed_by": access.caller.user_id, "changed_at": now}
+        values = {"issuer": issuer, "keys": keys, "changed_by": context.principal.user_id, "changed_at": now}
         put(connection, tenant_id, cluster_id, values)
         details = {"issuer": issuer, "keyIds": [key["kid"] for key in keys]}
         audit_in_tenant(
-            connection, access, AuditEvent.WORKLOAD_IDENTITY_ISSUER_SET, f"cluster:{cluster_id}", now, details
+            connection, context, AuditEvent.WORKLOAD_IDENTITY_ISSUER_SET, f"cluster:{cluster_id}", now, details
         )
         return JSONResponse(wire(or_404(one(connection, tenant_id, cluster_id))))
 
 
 @router.get(CLUSTER_ISSUER, operation_id="getIssuer")
-def get_issuer(access: Granted, platform: Here, cluster_id: str) -> JSONResponse:
+def get_issuer(context: TenantContextDep, platform: PlatformDep, cluster_id: str) -> JSONResponse:
     """What a cluster's tokens are checked against, and the audience they must be made out to."""
     with platform.database.read() as connection:
-        return JSONResponse(wire(or_404(one(connection, str(access.tenant_id), cluster_id))))
+        return JSONResponse(wire(or_404(one(connection, context.tenant_id, cluster_id))))
 
 
 @router.delete(CLUSTER_ISSUER, operation_id="removeIssuer", status_code=204)
-def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
+def remove_issuer(context: TenantContextDep, platform: PlatformDep, cluster_id: str) -> Response:
     """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
-    with change(platform, access) as (connection, access):
+    tenant_id, now = context.tenant_id, platform.clock.now()
+    with change(platform, context) as (connection, context):
         or_404(one(connection, tenant_id, cluster_id))
         remove(connection, tenant_id, cluster_id)
-        audit_in_tenant(connection, access, AuditEvent.WORKLOAD_IDENTITY_ISSUER_REMOVE, f"cluster:{cluster_id}", now)
+        audit_in_tenant(connection, context, AuditEvent.WORKLOAD_IDENTITY_ISSUER_REMOVE, f"cluster:{cluster_id}", now)
     return no_content()
 
 
 @router.post("/api/v1/auth/workload-token", operation_id="exchangeToken")
-async def exchange_token(request: Request, platform: Here, access: Granted) -> JSONResponse:
+async def exchange_token(request: Request, platform: PlatformDep, context: ContextDep) -> JSONResponse:
     """A token of a workload's binding for a token of its cluster; a form, as RFC 8693 has it."""
     subject_token = await subject_token_of(request)
-    return await run_in_threadpool(exchanged, platform, access.caller, subject_token, request.scope)
+    return await run_in_threadpool(exchanged, platform, context.principal, subject_token, request.scope)
 
 
 async def subject_token_of(request: Request) -> str:
@@ -129,12 +126,12 @@ def exchanged(platform: Platform, anonymous: Principal, subject_token: str, scop
         Refusal: 401 in one and the same words for every token that is not believed, 403 for a binding without a grant.
     """
     address = address_of(scope, platform.settings.proxies)
-    platform.login_throttle.require_patience(address, subject_token)
+    platform.login_throttle.check(address, subject_token)
     now = platform.clock.now()
     with platform.database.read() as connection:
         believed = token_exchange.verify_subject_token(connection, subject_token, now)
     if believed is None:
-        platform.login_throttle.wrong(address)
+        platform.login_throttle.record_failure(address)
         raise errors.authentication_required()
     with platform.database.write() as connection:
         # Asked again where nothing of it can change any more: the binding, its scopes or the cluster may have.

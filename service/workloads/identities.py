@@ -1,22 +1,20 @@
 """Workload identity bindings over HTTP: a service account of a cluster as a principal. contract: Workload identity"""
 
-from typing import Annotated
 from uuid import uuid4
 
-from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import JSONResponse, Response
 
 from service import errors, validation
 from service.api.changes import change
-from service.api.pagination import PageParams, page_of, page_params
+from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep
+from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.events import AuditEvent
-from service.authz.authorize import AuthorizationContext, get_context
+from service.authz.context import TenantContext
 from service.authz.paths import BINDING, BINDINGS
-from service.context import Platform, platform_of
 from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import attachments, author_check, representations
@@ -26,10 +24,6 @@ from service.principals.grants import policies_for_principal, policy_documents
 
 router = protected_router("workload identities")
 KIND = "workload_identity"
-
-Granted = Annotated[AuthorizationContext, Depends(get_context)]
-Here = Annotated[Platform, Depends(platform_of)]
-Paging = Annotated[PageParams, Depends(page_params)]
 
 
 class NewBinding(BaseModel):
@@ -52,9 +46,9 @@ class BindingScopes(BaseModel):
 
 
 @router.post(BINDINGS, operation_id="createBinding", status_code=201)
-def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONResponse:
+def create_binding(context: TenantContextDep, platform: PlatformDep, body: NewBinding) -> JSONResponse:
     """A new binding, with scopes that its maker holds."""
-    tenant_id, now, binding_id = str(access.tenant_id), platform.clock.now(), str(uuid4())
+    tenant_id, now, binding_id = context.tenant_id, platform.clock.now(), str(uuid4())
     subject = {
         "cluster_id": body.cluster_id,
         "namespace": validation.dns_label("namespace", body.namespace),
@@ -62,32 +56,32 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
     }
     scopes = validation.scopes(body.scopes or [])
 
-    def require_authority(connection: Connection, access: AuthorizationContext) -> None:
+    def require_authority(connection: Connection, context: TenantContext) -> None:
         if not validation.is_id(body.cluster_id) or not queries.cluster_exists(connection, tenant_id, body.cluster_id):
             raise errors.not_found()
         require_new(connection, tenant_id, subject)
-        require_scopes(author_check.author_of(connection, platform, access), scopes)
+        require_scopes(author_check.author_of(connection, platform, context), scopes)
 
     # Checked twice: the answers of the first time are remembered, so that the check takes no time under the locks.
     with platform.database.read() as connection:
-        require_authority(connection, access)
-    with change(platform, access) as (connection, access):
-        require_authority(connection, access)
+        require_authority(connection, context)
+    with change(platform, context) as (connection, context):
+        require_authority(connection, context)
         values = subject | {"id": binding_id, "tenant_id": tenant_id, "scopes": scopes}
         queries.add_identity(
-            connection, values | {"created_by": access.caller.user_id, "created_at": now, "updated_at": now}
+            connection, values | {"created_by": context.principal.user_id, "created_at": now, "updated_at": now}
         )
         details = subject | {"scopes": scopes}
         audit_in_tenant(
-            connection, access, AuditEvent.WORKLOAD_IDENTITY_CREATE, f"workload_identity:{binding_id}", now, details
+            connection, context, AuditEvent.WORKLOAD_IDENTITY_CREATE, f"workload_identity:{binding_id}", now, details
         )
-        return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)), 201)
+        return JSONResponse(shown(connection, get_binding_or_404(connection, context, binding_id)), 201)
 
 
 @router.get(BINDINGS, operation_id="listBindings")
-def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
+def list_bindings(context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep) -> JSONResponse:
     """The tenant's bindings in the order they were made."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     page = page_of(platform, paging, "bindings", tenant_id)
     with platform.database.read() as connection:
         rows, cursor = page.cut(
@@ -100,22 +94,24 @@ def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONRespon
 
 
 @router.get(BINDING, operation_id="getBinding")
-def get_binding(access: Granted, platform: Here, binding_id: str) -> JSONResponse:
+def get_binding(context: TenantContextDep, platform: PlatformDep, binding_id: str) -> JSONResponse:
     """One binding."""
     with platform.database.read() as connection:
-        return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
+        return JSONResponse(shown(connection, get_binding_or_404(connection, context, binding_id)))
 
 
 @router.put(BINDING, operation_id="updateBinding")
-def update_binding(access: Granted, platform: Here, binding_id: str, body: BindingScopes) -> JSONResponse:
+def update_binding(
+    context: TenantContextDep, platform: PlatformDep, binding_id: str, body: BindingScopes
+) -> JSONResponse:
     """Replace the scopes. Dropping the last grant is refused."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
     scopes = validation.scopes(body.scopes or [])
 
-    def require_authority(connection: Connection, access: AuthorizationContext) -> Record:
-        before = get_binding_or_404(connection, access, binding_id)
+    def require_authority(connection: Connection, context: TenantContext) -> Record:
+        before = get_binding_or_404(connection, context, binding_id)
         if before.scopes != scopes:
-            author = author_check.author_of(connection, platform, access)
+            author = author_check.author_of(connection, platform, context)
             author_check.require_authority_over(connection, author, [(KIND, binding_id)])
             require_scopes(author, scopes)
             if not scopes:
@@ -124,47 +120,52 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
 
     # Checked twice, as in `create_binding`.
     with platform.database.read() as connection:
-        require_authority(connection, access)
-    with change(platform, access) as (connection, access):
-        before = require_authority(connection, access)
+        require_authority(connection, context)
+    with change(platform, context) as (connection, context):
+        before = require_authority(connection, context)
         if before.scopes != scopes:
             granted = attachments.granted_identities(connection, tenant_id, [binding_id])
             queries.change_scopes(connection, tenant_id, binding_id, scopes, now)
             attachments.require_remaining_grants(connection, tenant_id, granted)
             details = {"from": before.scopes, "to": scopes}
             audit_in_tenant(
-                connection, access, AuditEvent.WORKLOAD_IDENTITY_UPDATE, f"workload_identity:{binding_id}", now, details
+                connection,
+                context,
+                AuditEvent.WORKLOAD_IDENTITY_UPDATE,
+                f"workload_identity:{binding_id}",
+                now,
+                details,
             )
-        return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
+        return JSONResponse(shown(connection, get_binding_or_404(connection, context, binding_id)))
 
 
 @router.delete(BINDING, operation_id="deleteBinding", status_code=204)
-def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response:
+def delete_binding(context: TenantContextDep, platform: PlatformDep, binding_id: str) -> Response:
     """Remove a binding, its memberships and its attachments. Never refused for its grants."""
-    tenant_id, now = str(access.tenant_id), platform.clock.now()
+    tenant_id, now = context.tenant_id, platform.clock.now()
 
-    def require_authority(connection: Connection, access: AuthorizationContext) -> Record:
-        binding = get_binding_or_404(connection, access, binding_id)
-        author = author_check.author_of(connection, platform, access)
+    def require_authority(connection: Connection, context: TenantContext) -> Record:
+        binding = get_binding_or_404(connection, context, binding_id)
+        author = author_check.author_of(connection, platform, context)
         author_check.require_authority_over(connection, author, [(KIND, binding_id)])
         return binding
 
     # Checked twice, as in `create_binding`.
     with platform.database.read() as connection:
-        require_authority(connection, access)
-    with change(platform, access) as (connection, access):
-        binding = require_authority(connection, access)
+        require_authority(connection, context)
+    with change(platform, context) as (connection, context):
+        binding = require_authority(connection, context)
         queries.remove_identity(connection, tenant_id, binding_id)
         details = {"namespace": binding.namespace, "serviceAccount": binding.service_account}
         audit_in_tenant(
-            connection, access, AuditEvent.WORKLOAD_IDENTITY_DELETE, f"workload_identity:{binding_id}", now, details
+            connection, context, AuditEvent.WORKLOAD_IDENTITY_DELETE, f"workload_identity:{binding_id}", now, details
         )
     return no_content()
 
 
-def get_binding_or_404(connection: Connection, access: AuthorizationContext, binding_id: str) -> Record:
+def get_binding_or_404(connection: Connection, context: TenantContext, binding_id: str) -> Record:
     """The binding of the path in the tenant of the path, or the flat 404."""
-    tenant_id = str(access.tenant_id)
+    tenant_id = context.tenant_id
     return or_404(queries.identity(connection, tenant_id, binding_id) if validation.is_id(binding_id) else None)
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, delete, select
 
-from service.db.engine import Record, upsert_insert
+from service.db.dialect import upsert_insert
+from service.db.engine import Record
 from service.db.tables import cluster_issuers, resources, workload_identities, workload_tokens
 from service.principals.queries import CLUSTER
 

@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from service import errors
-from service.authn.bearer_tokens import LONGEST, in_time
-from service.authn.http_fetch import require_safe
+from service.authn.bearer_tokens import MAX_TOKEN_LENGTH, is_within_lifetime
+from service.authn.http_fetch import require_safe_url
 from service.authn.oidc_provider import ExternalIssuer
 from service.db.engine import Record
 from service.errors import ApiError
@@ -44,7 +44,7 @@ def issuer_url(text: str) -> str:
         Refusal: 400 INVALID_INPUT for what is no plain https URL.
     """
     try:
-        require_safe(text)
+        require_safe_url(text)
     except ValueError as error:
         raise errors.invalid_input(f"issuer: {error}", member="issuer", reason="url") from None
     return text
@@ -99,7 +99,7 @@ def verify_subject_token(connection: Connection, token: str, now: datetime) -> t
     from joserfc.errors import JoseError
     from joserfc.jwk import KeySet
 
-    if len(token) > LONGEST or not token.isascii():
+    if len(token) > MAX_TOKEN_LENGTH or not token.isascii():
         return None
     try:
         unchecked = json.loads(jws.extract_compact(token.encode("ascii")).payload)
@@ -113,7 +113,7 @@ def verify_subject_token(connection: Connection, token: str, now: datetime) -> t
         # joserfc's own refusals, and what Python says to a wrong shape.
         return None
     subject = _SUBJECT.fullmatch(claims["sub"]) if isinstance(claims.get("sub"), str) else None
-    if claims.get("iss") != registered.issuer or not in_time(claims, now) or subject is None:
+    if claims.get("iss") != registered.issuer or not is_within_lifetime(claims, now) or subject is None:
         return None
     identity = queries.identity(connection, registered.tenant_id, registered.cluster_id, subject[1], subject[2])
     return None if identity is None else (identity, _end(claims["exp"]))

@@ -59,8 +59,8 @@ class Open(Executed):
 
     def program(self) -> list[str]:
         opened = (
-            "from service.access import table;"
-            f"table.RULES['GET', {CATALOGUE!r}] = table.Rule('anyone');"
+            "from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy;"
+            f"ROUTE_POLICIES['GET', {CATALOGUE!r}] = RoutePolicy('anyone');"
             "from service.__main__ import main; raise SystemExit(main())"
         )
         return ["-c", opened]

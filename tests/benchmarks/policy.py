@@ -14,12 +14,12 @@ import cedarpy
 
 from client.policy.catalogue import Catalogue
 from client.policy.containment import check
-from client.policy.coverage import CatalogueMasks, cover
-from client.policy.document import read
-from client.policy.engine import Engine, GrantedRule, compile_document, labelled_rules
+from client.policy.coverage import CatalogueMasks, compute_coverage
+from client.policy.document import parse_document
+from client.policy.engine import Engine, GrantedRule, compile_document, granted_rules
 from client.policy.explain import explain
-from client.policy.matching import read_target
-from client.policy.model import Document, Facts, Question, Rule, read_address
+from client.policy.matching import parse_target
+from client.policy.model import AccessRequest, Document, RequestContext, Rule, parse_address
 from service.catalogue.operations import operations, roles
 from tests.benchmarks.ratios import Line
 from tests.policy import cedar
@@ -72,17 +72,17 @@ def document(chance: random.Random, rules: int) -> Document:
     """The same, read; of more rules than one document may hold."""
     read_rules: list[Rule] = []
     while len(read_rules) < rules:
-        read_rules += read(text_of(chance, min(rules, 500)), CATALOGUE).document.rules
+        read_rules += parse_document(text_of(chance, min(rules, 500)), CATALOGUE).document.rules
     return Document(tuple(read_rules[:rules]))
 
 
-def questions(chance: random.Random, count: int) -> list[Question]:
+def questions(chance: random.Random, count: int) -> list[AccessRequest]:
     found = []
     for _ in range(count):
         operation = chance.choice(NAMES)
         service, resource, _ = operation.split(":")
-        facts = Facts(
-            source_ip=read_address("203.0.113.7"),
+        facts = RequestContext(
+            source_ip=parse_address("203.0.113.7"),
             current_time=1.0,
             region="eu",
             principal_type="api_key",
@@ -91,11 +91,11 @@ def questions(chance: random.Random, count: int) -> list[Question]:
             resource_tags={"env": chance.choice(("dev", "prod")), "team": "web-shop"},
         )
         name = chance.choice(("web-1", "prod-3", "x"))
-        found.append(Question(operation, f"frn:{service}:eu:{TENANT}:{resource}/{name}", facts))
+        found.append(AccessRequest(operation, f"frn:{service}:eu:{TENANT}:{resource}/{name}", facts))
     return found
 
 
-def microseconds(action: Callable[[Question], object], asked: Sequence[Question]) -> list[float]:
+def microseconds(action: Callable[[AccessRequest], object], asked: Sequence[AccessRequest]) -> list[float]:
     """How long each question takes."""
     clock, taken = time.perf_counter_ns, []
     for question in asked:
@@ -116,16 +116,16 @@ def decisions(chance: random.Random, number: int) -> Iterator[Line]:
     asked = questions(chance, 400)
     table = {(question.operation, question.target): 1 for question in asked}
 
-    def ours(question: Question) -> int:
-        return engine.decide(question.operation, question.target, question.facts)
+    def ours(question: AccessRequest) -> int:
+        return engine.decide(question.operation, question.target, question.context)
 
-    def look_up(question: Question) -> int:
+    def look_up(question: AccessRequest) -> int:
         return table[question.operation, question.target]
 
     policies = cedarpy.PolicySet.from_str(cedar.policies(rules))
     requests = {id(question): cedar.request(question) for question in asked}
 
-    def theirs(question: Question) -> object:
+    def theirs(question: AccessRequest) -> object:
         return cedarpy.is_authorized(requests[id(question)], policies, [])
 
     for question in asked:
@@ -166,14 +166,14 @@ def milliseconds(action: Callable[[], object], runs: int = 15) -> float:
 
 def compiling(chance: random.Random) -> Iterator[Line]:
     rules = document(chance, 1_000)
-    granted = labelled_rules(rules)
+    granted = granted_rules(rules)
     yield Line("compile, per 100 rules", milliseconds(lambda: Engine(granted)) / 10, 2, "the promise", "ms")
 
 
 def mapping(chance: random.Random) -> Iterator[Line]:
     text = text_of(chance, 20)
-    facts = questions(chance, 1)[0].facts
-    targets = [read_target(f"frn:*:eu:{TENANT}:{kind}/x-{n}") for n, kind in enumerate(("instances", "volumes") * 5)]
+    facts = questions(chance, 1)[0].context
+    targets = [parse_target(f"frn:*:eu:{TENANT}:{kind}/x-{n}") for n, kind in enumerate(("instances", "volumes") * 5)]
     for total, most in ((400, 1), (20_000, 5)):
         names = list(NAMES[:400])
         names += [f"more{n // 200}:things{n // 10 % 20}:do{n % 10}" for n in range(total - 400)]
@@ -185,7 +185,7 @@ def mapping(chance: random.Random) -> Iterator[Line]:
         written = json.dumps(usable)
 
         def whole(catalogue: Catalogue = catalogue, masks: CatalogueMasks = masks, written: str = written) -> object:
-            return cover(masks, labelled_rules(read(written, catalogue).document), targets, facts)
+            return compute_coverage(masks, granted_rules(parse_document(written, catalogue).document), targets, facts)
 
         yield Line(f"coverage from text, 20 rules x {total:,} x 10", milliseconds(whole), most, "the promise", "ms")
 
@@ -196,7 +196,7 @@ def checking(chance: random.Random) -> Iterator[Line]:
         draft, author = document(chance, drafted), document(chance, held)
         # Held piece by piece, so that all of it must be looked at.
         whole = Document((*(rule for rule in author.rules if not rule.denies), *draft.rules))
-        for said, granted in (("within", labelled_rules(whole)), ("beyond", labelled_rules(author))):
+        for said, granted in (("within", granted_rules(whole)), ("beyond", granted_rules(author))):
 
             def answer(draft: Document = draft, granted: list[GrantedRule] = granted) -> object:
                 return check(draft, granted, tenant=TENANT, catalogue=NAMES)
@@ -219,13 +219,13 @@ def entangling(chance: random.Random) -> Iterator[Line]:
         for word in words
     ]
     written = [{"access": "allow", "operations": ["compute:*"], "targets": ["*"]}, *denies]
-    draft = read(json.dumps({"schemaVersion": "1", "rules": written}), CATALOGUE).document
-    viewer = labelled_rules(read(json.dumps(roles()["viewer"].document), CATALOGUE).document)
+    draft = parse_document(json.dumps({"schemaVersion": "1", "rules": written}), CATALOGUE).document
+    viewer = granted_rules(parse_document(json.dumps(roles()["viewer"].document), CATALOGUE).document)
     many = document(chance, 500)
     for name, mine, granted in (
         ("30 denies on *word* against a viewer", draft, viewer),
-        ("30 denies on *word* against themselves", draft, labelled_rules(draft)),
-        ("500 rules against themselves", many, labelled_rules(many)),
+        ("30 denies on *word* against themselves", draft, granted_rules(draft)),
+        ("500 rules against themselves", many, granted_rules(many)),
     ):
 
         def answer(mine: Document = mine, granted: list[GrantedRule] = granted) -> object:
@@ -241,18 +241,18 @@ def typing(chance: random.Random) -> Iterator[Line]:
         rule["operations"] = chance.sample(NAMES, 24)
         rule["targets"] += [f"frn:*:*:*:instances/{name:08}" for name in range(6)]
     text = json.dumps(written)
-    question, everywhere = questions(chance, 1)[0], [read_target("*")]
+    question, everywhere = questions(chance, 1)[0], [parse_target("*")]
 
     def verdict() -> object:
-        found = read(text, CATALOGUE).document
+        found = parse_document(text, CATALOGUE).document
         told = explain(compile_document(found), question)
-        return told, cover(CATALOGUE.masks, labelled_rules(found), everywhere, question.facts)
+        return told, compute_coverage(CATALOGUE.masks, granted_rules(found), everywhere, question.context)
 
     def checked() -> object:
-        found = read(text, CATALOGUE).document
-        return check(found, labelled_rules(document_of_a_member), tenant=TENANT, catalogue=NAMES)
+        found = parse_document(text, CATALOGUE).document
+        return check(found, granted_rules(document_of_a_member), tenant=TENANT, catalogue=NAMES)
 
-    document_of_a_member = read(json.dumps(roles()["member"].document), CATALOGUE).document
+    document_of_a_member = parse_document(json.dumps(roles()["member"].document), CATALOGUE).document
     size = f"{len(text) // 1000} KB"
     yield Line(f"verdict, trace and map of {size}", milliseconds(verdict, 7), 150, "a key press", "ms")
     yield Line(f"author check of {size}", milliseconds(checked, 7), 150, "a key press", "ms")

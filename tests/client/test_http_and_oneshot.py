@@ -317,7 +317,7 @@ def test_a_socket_that_somebody_else_could_exchange_gets_no_credential(
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed_whatever_it_points_to(driver: str, status: int) -> None:
     with Service(answer(200, ME), kind="tcp") as other, Service(b"", kind="tcp") as service:
-        service.api.response_schemas = [answer(status, b"", Location=f"http://127.0.0.1:{other.port}/api/v1/me")]
+        service.answers = [answer(status, b"", Location=f"http://127.0.0.1:{other.port}/api/v1/me")]
         error = failure(driver, Context(service.endpoint), tenants.rename("t-1", "Name"))
         time.sleep(0.05)
     assert (error.code, other.connections) == ("REDIRECT_REFUSED", 0)

@@ -20,7 +20,7 @@ from typing import Any
 from client import config, config_yaml
 from client.errors import Exit, FrostError
 from client.policy.catalogue import Catalogue
-from client.policy.document import InvalidDocument, canonical, canonical_text, read
+from client.policy.document import InvalidDocument, canonical, canonical_text, parse_document
 from client.policy.engine import compile_document
 from client.text import safe
 from tests.policy import reference, worlds
@@ -106,19 +106,19 @@ def document_case(chance: random.Random) -> str:
         value = mutated(chance, value)
     source = scarred(chance, written(chance, value), TOKENS)
     try:
-        document = read(source, CATALOGUE).document
+        document = parse_document(source, CATALOGUE).document
     except InvalidDocument as refused:
         return rightly_refused(refused, source)
     stored = canonical_text(document)
-    again = read(stored, CATALOGUE).document
+    again = parse_document(stored, CATALOGUE).document
     assert canonical_text(again) == stored, source
     # What another reader finds in it, one that lets more through, is the same document.
     plain = json.loads(source if isinstance(source, bytes) else source.removeprefix("\ufeff"))
-    assert canonical_text(read(json.dumps(plain), CATALOGUE).document) == stored, source
+    assert canonical_text(parse_document(json.dumps(plain), CATALOGUE).document) == stored, source
     before, after = compile_document(document), compile_document(again)
     for _ in range(2):
         question = worlds.question(chance)
-        asked = (question.operation, question.target, question.facts)
+        asked = (question.operation, question.target, question.context)
         decided = reference.decide(list(document.rules), question)
         assert before.decide(*asked) == after.decide(*asked) == decided, (source, question)
     return "document read"

@@ -68,7 +68,7 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
 
 def test_d05_the_line_is_gone_with_its_last_request(world: World) -> None:
     assert world.ask("POST", f"{IAM}/simulate", world.session(OWNER), TRIAL).status_code == 200
-    assert world.platform.concurrency._lines == {}
+    assert world.platform.concurrency._queues == {}
 
 
 @pytest.mark.slow

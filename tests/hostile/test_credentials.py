@@ -67,8 +67,8 @@ def status(connection: http.client.HTTPConnection, secret: str, path: str = "/ap
 
 def like(prefix: str) -> str:
     """A well-formed key that begins so and is nobody's."""
-    body = prefix.removeprefix(api_keys.MARK) + api_keys.mint()[12:34]
-    return api_keys.MARK + body + api_keys.checksum(body)
+    body = prefix.removeprefix(api_keys.TYPE_PREFIX) + api_keys.mint()[12:34]
+    return api_keys.TYPE_PREFIX + body + api_keys.checksum(body)
 
 
 # B07

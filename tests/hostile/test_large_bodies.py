@@ -20,7 +20,7 @@ from service import concurrency_limit
 from service.api import request_body
 from service.api.request_body import MAX_VALUES
 from service.authzen import evaluation
-from service.concurrency_limit import LARGE_BODIES_WAITING, LargeBodyLimiter
+from service.concurrency_limit import MAX_WAITING_BODIES, LargeBodyLimiter
 from service.errors import ApiError
 from service.iam import simulate
 from service.iam.policy_body import split
@@ -133,7 +133,7 @@ def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest
         async with world.client() as client:
             sent = [
                 asyncio.create_task(client.post(KEYS, headers=owner, content=body))
-                for _ in range(1 + LARGE_BODIES_WAITING + 3)
+                for _ in range(1 + MAX_WAITING_BODIES + 3)
             ]
             sent.append(asyncio.create_task(client.post(KEYS, headers=viewer, content=body)))
             await asyncio.to_thread(first.wait, 60)
@@ -146,7 +146,7 @@ def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest
     monkeypatch.setattr(strict_json, "loads", counted)
     statuses, small = asyncio.run(scene())
     assert small == 200
-    assert Counter(statuses) == {400: 2 + LARGE_BODIES_WAITING, 429: 3}
+    assert Counter(statuses) == {400: 2 + MAX_WAITING_BODIES, 429: 3}
     assert seen["most"] == 1
 
 
@@ -160,7 +160,7 @@ def test_after_a_large_body_the_next_waits_as_long_as_it_took(monkeypatch: pytes
     async def scene() -> None:
         bodies = LargeBodyLimiter()
         for _ in range(2):
-            async with bodies.turn("k"):
+            async with bodies.slot("k"):
                 now[0] += 3.0
 
     monkeypatch.setattr(concurrency_limit, "time", type("Clock", (), {"monotonic": staticmethod(lambda: now[0])}))
@@ -170,13 +170,13 @@ def test_after_a_large_body_the_next_waits_as_long_as_it_took(monkeypatch: pytes
 
 
 def test_anonymous_large_bodies_take_turns_by_network(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    names, whole = [], world.platform.large_bodies.turn
+    names, whole = [], world.platform.large_bodies.slot
 
     def named(name: str) -> Any:
         names.append(name)
         return whole(name)
 
-    monkeypatch.setattr(world.platform.large_bodies, "turn", named)
+    monkeypatch.setattr(world.platform.large_bodies, "slot", named)
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"x" * (request_body.LARGE_BODY_BYTES + 1), "more_body": False}

@@ -22,10 +22,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_keys_and_tokens_are_told_by_their_form(own: Running) -> None:
-    secrets = [api_keys.mint(), api_keys.mint(workload_tokens.MARK), own.token(OWNER)]
+    secrets = [api_keys.mint(), api_keys.mint(workload_tokens.TYPE_PREFIX), own.token(OWNER)]
     text = f"x={secrets[0]}; '{secrets[1]}'\nAuthorization: Bearer {secrets[2]}\n"
     assert list(secrets_in(text.encode())) == secrets
-    assert list(secrets_in(api_keys.masked(text).replace(secrets[2], "").encode())) == []
+    assert list(secrets_in(api_keys.mask_secrets(text).replace(secrets[2], "").encode())) == []
     assert list(secrets_in(b"fmk_" + b"a" * 36)) == []
 
 

@@ -21,8 +21,8 @@ import pytest
 from sqlalchemy import Connection, func, select, update
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import read
-from client.policy.model import Facts, Question, Rule
+from client.policy.document import parse_document
+from client.policy.model import AccessRequest, RequestContext, Rule
 from service.catalogue.operations import operations, roles, scope_of
 from service.db import tables
 from service.db.engine import Database
@@ -44,13 +44,13 @@ VERBS = {"GET": "read", "PATCH": "update"}
 
 
 def rules(text: str) -> list[Rule]:
-    return list(read(text, CATALOGUE).document.rules)
+    return list(parse_document(text, CATALOGUE).document.rules)
 
 
 ROLES = {name: rules(json.dumps(role.document)) for name, role in roles().items()}
 
 
-def permitted(connection: Connection, key_id: str, question: Question) -> bool:
+def permitted(connection: Connection, key_id: str, question: AccessRequest) -> bool:
     """What a key may do by the tables alone: its scopes, its maker's role, its policies within their authors' roles."""
     keys, seats = tables.api_keys, tables.memberships
     key = connection.execute(select(keys).where(keys.c.id == key_id)).one()
@@ -80,9 +80,9 @@ def permitted(connection: Connection, key_id: str, question: Question) -> bool:
     for policy in connection.execute(select(tables.policies).where(tables.policies.c.id.in_(found))):
         for rule in rules(policy.document):
             truth = reference.rule_truth(rule, question)
-            if rule.access == "deny" and truth != reference.FALSE:
+            if rule.effect == "deny" and truth != reference.FALSE:
                 return False
-            given |= rule.access == "allow" and truth == reference.TRUE and held(policy.authored_by)
+            given |= rule.effect == "allow" and truth == reference.TRUE and held(policy.authored_by)
     return given
 
 
@@ -191,7 +191,7 @@ class Load:
             answer = exchange(UnixConnection(self.platform.socket), method, path, headers, content)
             taken = time.monotonic() - began
             assert answer.status in (200, 400, 403, 409), answer
-            facts = Facts(
+            facts = RequestContext(
                 current_time=time.time(),
                 region=resource["region"],
                 principal_type="api_key",
@@ -200,7 +200,7 @@ class Load:
                 resource_tags=resource["tags"],
             )
             name = f"frn:compute:{resource['region']}:{WEB_SHOP}:instances/{resource['id']}"
-            question = Question(f"compute:instances:{VERBS[method]}", name, facts)
+            question = AccessRequest(f"compute:instances:{VERBS[method]}", name, facts)
             with self.database.read() as connection:
                 same = standing(connection) == before
                 may = permitted(connection, key.id, question) if same else None
@@ -265,7 +265,7 @@ def test_the_comparison_sees_a_permit_too_many(own: Running) -> None:
     iam, key = Iam(own), Key(own, "compute:*")
     resource = iam.get("/resources/instance")["resources"][0]
     name = f"frn:compute:{resource['region']}:{WEB_SHOP}:instances/{resource['id']}"
-    question = Question("compute:instances:read", name, Facts(region=resource["region"], tenant=WEB_SHOP))
+    question = AccessRequest("compute:instances:read", name, RequestContext(region=resource["region"], tenant=WEB_SHOP))
     database = Database(own.database_url)
     with database.read() as connection:
         assert permitted(connection, key.id, question)

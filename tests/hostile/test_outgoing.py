@@ -65,8 +65,8 @@ def test_what_a_document_points_to_is_fetched_from_the_public_network_only(
 ) -> None:
     for answer in ([address], ["8.8.8.8", address]):
         resolved(monkeypatch, answer)
-        with pytest.raises(ValueError, match="nothing is fetched from"):
-            http_fetch.fetch(f"https://{NAME}/keys", named="sso.example")
+        with pytest.raises(ValueError, match="is not allowed"):
+            http_fetch.fetch(f"https://{NAME}/keys", trusted_host="sso.example")
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "::ffff:169.254.169.254"])
@@ -74,20 +74,20 @@ def test_even_the_host_that_was_named_is_not_what_tells_a_machine_about_itself(
     monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     resolved(monkeypatch, [address])
-    with pytest.raises(ValueError, match="nothing is fetched from"):
-        http_fetch.fetch(f"https://{NAME}/keys", named=NAME)
+    with pytest.raises(ValueError, match="is not allowed"):
+        http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME)
 
 
 def test_the_host_that_was_named_may_be_in_ones_own_network(monkeypatch: pytest.MonkeyPatch) -> None:
     resolved(monkeypatch, ["10.0.0.5"])
-    assert http_fetch.addresses(NAME, 443, named=True) == ["10.0.0.5"]
+    assert http_fetch.resolve_allowed(NAME, 443, trusted=True) == ["10.0.0.5"]
 
 
 def test_a_service_of_this_machine_is_not_asked_because_a_provider_says_so() -> None:
     asked = []
     server = serving(lambda connection: asked.append(connection.recv(65536)))
-    with server as port, pytest.raises(ValueError, match="nothing is fetched from"):
-        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", named=NAME)
+    with server as port, pytest.raises(ValueError, match="is not allowed"):
+        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host=NAME)
     assert asked == []
 
 
@@ -105,7 +105,7 @@ def test_a_name_is_resolved_once_and_the_connection_goes_to_what_was_judged(
 
     with serving(secure) as port:
         asked = resolved(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
-        assert http_fetch.fetch(f"https://{NAME}:{port}/keys", named=NAME) == {"keys": []}
+        assert http_fetch.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME) == {"keys": []}
         assert asked == [NAME]
 
 
@@ -121,12 +121,12 @@ def test_another_name_in_the_certificate_is_refused(monkeypatch: pytest.MonkeyPa
     with serving(secure) as port:
         resolved(monkeypatch, ["127.0.0.1"])
         with pytest.raises(OSError, match="certificate"):
-            http_fetch.fetch(f"https://{NAME}:{port}/keys", named=NAME)
+            http_fetch.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME)
 
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"])
 def test_an_answer_of_a_byte_now_and_then_ends_in_bounded_time(monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
-    monkeypatch.setattr(http_fetch, "WHOLE_SECONDS", 0.3)
+    monkeypatch.setattr(http_fetch, "FETCH_TIMEOUT_SECONDS", 0.3)
 
     def drip(connection: socket.socket) -> None:
         connection.recv(65536)
@@ -137,7 +137,7 @@ def test_an_answer_of_a_byte_now_and_then_ends_in_bounded_time(monkeypatch: pyte
 
     began = time.monotonic()
     with serving(drip) as port, pytest.raises((ValueError, OSError)):
-        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", named="127.0.0.1")
+        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1")
     assert time.monotonic() - began < 15  # 30 s of bytes were to come
 
 
@@ -149,8 +149,8 @@ def test_a_redirect_is_not_followed(status: bytes) -> None:
         asked.append(connection.recv(65536))
         connection.sendall(b"HTTP/1.1 " + status + b" x\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
 
-    with serving(elsewhere) as port, pytest.raises(ValueError, match="answers 30"):
-        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", named="127.0.0.1")
+    with serving(elsewhere) as port, pytest.raises(ValueError, match="returned status 30"):
+        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1")
     assert len(asked) == 1
 
 
@@ -162,10 +162,10 @@ def test_a_name_that_is_not_resolved_in_time_ends_the_fetch(monkeypatch: pytest.
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    monkeypatch.setattr(http_fetch, "WHOLE_SECONDS", 0.3)
+    monkeypatch.setattr(http_fetch, "FETCH_TIMEOUT_SECONDS", 0.3)
     try:
         with pytest.raises(OSError, match="in time"):
-            http_fetch.fetch(f"https://{NAME}/keys", named=NAME)
+            http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME)
         assert not answered.is_set()
     finally:
         answered.set()
@@ -182,8 +182,8 @@ def test_the_time_for_all_addresses_of_a_name_is_bounded_as_a_whole(monkeypatch:
 
     resolved(monkeypatch, [f"8.8.8.{number}" for number in range(10)])
     monkeypatch.setattr(socket, "create_connection", connect)
-    monkeypatch.setattr(http_fetch, "WHOLE_SECONDS", 0.25)
+    monkeypatch.setattr(http_fetch, "FETCH_TIMEOUT_SECONDS", 0.25)
     with pytest.raises(OSError):
-        http_fetch.fetch(f"https://{NAME}/keys", named=NAME)
+        http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME)
     assert all(timeout <= 0.25 for timeout in given)
     assert len(given) <= 3

@@ -59,15 +59,15 @@ def test_a02_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(
     """The author holds each of today's operations by name through a role like this; a star would outgrow them."""
     from client.policy.catalogue import Catalogue
     from client.policy.containment import Answer, check
-    from client.policy.document import read
-    from client.policy.engine import labelled_rules
+    from client.policy.document import parse_document
+    from client.policy.engine import granted_rules
     from service.catalogue.operations import operations
 
     names = [operation.name for operation in operations()]
     today = [name for name in names if name.startswith("dns:")]
-    author = read(json.dumps(document(allow(*today))), Catalogue(names)).document
-    draft = read(json.dumps(document(allow("dns:*"))), Catalogue(names)).document
-    found = check(draft, labelled_rules(author), tenant="t", catalogue=names)
+    author = parse_document(json.dumps(document(allow(*today))), Catalogue(names)).document
+    draft = parse_document(json.dumps(document(allow("dns:*"))), Catalogue(names)).document
+    found = check(draft, granted_rules(author), tenant="t", catalogue=names)
     assert found.answer is Answer.BEYOND
     assert found.examples
     assert all(example.future for example in found.examples)
@@ -349,9 +349,9 @@ def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
 def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
     """10,000 requests over random graphs of roles, scopes, policies and authors; put to the assembled decision."""
     from client.policy.catalogue import Catalogue
-    from client.policy.document import read
-    from client.policy.engine import Engine, labelled_rules
-    from client.policy.model import Facts
+    from client.policy.document import parse_document
+    from client.policy.engine import Engine, granted_rules
+    from client.policy.model import RequestContext
     from service.authz.decisions import DENY_ALL, CatalogueSnapshot, CompiledGrants, role_engine
     from service.catalogue.operations import operations
     from service.principals.grants import PrincipalGrants
@@ -380,7 +380,7 @@ def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
             author = chance.choice(roles)
             rules += [
                 (one, author)
-                for one in labelled_rules(read(text, catalogue).document, str(number), "", role_engine(author))
+                for one in granted_rules(parse_document(text, catalogue).document, str(number), "", role_engine(author))
             ]
         policies = Engine(one for one, _ in rules) if rules else None
         mine = tuple(chance.sample(scopes, chance.randint(1, 3)))
@@ -390,7 +390,7 @@ def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
             operation = chance.choice(names)
             service, kind, _ = operation.split(":")
             target = f"frn:{service}:{chance.choice([*regions, '*'])}:t:{kind}/x"
-            facts = Facts(
+            facts = RequestContext(
                 region=chance.choice([*regions, None]),
                 resource_tags=chance.choice([None, {}, {"env": chance.choice(tags)}]),
                 request_tags=chance.choice([None, {"env": "dev"}]),
@@ -406,4 +406,4 @@ def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
                 )
                 assert role_engine(author).decide(operation, target, facts) > 0
     assert given > 150
-    assert DENY_ALL.decide("compute:instances:read", "*", Facts()) == 0
+    assert DENY_ALL.decide("compute:instances:read", "*", RequestContext()) == 0

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import func, select, text
 
 from service.authn import api_keys
-from service.authn.login_throttle import ADDRESS_GUESSES, PREFIX_GUESSES, LoginThrottle
-from service.authn.rate_limit import RateLimited, consume, forget, throttle_key
+from service.authn.login_throttle import MAX_FAILURES_PER_ADDRESS, MAX_FAILURES_PER_PREFIX, LoginThrottle
+from service.authn.rate_limit import RateLimited, consume, delete_expired, throttle_key
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.service.inside import Inside
@@ -28,8 +28,8 @@ def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]
 
 def heard(replica: LoginThrottle, address: str, prefix: str | None = None, looked_up: bool = True) -> bool:
     try:
-        replica.require_patience(address, "guessed")
-        replica.wrong(address, prefix, looked_up=looked_up)
+        replica.check(address, "guessed")
+        replica.record_failure(address, prefix, looked_up=looked_up)
     except RateLimited:
         return False
     return True
@@ -43,9 +43,9 @@ def rows(database: Database) -> int:
 def test_d01_an_address_has_the_same_number_of_guesses_however_many_replicas_there_are(database: Database) -> None:
     instant = [0.0]
     replicas = [LoginThrottle(lambda: instant[0], database) for _ in range(3)]
-    found = [heard(replicas[number % 3], ADDRESS) for number in range(3 * ADDRESS_GUESSES)]
+    found = [heard(replicas[number % 3], ADDRESS) for number in range(3 * MAX_FAILURES_PER_ADDRESS)]
     # While they guess, one comes back each 0.2 s; counted by each for itself it were three times as many.
-    assert ADDRESS_GUESSES <= sum(found) < 2 * ADDRESS_GUESSES
+    assert MAX_FAILURES_PER_ADDRESS <= sum(found) < 2 * MAX_FAILURES_PER_ADDRESS
     assert not any(found[-30:])
     assert heard(replicas[0], ELSEWHERE)
     # A replica that was just started hears what came back meanwhile, and knows with the next one.
@@ -54,14 +54,14 @@ def test_d01_an_address_has_the_same_number_of_guesses_however_many_replicas_the
     assert sum(found) < 30
     assert not any(found[-30:])
     # What was good there lately goes on, also from such an address.
-    replicas[0].right(ADDRESS, "in use")
-    replicas[0].require_patience(ADDRESS, "in use")
+    replicas[0].record_success(ADDRESS, "in use")
+    replicas[0].check(ADDRESS, "in use")
 
 
 def test_d02_one_prefix_from_many_addresses_at_many_replicas_is_limited(database: Database) -> None:
     replicas = [LoginThrottle(lambda: 0.0, database) for _ in range(3)]
     found = [heard(replicas[number % 3], f"198.51.100.{number}", "fmk_aaaaaaaa") for number in range(150)]
-    assert PREFIX_GUESSES <= sum(found) < 2 * PREFIX_GUESSES
+    assert MAX_FAILURES_PER_PREFIX <= sum(found) < 2 * MAX_FAILURES_PER_PREFIX
 
 
 async def test_c01_what_is_no_key_reaches_no_database_and_a_guess_that_was_looked_up_does(
@@ -80,7 +80,7 @@ async def test_c01_what_is_no_key_reaches_no_database_and_a_guess_that_was_looke
         found = [await status(spoiled) for _ in range(1_000)]
         assert inside.statements == []
         # Counted all the same, in memory.
-        assert ADDRESS_GUESSES <= found.count(401) < 900
+        assert MAX_FAILURES_PER_ADDRESS <= found.count(401) < 900
         assert 429 in found[-20:]  # one comes back each 0.2 seconds
         inside.platform.login_throttle = LoginThrottle(shared=inside.platform.database)
         assert await status(good) == 401
@@ -98,7 +98,7 @@ def test_guesses_that_are_over_are_forgotten(database: Database) -> None:
         connection.execute(rate_limits.insert().values(key_id="a session that ended", full_at=1))
         connection.execute(rate_limits.insert().values(key_id="a key in use", full_at=1 << 60))
     with database.write() as connection:
-        forget(connection)
+        delete_expired(connection)
     assert rows(database) == 1
 
 
@@ -110,8 +110,8 @@ def test_a_guess_that_sweeps_and_one_that_counts_do_not_wait_in_a_circle(databas
     waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
     with ThreadPoolExecutor(1) as threads:
         with database.write() as connection:
-            assert consume(connection, throttle_key(ADDRESS), ADDRESS_GUESSES) is None
+            assert consume(connection, throttle_key(ADDRESS), MAX_FAILURES_PER_ADDRESS) is None
             sweeping = threads.submit(heard, LoginThrottle(lambda: 0.0, database), ADDRESS)
             until(lambda: bool(connection.scalar(waiting)))
-            assert consume(connection, other, PREFIX_GUESSES) is None
+            assert consume(connection, other, MAX_FAILURES_PER_PREFIX) is None
         assert sweeping.result()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from service import context
+from service import bootstrap
 from service.clock import SystemClock
 from service.operator import health
 from tests.service.inside import Inside
@@ -191,18 +191,18 @@ def test_time_goes_on_when_the_clock_is_set_back() -> None:
     assert clock.now() == began + timedelta(minutes=10)
     wall.forward(minutes=5)
     assert clock.now() == began + timedelta(minutes=15)
-    assert clock.went_back() == timedelta(hours=1)
+    assert clock.lag() == timedelta(hours=1)
     # Set right, or forward: it is followed.
     wall.instant += timedelta(hours=3)
     assert clock.now() == wall.instant
-    assert clock.went_back() == timedelta(0)
+    assert clock.lag() == timedelta(0)
 
 
 def test_a_clock_set_back_an_hour_brings_no_key_back_to_life(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wall = Wall()
-    monkeypatch.setattr(context, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
+    monkeypatch.setattr(bootstrap, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
     inside = Inside(tmp_path, database_url, "empty")
     scope = {"scopes": ["organizations:read"]}
     headers = {"X-API-Key": inside.stored_key(expires_at=wall.now() + timedelta(minutes=30), rate_limit=100, **scope)}
@@ -222,7 +222,7 @@ def test_a_clock_set_back_does_not_extend_a_key_that_lives(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: int
 ) -> None:
     wall = Wall()
-    monkeypatch.setattr(context, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
+    monkeypatch.setattr(bootstrap, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
     inside = Inside(tmp_path, database_url, "empty")
     headers = {"X-API-Key": inside.stored_key(expires_at=wall.now() + timedelta(minutes=30), rate_limit=100)}
     wall.forward(minutes=minutes)

@@ -8,8 +8,8 @@ from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from client.policy.matching import Target, read_target
-from client.policy.model import Constraint, Document, Facts, Question, Rule
+from client.policy.matching import Target, parse_target
+from client.policy.model import AccessRequest, Constraint, Document, RequestContext, Rule
 
 
 def policies(document: Document) -> str:
@@ -82,10 +82,10 @@ def same(held: str, operator: str, value: str) -> str:
     return f"{held} {'==' if operator == 'equals' else '!='} {text(value)}"
 
 
-def request(question: Question) -> dict[str, Any]:
+def request(question: AccessRequest) -> dict[str, Any]:
     """A request of which everything is known."""
     service, resource, verb = question.operation.split(":")
-    target, facts = read_target(question.target), question.facts
+    target, facts = parse_target(question.target), question.context
     return {
         "principal": 'User::"somebody"',
         "action": 'Action::"do"',
@@ -104,7 +104,7 @@ def request(question: Question) -> dict[str, Any]:
     }
 
 
-def known(facts: Facts) -> dict[str, Any]:
+def known(facts: RequestContext) -> dict[str, Any]:
     assert facts.source_ip is not None
     assert facts.current_time is not None
     family, number = facts.source_ip

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from client.policy.model import Facts, Question, Rule, read_address, read_instant
+from client.policy.model import AccessRequest, RequestContext, Rule, parse_address, parse_timestamp
 from tests.policy import reference
 from tests.policy.worlds import ADDRESSES, TIMES
 
@@ -21,14 +21,14 @@ IDS = (*("".join(letters) for size in (1, 2, 3) for letters in product("abcx", r
 FEW_IDS = ("a", "ab", "abc", "b", "ba", "axb", "x", "*")
 TEXTS = ("", "d", "de", "dev", "prod", "de*", "*d*", "xd", "dex", "zz", "pro")
 INSTANTS = tuple(
-    instant + step for text in TIMES if (instant := read_instant(text)) is not None for step in (-1.0, 0.0, 1.0)
+    instant + step for text in TIMES if (instant := parse_timestamp(text)) is not None for step in (-1.0, 0.0, 1.0)
 )
 
 
 def known(key: str) -> Iterator[object]:
     """Every value a fact of the universe takes; None is unknown."""
     if key == "frn:sourceIp":
-        yield from (read_address(text) for text in (*ADDRESSES, "10.128.0.1", "2001:db9::", "255.255.255.255"))
+        yield from (parse_address(text) for text in (*ADDRESSES, "10.128.0.1", "2001:db9::", "255.255.255.255"))
     elif key == "frn:currentTime":
         yield from (*INSTANTS, None)
     elif key == "frn:principalType":
@@ -40,10 +40,10 @@ def known(key: str) -> Iterator[object]:
 ABSENT = "(absent)"
 
 
-def facts(rules: Iterable[Rule]) -> list[Facts]:
+def facts(rules: Iterable[Rule]) -> list[RequestContext]:
     """Every combination of the facts some rules ask for, but for those that the target settles: region and tenant."""
     keys = sorted({constraint.key for rule in rules for constraint in rule.constraints} - {"frn:region", "frn:tenant"})
-    found = [Facts()]
+    found = [RequestContext()]
     for key in keys:
         if "Tag/" not in key:
             name = {
@@ -65,7 +65,7 @@ def facts(rules: Iterable[Rule]) -> list[Facts]:
     return found
 
 
-def escapes(draft: Sequence[Rule], author: Sequence[Rule], tenant: str) -> Question | None:
+def escapes(draft: Sequence[Rule], author: Sequence[Rule], tenant: str) -> AccessRequest | None:
     """A request of the universe that the draft allows and the author may not make; None when there is none."""
     every = facts([*draft, *author])
     ids = IDS if len(every) == 1 else FEW_IDS
@@ -81,11 +81,11 @@ def escapes(draft: Sequence[Rule], author: Sequence[Rule], tenant: str) -> Quest
             if left:
                 place = (left & -left).bit_length() - 1
                 target, fact = divmod(place, len(every))
-                return Question(operation, targets[target], placed(every[fact], targets[target]))
+                return AccessRequest(operation, targets[target], placed(every[fact], targets[target]))
     return None
 
 
-def placed(facts: Facts, target: str) -> Facts:
+def placed(facts: RequestContext, target: str) -> RequestContext:
     """The facts with the region and the tenant of a target; a region `*` is unknown."""
     _, _, region, tenant, _ = target.split(":", 4)
     return replace(facts, region=None if region == "*" else region, tenant=tenant)
@@ -94,7 +94,7 @@ def placed(facts: Facts, target: str) -> Facts:
 class _Spread:
     """Rules as sets of (target, facts), numbered target first."""
 
-    def __init__(self, targets: Sequence[str], every: Sequence[Facts]) -> None:
+    def __init__(self, targets: Sequence[str], every: Sequence[RequestContext]) -> None:
         self.targets = targets
         self.every = every
         self.kept: dict[tuple[bool, Rule], int] = {}

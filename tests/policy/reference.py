@@ -1,13 +1,13 @@
-"""The policy language once more, as slowly and as plainly as its text: what the engine is measured against.
+"""A slow and plain second implementation of the policy language, to compare the engine with.
 
-It shares no code with the engine beyond the shapes of a rule and of a request: patterns are taken from their
-texts, globs are tried by going back, addresses and times by the standard library's own types.
+It shares only the types of rules and requests with the engine: patterns are read from their texts, globs match by
+backtracking, addresses and times are types of the standard library.
 """
 
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
-from client.policy.model import Constraint, Facts, Question, Rule
+from client.policy.model import AccessRequest, Constraint, RequestContext, Rule
 
 TRUE, FALSE, UNKNOWN = "true", "false", "unknown"
 
@@ -53,7 +53,7 @@ def block(text: str) -> IPv4Network | IPv6Network:
     return found
 
 
-def constraint_truth(constraint: Constraint, facts: Facts) -> str:
+def constraint_truth(constraint: Constraint, facts: RequestContext) -> str:
     operator, key, values = constraint
     if key == "frn:sourceIp":
         if facts.source_ip is None:
@@ -87,24 +87,24 @@ def constraint_truth(constraint: Constraint, facts: Facts) -> str:
     return TRUE if like(values[0], value) else FALSE
 
 
-def rule_truth(rule: Rule, question: Question) -> str:
+def rule_truth(rule: Rule, question: AccessRequest) -> str:
     if not any(operation_matches(pattern, question.operation) for pattern in rule.operation_texts):
         return FALSE
     targets = [target_truth(pattern, question.target) for pattern in rule.target_texts]
     parts = [TRUE if TRUE in targets else UNKNOWN if UNKNOWN in targets else FALSE]
-    parts += [constraint_truth(constraint, question.facts) for constraint in rule.constraints]
+    parts += [constraint_truth(constraint, question.context) for constraint in rule.constraints]
     if FALSE in parts:
         return FALSE
     return UNKNOWN if UNKNOWN in parts else TRUE
 
 
-def decide(rules: list[Rule], question: Question) -> int:
+def decide(rules: list[Rule], question: AccessRequest) -> int:
     """The number of the deciding rule, from 1, negative for a deny; 0 when nothing matches."""
     truths = [rule_truth(rule, question) for rule in rules]
     for number, (rule, truth) in enumerate(zip(rules, truths, strict=True), 1):
-        if rule.access == "deny" and truth != FALSE:
+        if rule.effect == "deny" and truth != FALSE:
             return -number
     for number, (rule, truth) in enumerate(zip(rules, truths, strict=True), 1):
-        if rule.access == "allow" and truth == TRUE:
+        if rule.effect == "allow" and truth == TRUE:
             return number
     return 0

@@ -1,4 +1,4 @@
-"""A second, independent judge: Cedar on the same documents and requests, wherever nothing is unknown. hostile E19"""
+"""Compares the engine with Cedar, on requests without unknown attributes."""
 
 import random
 from dataclasses import replace
@@ -7,20 +7,20 @@ import cedarpy
 import pytest
 
 from client.policy.engine import compile_document
-from client.policy.model import Question, read_address, read_instant
+from client.policy.model import AccessRequest, parse_address, parse_timestamp
 from tests.policy import cedar, worlds
 
 
-def known_question(chance: random.Random) -> Question:
+def known_question(chance: random.Random) -> AccessRequest:
     """A request without anything unknown: no open part of the target, every fact said, tags there or absent."""
     operation = chance.choice(worlds.CATALOGUE)
     region, kind = chance.choice((*worlds.REGIONS, "elsewhere")), chance.choice((*worlds.RESOURCES, "other"))
     name = chance.choice(("a", "ab", "abc", "b", "axb", "zz"))
-    address = read_address(chance.choice([one for one in worlds.ADDRESSES if one != "nonsense"]))
-    instant = read_instant(chance.choice(worlds.TIMES))
+    address = parse_address(chance.choice([one for one in worlds.ADDRESSES if one != "nonsense"]))
+    instant = parse_timestamp(chance.choice(worlds.TIMES))
     assert instant is not None
     facts = worlds.facts(chance)
-    return Question(
+    return AccessRequest(
         operation,
         f"frn:{operation.partition(':')[0]}:{region}:{chance.choice(worlds.TENANTS)}:{kind}/{name}",
         replace(
@@ -47,7 +47,7 @@ def compared(seed: int, documents: int, each: int) -> tuple[int, int]:
         answers = cedarpy.is_authorized_batch(list(map(cedar.request, questions)), cedar.policies(document), [])
         for question, answer in zip(questions, answers, strict=True):
             assert not answer.diagnostics.errors, (answer.diagnostics.errors, document)
-            ours = engine.decide(question.operation, question.target, question.facts) > 0
+            ours = engine.decide(question.operation, question.target, question.context) > 0
             assert ours is answer.allowed, (document, question)
             alike, allowed = alike + 1, allowed + ours
     return alike, allowed
@@ -68,6 +68,6 @@ def test_both_engines_decide_100_000_requests_alike(seed: int) -> None:
 def test_the_comparison_sees_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     from client.policy import conditions
 
-    monkeypatch.setattr(conditions, "possibly", lambda constraint: lambda known: False)
+    monkeypatch.setattr(conditions, "may_hold", lambda constraint: lambda known: False)
     with pytest.raises(AssertionError):
         compared(1, 40, 50)

@@ -1,4 +1,4 @@
-"""The author check against trying everything, and what is easily got wrong. policy language: The author's cap"""
+"""Compares the author check with exhaustive enumeration, and tests cases that are easy to get wrong."""
 
 import json
 import random
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from client.policy.catalogue import Catalogue
-from client.policy.containment import Answer, Check, check
-from client.policy.document import read
-from client.policy.engine import labelled_rules
-from client.policy.matching import ANYTHING, read_target
+from client.policy.containment import Answer, CheckResult, check
+from client.policy.document import parse_document
+from client.policy.engine import granted_rules
+from client.policy.matching import ANY_TARGET, parse_target
 from client.policy.model import Document, Rule
 from tests.effort import effort
 from tests.policy import enumeration, reference, worlds
@@ -40,13 +40,13 @@ def pair(chance: random.Random, keys: int) -> tuple[list[Rule], list[Rule]]:
     return draft, author
 
 
-FIELDS = ("name", "access", "operations", "operation_texts", "targets", "target_texts", "constraints")
+FIELDS = ("name", "effect", "operations", "operation_texts", "targets", "target_texts", "constraints")
 TAG, OTHER = "frn:resourceTag/env", "frn:resourceTag/team"
 
 
-def asked(draft: list[Rule], author: list[Rule]) -> Check:
+def asked(draft: list[Rule], author: list[Rule]) -> CheckResult:
     return check(
-        Document(tuple(draft)), labelled_rules(Document(tuple(author))), tenant="t1", catalogue=worlds.CATALOGUE
+        Document(tuple(draft)), granted_rules(Document(tuple(author))), tenant="t1", catalogue=worlds.CATALOGUE
     )
 
 
@@ -66,10 +66,10 @@ def disagreement(seed: int, pairs: int) -> str | None:
     return None
 
 
-def confirmed(found: Check, draft: list[Rule], author: list[Rule]) -> bool:
+def confirmed(found: CheckResult, draft: list[Rule], author: list[Rule]) -> bool:
     """Whether every counterexample is one, in the reference's judgement."""
     return bool(found.examples) and all(
-        reference.decide(draft, one.question) > 0 >= reference.decide(author, one.question) for one in found.examples
+        reference.decide(draft, one.request) > 0 >= reference.decide(author, one.request) for one in found.examples
     )
 
 
@@ -96,7 +96,7 @@ def test_both_answers_are_met_often_enough_to_mean_something() -> None:
 
 def rules(*given: dict[str, Any]) -> list[Rule]:
     text = json.dumps({"schemaVersion": "1", "rules": [{"targets": ["*"], **rule} for rule in given]})
-    return list(read(text, CATALOGUE).document.rules)
+    return list(parse_document(text, CATALOGUE).document.rules)
 
 
 def allow(*operations: str, **rest: Any) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def test_a_deny_of_the_draft_makes_up_for_one_of_the_author() -> None:
 def test_a_counterexample_of_a_deny_names_it() -> None:
     (example, *_) = asked(rules(allow("*")), rules(allow("*"), deny("*:*:delete"))).examples
     assert example.author_deny is not None
-    assert (example.author_deny.index, example.question.operation.split(":")[2]) == (1, "delete")
+    assert (example.author_deny.index, example.request.operation.split(":")[2]) == (1, "delete")
 
 
 def test_the_documents_tenant_is_the_only_one() -> None:
@@ -175,7 +175,7 @@ def test_a_comparison_that_exceeds_its_steps_is_undecided() -> None:
     halves = rules(allow("*", **ranges("10.0.0.0/9")), allow("*", **ranges("10.128.0.0/9")))
     for draft in (rules(allow("*", **ranges("10.0.0.0/8"))), rules(allow("*"))):
         found = check(
-            Document(tuple(draft)), labelled_rules(Document(tuple(halves))), tenant="t", catalogue=(), budget=0
+            Document(tuple(draft)), granted_rules(Document(tuple(halves))), tenant="t", catalogue=(), max_steps=0
         )
         assert (found.answer, found.examples) == (Answer.UNDECIDED, ())
 
@@ -227,13 +227,13 @@ def test_a_counterexample_has_a_region_that_exists_if_there_is_one() -> None:
     def regions(draft: list[Rule], author: list[Rule]) -> list[tuple[str, str | None, bool]]:
         found = check(
             Document(tuple(draft)),
-            labelled_rules(Document(tuple(author))),
+            granted_rules(Document(tuple(author))),
             tenant="t1",
             catalogue=worlds.CATALOGUE,
             regions=("eu", "us"),
         )
         return [
-            (read_target(one.question.target).region, one.question.facts.region, one.future) for one in found.examples
+            (parse_target(one.request.target).region, one.request.context.region, one.future) for one in found.examples
         ]
 
     anywhere = rules(allow("compute:instances:read", constraints={"like": {"frn:region": "*"}}))
@@ -258,11 +258,11 @@ def bounded(draft: list[Rule], author: list[Rule]) -> Answer:
     """The answer within a fortieth of the steps and a tenth of the work that a check may take."""
     return check(
         Document(tuple(draft)),
-        labelled_rules(Document(tuple(author))),
+        granted_rules(Document(tuple(author))),
         tenant="t1",
         catalogue=worlds.CATALOGUE,
-        budget=1_250,
-        work=400_000,
+        max_steps=1_250,
+        max_work=400_000,
     ).answer
 
 
@@ -336,7 +336,7 @@ def near(chance: random.Random) -> tuple[list[Rule], list[Rule]]:
         if kind == 3:
             return replace(rule, targets=other.targets, target_texts=other.target_texts)
         if kind == 4:
-            return replace(rule, targets=(ANYTHING,), target_texts=("*",))
+            return replace(rule, targets=(ANY_TARGET,), target_texts=("*",))
         return rule
 
     draft = [plain(worlds.rule(chance)) for _ in range(chance.randint(1, 6))]
@@ -425,6 +425,6 @@ def test_whatever_a_quarter_of_a_megabyte_holds_is_examined_in_bounded_time(kind
 def test_no_work_left_is_undecided() -> None:
     for units in range(0, 400, 20):
         found = check(
-            Document(tuple(rules(allow("*", **ranges("10.0.0.0/8"))))), (), tenant="t", catalogue=(), work=units
+            Document(tuple(rules(allow("*", **ranges("10.0.0.0/8"))))), (), tenant="t", catalogue=(), max_work=units
         )
         assert found.answer is not Answer.WITHIN

@@ -5,30 +5,30 @@ import random
 import pytest
 
 from client.policy.catalogue import Catalogue
-from client.policy.coverage import CatalogueMasks, Coverage, cover
-from client.policy.document import read
-from client.policy.effect_diff import changes, conditions_of, differing
-from client.policy.engine import labelled_rules
-from client.policy.matching import ANYTHING, Target, read_target
-from client.policy.model import Document, Facts, Question, Rule, read_address
+from client.policy.coverage import CatalogueMasks, Coverage, compute_coverage
+from client.policy.document import parse_document
+from client.policy.effect_diff import classify_changes, conditions_by_target, differing_operations
+from client.policy.engine import granted_rules
+from client.policy.matching import ANY_TARGET, Target, parse_target
+from client.policy.model import AccessRequest, Document, RequestContext, Rule, parse_address
 from tests.policy import reference, worlds
 
 MASKS = CatalogueMasks(worlds.CATALOGUE)
 NONE, CONDITIONAL, EFFECTIVE = "none", "conditional", "effective"
 
 
-def question(operation: str, target: Target, facts: Facts) -> Question:
+def question(operation: str, target: Target, facts: RequestContext) -> AccessRequest:
     """The request the map speaks of: an open service is the operation's, an open region the known one."""
     service = operation.partition(":")[0] if target.service == "*" else target.service
     region = facts.region if target.region == "*" and facts.region else target.region
-    return Question(operation, str(target._replace(service=service, region=region)), facts)
+    return AccessRequest(operation, str(target._replace(service=service, region=region)), facts)
 
 
-def state(document: Document, asked: Question) -> str:
+def state(document: Document, asked: AccessRequest) -> str:
     """One operation by the plain evaluator."""
     if reference.decide(list(document.rules), asked) > 0:
         return EFFECTIVE
-    truths = [(rule.access, reference.rule_truth(rule, asked)) for rule in document.rules]
+    truths = [(rule.effect, reference.rule_truth(rule, asked)) for rule in document.rules]
     maybe = any(access == "allow" and truth != reference.FALSE for access, truth in truths)
     shut = ("deny", reference.TRUE) in truths
     return CONDITIONAL if maybe and not shut else NONE
@@ -45,9 +45,9 @@ def test_an_operation_is_conditional_exactly_when_what_is_unknown_decides(seed: 
     chance = random.Random(7000 + seed)
     met = set()
     for _ in range(150):
-        document, facts = worlds.document(chance), chance.choice((Facts(), worlds.facts(chance)))
+        document, facts = worlds.document(chance), chance.choice((RequestContext(), worlds.facts(chance)))
         targets = [worlds.target_text(chance, ("a", "ab", "*")) for _ in range(3)] + ["*"]
-        for coverage in cover(MASKS, labelled_rules(document), list(map(read_target, targets)), facts):
+        for coverage in compute_coverage(MASKS, granted_rules(document), list(map(parse_target, targets)), facts):
             for operation in worlds.CATALOGUE:
                 asked = question(operation, coverage.target, facts)
                 expected = state(document, asked)
@@ -61,8 +61,10 @@ def test_what_is_in_effect_stays_so_and_what_is_nothing_stays_nothing_as_facts_b
     turned = set()
     for _ in range(400):
         document, facts = worlds.document(chance), worlds.facts(chance)
-        target = read_target(worlds.target_text(chance, ("a", "*")))
-        unknown, known = (cover(MASKS, labelled_rules(document), [target], one)[0] for one in (Facts(), facts))
+        target = parse_target(worlds.target_text(chance, ("a", "*")))
+        unknown, known = (
+            compute_coverage(MASKS, granted_rules(document), [target], one)[0] for one in (RequestContext(), facts)
+        )
         for operation in worlds.CATALOGUE:
             then, now = shown(unknown, operation), shown(known, operation)
             turned.add((then, now))
@@ -82,16 +84,16 @@ MOVES = {
 }
 
 
-def said(rule: Rule, asked: Question) -> tuple[object, ...] | None:
+def said(rule: Rule, asked: AccessRequest) -> tuple[object, ...] | None:
     """What a rule still depends on for one request, from its texts; None when it does not match."""
     if reference.rule_truth(rule, asked) == reference.FALSE:
         return None
     truths = {text: reference.target_truth(text, asked.target) for text in rule.target_texts}
     # `*` and the long form of it, or of a service, are the same pattern.
-    maybe = {read_target(text)._replace(service="*") for text, truth in truths.items() if truth == reference.UNKNOWN}
+    maybe = {parse_target(text)._replace(service="*") for text, truth in truths.items() if truth == reference.UNKNOWN}
     targets = frozenset(() if reference.TRUE in truths.values() else maybe)
-    unknown = [one for one in rule.constraints if reference.constraint_truth(one, asked.facts) == reference.UNKNOWN]
-    return rule.access, targets, frozenset((one.operator, one.key, frozenset(one.values)) for one in unknown)
+    unknown = [one for one in rule.constraints if reference.constraint_truth(one, asked.context) == reference.UNKNOWN]
+    return rule.effect, targets, frozenset((one.operator, one.key, frozenset(one.values)) for one in unknown)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -99,15 +101,15 @@ def test_every_move_between_two_documents_is_told_and_none_besides(seed: int) ->
     chance = random.Random(7200 + seed)
     met = set()
     for _ in range(150):
-        old, facts = worlds.document(chance), chance.choice((Facts(), worlds.facts(chance)))
+        old, facts = worlds.document(chance), chance.choice((RequestContext(), worlds.facts(chance)))
         rules = [one if chance.random() < 0.6 else worlds.rule(chance) for one in old.rules]
         new = Document(tuple(chance.sample(rules, len(rules))))
-        target = read_target(worlds.target_text(chance, ("a", "*")))
-        before, after = (cover(MASKS, labelled_rules(one), [target], facts)[0] for one in (old, new))
-        differ = differing(
-            *(conditions_of(MASKS, labelled_rules(one), [(target, MASKS.all)], facts)[0] for one in (old, new))
+        target = parse_target(worlds.target_text(chance, ("a", "*")))
+        before, after = (compute_coverage(MASKS, granted_rules(one), [target], facts)[0] for one in (old, new))
+        differ = differing_operations(
+            *(conditions_by_target(MASKS, granted_rules(one), [(target, MASKS.all)], facts)[0] for one in (old, new))
         )
-        found = changes(before, after, differ)
+        found = classify_changes(before, after, differ)
         for place, operation in enumerate(worlds.CATALOGUE):
             asked = question(operation, target, facts)
             move = state(old, asked), state(new, asked)
@@ -121,17 +123,19 @@ def test_every_move_between_two_documents_is_told_and_none_besides(seed: int) ->
     assert met == {*MOVES, (CONDITIONAL, CONDITIONAL)}
 
 
-def told(before: str, after: str, target: Target = ANYTHING, facts: Facts | None = None) -> dict[str, list[str]]:
+def told(
+    before: str, after: str, target: Target = ANY_TARGET, facts: RequestContext | None = None
+) -> dict[str, list[str]]:
     """What changes between two documents of one rule each, without what is empty."""
-    facts = facts or Facts()
+    facts = facts or RequestContext()
     catalogue = Catalogue(worlds.CATALOGUE)
     held = [
-        labelled_rules(read('{"schemaVersion":"1","rules":[' + one + "]}", catalogue).document) if one else []
+        granted_rules(parse_document('{"schemaVersion":"1","rules":[' + one + "]}", catalogue).document) if one else []
         for one in (before, after)
     ]
-    then, now = (cover(MASKS, one, [target], facts)[0] for one in held)
-    differ = differing(*(conditions_of(MASKS, one, [(target, MASKS.all)], facts)[0] for one in held))
-    return {name: MASKS.names(mask) for name, mask in changes(then, now, differ).items() if mask}
+    then, now = (compute_coverage(MASKS, one, [target], facts)[0] for one in held)
+    differ = differing_operations(*(conditions_by_target(MASKS, one, [(target, MASKS.all)], facts)[0] for one in held))
+    return {name: MASKS.names(mask) for name, mask in classify_changes(then, now, differ).items() if mask}
 
 
 def rule(block: str = "", *, access: str = "allow", targets: str = '"*"', operations: str = '"compute:*"') -> str:
@@ -164,7 +168,7 @@ def test_a_limit_that_is_added_or_lifted_is_told_beside_the_loss_and_the_gain() 
 
 
 def test_a_fact_that_is_known_is_no_condition() -> None:
-    inside = Facts(source_ip=read_address("10.1.2.3"))
+    inside = RequestContext(source_ip=parse_address("10.1.2.3"))
     assert told(rule('"10.0.0.0/8"'), rule('"10.0.0.0/16"'), facts=inside) == {"lost": COMPUTE}
     assert told(rule('"10.0.0.0/8"'), rule('"10.1.0.0/16"'), facts=inside) == {}
 

@@ -1,4 +1,4 @@
-"""Reading policy documents. checklist O14 to O37; hostile E01 to E06, E10 to E12, E17."""
+"""Tests parsing and validation of policy documents."""
 
 import contextlib
 import json
@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import InvalidDocument, Reading, canonical, read
-from client.policy.matching import _remembered, glob
+from client.policy.document import InvalidDocument, ParsedDocument, canonical, parse_document
+from client.policy.matching import _cached_glob, compile_glob
 from client.policy.problems import Problem
 from tests.effort import effort
 from tests.policy import worlds
@@ -26,13 +26,13 @@ def text(*rules: dict[str, Any], **members: Any) -> str:
     return json.dumps({"schemaVersion": "1", "rules": list(rules), **members})
 
 
-def accepted(source: str | bytes) -> Reading:
-    return read(source, CATALOGUE)
+def accepted(source: str | bytes) -> ParsedDocument:
+    return parse_document(source, CATALOGUE)
 
 
 def refused(source: str | bytes) -> tuple[Problem, ...]:
     with pytest.raises(InvalidDocument) as caught:
-        read(source, CATALOGUE)
+        parse_document(source, CATALOGUE)
     return caught.value.problems
 
 
@@ -52,8 +52,8 @@ def test_E18_what_is_stored_decides_as_what_was_read(seed: int) -> None:
         again = accepted(json.dumps(canonical(document))).document
         # The order of a rule's constraints is not kept: all of them must hold anyway.
         assert [set(rule.constraints) for rule in again.rules] == [set(rule.constraints) for rule in document.rules]
-        assert [(r.access, r.operations, r.targets) for r in again.rules] == [
-            (r.access, r.operations, r.targets) for r in document.rules
+        assert [(r.effect, r.operations, r.targets) for r in again.rules] == [
+            (r.effect, r.operations, r.targets) for r in document.rules
         ]
 
 
@@ -319,7 +319,7 @@ def test_e17_whatever_is_in_a_quarter_of_a_megabyte_it_is_read_within_64_megabyt
     tracemalloc.start()
     try:
         with contextlib.suppress(InvalidDocument):
-            read(source, CATALOGUE)
+            parse_document(source, CATALOGUE)
         assert tracemalloc.get_traced_memory()[1] < 64 * 1024 * 1024
     finally:
         tracemalloc.stop()
@@ -331,9 +331,9 @@ def test_of_thousands_of_warnings_the_first_are_told() -> None:
 
 
 def test_patterns_of_great_length_are_not_kept_in_memory() -> None:
-    before = _remembered.cache_info().currsize
-    assert glob("a*" * 50_000)("a" * 50_000)
-    assert _remembered.cache_info().currsize == before
+    before = _cached_glob.cache_info().currsize
+    assert compile_glob("a*" * 50_000)("a" * 50_000)
+    assert _cached_glob.cache_info().currsize == before
 
 
 def test_every_problem_is_told_in_the_order_of_the_text() -> None:
@@ -374,14 +374,14 @@ def test_E18_any_value_is_read_or_refused_with_a_place(value: Any) -> None:
     source = json.dumps(value)
     problems: Sequence[Problem] = ()
     try:
-        canonical(read(source, CATALOGUE).document)
+        canonical(parse_document(source, CATALOGUE).document)
     except InvalidDocument as refused:
         problems = refused.problems
     assert all(problem.line >= 1 and problem.column >= 1 and problem.path.startswith("$") for problem in problems)
 
 
 def test_E10_a_pattern_of_many_stars_is_answered_in_linear_time() -> None:
-    test = glob("*a" * 10_000)
+    test = compile_glob("*a" * 10_000)
     answers, taken = effort(lambda: (test("b" * 65_536), test("a" * 65_536)))
     assert answers == (False, True)
     assert taken < 50

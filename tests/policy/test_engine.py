@@ -10,22 +10,22 @@ from typing import Any
 import pytest
 
 from client.policy.bitsets import Budget
-from client.policy.conditions import read_block
+from client.policy.conditions import parse_cidr_block
 from client.policy.containment import Answer, check
-from client.policy.coverage import CatalogueMasks, cover
-from client.policy.engine import Engine, compile_document, labelled_rules
+from client.policy.coverage import CatalogueMasks, compute_coverage
+from client.policy.engine import Engine, compile_document, granted_rules
 from client.policy.explain import Truth, explain
-from client.policy.glob_classes import classes
+from client.policy.glob_classes import class_witnesses
 from client.policy.matching import (
-    ANYTHING,
+    ANY_TARGET,
     Target,
-    asked_target,
-    glob,
-    read_operation,
-    read_operation_pattern,
-    read_target,
+    compile_glob,
+    parse_operation,
+    parse_operation_pattern,
+    parse_target,
+    resolve_target,
 )
-from client.policy.model import Constraint, Document, Facts, Question, Rule
+from client.policy.model import AccessRequest, Constraint, Document, RequestContext, Rule
 from client.policy.partial import exists_allowed_target
 from tests.effort import effort
 from tests.policy import enumeration, reference, worlds
@@ -46,7 +46,7 @@ def test_the_engine_decides_as_the_reference_does(seed: int) -> None:
             question = worlds.question(chance)
             expected = reference.decide(list(document.rules), question)
             for _ in ("first touch", "warm"):
-                assert engine.decide(question.operation, question.target, question.facts) == expected, (
+                assert engine.decide(question.operation, question.target, question.context) == expected, (
                     document,
                     question,
                 )
@@ -61,14 +61,14 @@ def test_the_explanation_agrees_with_the_decision_part_by_part(seed: int) -> Non
         question = worlds.question(chance)
         explained = explain(engine, question)
         # The region of the request fills an open region of the target.
-        target = read_target(question.target)
-        if target.region == "*" and question.facts.region is not None:
-            target = target._replace(region=question.facts.region)
-        asked = Question(question.operation, str(target), question.facts)
+        target = parse_target(question.target)
+        if target.region == "*" and question.context.region is not None:
+            target = target._replace(region=question.context.region)
+        asked = AccessRequest(question.operation, str(target), question.context)
         assert explained.allowed is (reference.decide(list(document.rules), asked) > 0)
         for trace, rule in zip(explained.rules, document.rules, strict=True):
             assert trace.truth == reference.rule_truth(rule, asked)
-            assert trace.fires is (trace.truth != Truth.FALSE if rule.denies else trace.truth is Truth.TRUE)
+            assert trace.applies is (trace.truth != Truth.FALSE if rule.denies else trace.truth is Truth.TRUE)
 
 
 def test_a_malformed_request_is_no_match_and_leaves_the_table_as_it_was() -> None:
@@ -81,7 +81,7 @@ def test_a_malformed_request_is_no_match_and_leaves_the_table_as_it_was() -> Non
         ("compute:instances:read", "instances/a"),
         ("", ""),
     ):
-        assert engine.decide(operation, target, Facts()) == 0
+        assert engine.decide(operation, target, RequestContext()) == 0
     assert not engine._table
 
 
@@ -94,9 +94,9 @@ def test_the_coverage_map_holds_exactly_what_is_decided_one_by_one(seed: int) ->
         engine = compile_document(document)
         facts = worlds.facts(chance)
         targets = [worlds.target_text(chance, ("a", "ab", "*")) for _ in range(3)]
-        for coverage in cover(masks, labelled_rules(document), list(map(read_target, targets)), facts):
+        for coverage in compute_coverage(masks, granted_rules(document), list(map(parse_target, targets)), facts):
             for operation in worlds.CATALOGUE:
-                asked = read_target(str(coverage.target))
+                asked = parse_target(str(coverage.target))
                 service = operation.partition(":")[0] if asked.service == "*" else asked.service
                 region = facts.region if asked.region == "*" and facts.region else asked.region
                 verdict = engine.decide(operation, str(asked._replace(service=service, region=region)), facts)
@@ -104,7 +104,7 @@ def test_the_coverage_map_holds_exactly_what_is_decided_one_by_one(seed: int) ->
                 assert given is (verdict > 0), (document, operation, coverage.target, facts)
 
 
-def escapes(draft: list, author: list, questions: list[Question]) -> list[Question]:
+def escapes(draft: list, author: list, questions: list[AccessRequest]) -> list[AccessRequest]:
     return [
         question
         for question in questions
@@ -121,16 +121,16 @@ def test_containment_never_passes_a_draft_that_some_request_escapes(seed: int) -
         author = worlds.document(chance, most=6, deny=0.2)
         questions = [worlds.question(chance, tenants=("t1",)) for _ in range(250)]
         questions = [
-            replace(q, facts=enumeration.placed(q.facts, q.target))
+            replace(q, context=enumeration.placed(q.context, q.target))
             for q in questions
-            if read_target(q.target).tenant == "t1"
+            if parse_target(q.target).tenant == "t1"
         ]
-        found = check(draft, labelled_rules(author), tenant="t1", catalogue=worlds.CATALOGUE)
+        found = check(draft, granted_rules(author), tenant="t1", catalogue=worlds.CATALOGUE)
         answers[found.answer] += 1
         if found.answer is Answer.WITHIN:
             assert not escapes(list(draft.rules), list(author.rules), questions)
         for example in found.examples:
-            assert escapes(list(draft.rules), list(author.rules), [example.question])
+            assert escapes(list(draft.rules), list(author.rules), [example.request])
     assert answers[Answer.UNDECIDED] == 0
 
 
@@ -141,7 +141,7 @@ def test_a_document_never_outgrows_itself_nor_one_with_an_allow_more_or_a_deny_l
         draft = worlds.document(chance, most=4)
         more = [*draft.rules, worlds.rule(chance, deny=0)]
         fewer = [rule for rule in more if not rule.denies or chance.random() < 0.5]
-        author = labelled_rules(type(draft)(tuple(fewer)))
+        author = granted_rules(type(draft)(tuple(fewer)))
         assert check(draft, author, tenant="t1", catalogue=worlds.CATALOGUE).answer is Answer.WITHIN
 
 
@@ -150,12 +150,12 @@ def test_a_cap_takes_away_what_the_author_no_longer_holds() -> None:
     for _ in range(300):
         document, author = worlds.document(chance), worlds.document(chance)
         cap = compile_document(author)
-        engine = Engine(labelled_rules(document, cap=cap))
+        engine = Engine(granted_rules(document, cap=cap))
         for _ in range(10):
             question = worlds.question(chance)
             own = reference.decide(list(document.rules), question)
             held = reference.decide(list(author.rules), question)
-            verdict = engine.decide(question.operation, question.target, question.facts)
+            verdict = engine.decide(question.operation, question.target, question.context)
             assert (verdict > 0) is (own > 0 and held > 0)
             assert (verdict < 0) is (own < 0)
 
@@ -173,8 +173,8 @@ def test_globs_and_their_classes_agree_with_trying_every_short_text(seed: int) -
     texts = list(dict.fromkeys(texts))
     for pattern in patterns:
         for text in texts:
-            assert glob(pattern)(text) is reference.like(pattern, text)
-    found = classes(patterns, Budget())
+            assert compile_glob(pattern)(text) is reference.like(pattern, text)
+    found = class_witnesses(patterns, Budget())
     vectors = {tuple(reference.like(pattern, text) for pattern in patterns) for text in found}
     assert {tuple(reference.like(pattern, text) for pattern in patterns) for text in texts} <= vectors
     # A literal is told apart even from texts that the same globs match.
@@ -190,9 +190,9 @@ def test_whether_some_target_would_be_allowed_agrees_with_trying_them(seed: int)
         document, author = worlds.document(chance), worlds.document(chance)
         engine = compile_document(document, cap=compile_document(author) if chance.random() < 0.5 else None)
         question = worlds.question(chance)
-        operation = read_operation(question.operation)
-        target = read_target(worlds.target_text(chance, ("a", "*", "*")))
-        target = asked_target(target, operation.service, question.facts.region)
+        operation = parse_operation(question.operation)
+        target = parse_target(worlds.target_text(chance, ("a", "*", "*")))
+        target = resolve_target(target, operation.service, question.context.region)
         if "*" not in target:
             continue
         patterns = [pattern for rule in (*document.rules, *author.rules) for pattern in rule.targets]
@@ -201,36 +201,44 @@ def test_whether_some_target_would_be_allowed_agrees_with_trying_them(seed: int)
             for place, field in enumerate(target[1:4], 1)
         ]
         expected = any(
-            engine.decide(question.operation, str(Target._make((target.service, *parts))), question.facts) > 0
+            engine.decide(question.operation, str(Target._make((target.service, *parts))), question.context) > 0
             for parts in product(*fields, names if target.id == "*" else [target.id])
         )
-        assert exists_allowed_target(engine, operation, target, question.facts) is expected
+        assert exists_allowed_target(engine, operation, target, question.context) is expected
         answers.append(expected)
     assert 20 < sum(answers) < 180
 
 
 def test_many_denied_targets_do_not_make_a_trial_endless() -> None:
-    many = tuple(read_target(f"frn:*:*:*:t{number}/i{number}") for number in range(6_000))
-    everything = (read_operation_pattern("*"),)
+    many = tuple(parse_target(f"frn:*:*:*:t{number}/i{number}") for number in range(6_000))
+    everything = (parse_operation_pattern("*"),)
     allow = Rule("", "allow", everything, ("*",), many, (), ())
-    deny = Rule("", "deny", everything, ("*",), (read_target("frn:*:*:*:*/*"),), (), ())
+    deny = Rule("", "deny", everything, ("*",), (parse_target("frn:*:*:*:*/*"),), (), ())
     found, taken = effort(
-        lambda: explain(compile_document(Document((allow, deny))), Question("compute:instances:read", "*"))
+        lambda: explain(compile_document(Document((allow, deny))), AccessRequest("compute:instances:read", "*"))
     )
-    assert found.some_target is not True
+    assert found.some_target_allowed is not True
     assert taken < 1_000
 
 
 def test_a_key_with_a_blank_is_named_whole_where_it_is_missing() -> None:
     key = "frn:resourceTag/cost centre"
     rule = Rule(
-        "", "allow", (read_operation_pattern("*"),), ("*",), (ANYTHING,), ("*",), (Constraint("equals", key, ("1",)),)
+        "",
+        "allow",
+        (parse_operation_pattern("*"),),
+        ("*",),
+        (ANY_TARGET,),
+        ("*",),
+        (Constraint("equals", key, ("1",)),),
     )
-    assert explain(compile_document(Document((rule,))), Question("compute:instances:read", "*")).missing == (key,)
+    assert explain(compile_document(Document((rule,))), AccessRequest("compute:instances:read", "*")).missing_keys == (
+        key,
+    )
 
 
 def test_a_single_operation_is_no_pattern() -> None:
-    assert read_operation("compute:instances:read").action == "read"
+    assert parse_operation("compute:instances:read").action == "read"
 
 
 def test_a_constraint_is_compiled_once_however_often_a_decision_is_explained() -> None:
@@ -239,16 +247,16 @@ def test_a_constraint_is_compiled_once_however_often_a_decision_is_explained() -
     office = Rule(
         "",
         "allow",
-        (read_operation_pattern("*"),),
+        (parse_operation_pattern("*"),),
         ("*",),
-        (ANYTHING,),
+        (ANY_TARGET,),
         ("*",),
         (Constraint("ipInRange", "frn:sourceIp", blocks),),
     )
-    engine, question = compile_document(Document((office,) * 20)), Question("compute:instances:read", "*")
-    assert explain(engine, question).missing == ("frn:sourceIp",)
+    engine, question = compile_document(Document((office,) * 20)), AccessRequest("compute:instances:read", "*")
+    assert explain(engine, question).missing_keys == ("frn:sourceIp",)
     explained, taken = effort(lambda: explain(engine, question))
-    assert explained.missing == ("frn:sourceIp",)
+    assert explained.missing_keys == ("frn:sourceIp",)
     assert taken < 5
 
 
@@ -274,7 +282,7 @@ def test_address_blocks_are_read_as_the_standard_library_reads_them() -> None:
             expected = network.version, int(network.network_address), int(network.broadcast_address)
         found: tuple[int, int, int] | None = None
         with suppress(ValueError):
-            found = read_block(text)
+            found = parse_cidr_block(text)
         assert found == expected, text
     for text in (
         "10.0.0.0",
@@ -286,4 +294,4 @@ def test_address_blocks_are_read_as_the_standard_library_reads_them() -> None:
         "1::2::3/64",
     ):
         with pytest.raises(ValueError, match=r".+"):
-            read_block(text)
+            parse_cidr_block(text)

@@ -1,7 +1,7 @@
-"""Each fault an engine like this could have, planted and caught: the comparisons of the other tests see it.
+"""Plants faults in the engine and checks that the comparisons of the other tests detect them.
 
-A comparison is a function that says what differs, None when nothing does. Unharmed, every comparison finds nothing;
-with its fault planted it must find something. policy language: Traps
+A comparison returns the first difference, None if there is none. Without a fault every comparison returns None; with
+its fault planted it must not.
 """
 
 import json
@@ -27,17 +27,17 @@ from client.policy import (
 )
 from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer
-from client.policy.coverage import CatalogueMasks, cover
-from client.policy.document import InvalidDocument, read
-from client.policy.engine import Engine, compile_document, labelled_rules
-from client.policy.matching import OperationPattern, read_target
-from client.policy.model import Document, Facts, Question, Rule
+from client.policy.coverage import CatalogueMasks, compute_coverage
+from client.policy.document import InvalidDocument, parse_document
+from client.policy.engine import Engine, compile_document, granted_rules
+from client.policy.matching import OperationPattern, parse_target
+from client.policy.model import AccessRequest, Document, RequestContext, Rule
 from tests.policy import reference, worlds
 from tests.policy.test_containment import allow, asked, deny, disagreement, ranges, rules
 
 CATALOGUE = Catalogue(worlds.CATALOGUE)
 Comparison = Callable[[], object]
-GLOB = matching._remembered
+GLOB = matching._cached_glob
 
 
 @pytest.fixture(autouse=True)
@@ -65,10 +65,10 @@ def decisions() -> object:
             question = worlds.question(chance)
             head = question.target.partition("/")[0]
             for malformed in (head, f"{head}/", head.rpartition(":")[0]):
-                if compiled.decide(question.operation, malformed, question.facts) != 0:
+                if compiled.decide(question.operation, malformed, question.context) != 0:
                     return malformed
             for _ in ("first touch", "warm"):
-                if compiled.decide(question.operation, question.target, question.facts) != reference.decide(
+                if compiled.decide(question.operation, question.target, question.context) != reference.decide(
                     list(found.rules), question
                 ):
                     return question
@@ -80,10 +80,10 @@ def capped() -> object:
     chance = random.Random(12)
     for _ in range(300):
         own, author = worlds.document(chance), worlds.document(chance)
-        compiled = Engine(labelled_rules(own, cap=compile_document(author)))
+        compiled = Engine(granted_rules(own, cap=compile_document(author)))
         question = worlds.question(chance)
         both = reference.decide(list(own.rules), question) > 0 < reference.decide(list(author.rules), question)
-        if (compiled.decide(question.operation, question.target, question.facts) > 0) is not both:
+        if (compiled.decide(question.operation, question.target, question.context) > 0) is not both:
             return question
     return None
 
@@ -94,16 +94,16 @@ def maps() -> object:
     masks = CatalogueMasks(worlds.CATALOGUE)
     for _ in range(150):
         found, known = worlds.document(chance), worlds.facts(chance)
-        target = read_target(worlds.target_text(chance, ("a", "ab", "*")))
-        mapped = cover(masks, labelled_rules(found), [target], known)[0]
+        target = parse_target(worlds.target_text(chance, ("a", "ab", "*")))
+        mapped = compute_coverage(masks, granted_rules(found), [target], known)[0]
         given, perhaps = masks.names(mapped.effective), masks.names(mapped.conditional)
         for operation in worlds.CATALOGUE:
             service = operation.partition(":")[0] if target.service == "*" else target.service
             region = known.region if target.region == "*" and known.region else target.region
-            asked_for = Question(operation, str(target._replace(service=service, region=region)), known)
+            asked_for = AccessRequest(operation, str(target._replace(service=service, region=region)), known)
             if (operation in given) is not (reference.decide(list(found.rules), asked_for) > 0):
                 return asked_for
-            truths = {(rule.access, reference.rule_truth(rule, asked_for)) for rule in found.rules}
+            truths = {(rule.effect, reference.rule_truth(rule, asked_for)) for rule in found.rules}
             open_yet = ("allow", "true") in truths or ("allow", "unknown") in truths
             if (operation in perhaps) is not (open_yet and ("deny", "true") not in truths and operation not in given):
                 return asked_for
@@ -161,7 +161,7 @@ def addresses() -> object:
             address = getattr(address, "ipv4_mapped", None) or address
             if block.startswith("::ffff:"):
                 network = ip_network("10.0.0.0/8")
-            known = Facts(source_ip=model.read_address(text))
+            known = RequestContext(source_ip=model.parse_address(text))
             if (compiled.decide(worlds.CATALOGUE[0], "frn:compute:*:*:*/*", known) > 0) is not (address in network):
                 return text, block
     return None
@@ -174,9 +174,11 @@ def letters() -> object:
             found = rules(allow("*", constraints={operator: {"frn:resourceTag/env": value}}))
             compiled = compile_document(Document(tuple(found)))
             for held in ("dev", "DEV", "Dev", "d*", "*", ""):
-                question = Question(worlds.CATALOGUE[0], "frn:compute:*:*:*/*", Facts(resource_tags={"env": held}))
+                question = AccessRequest(
+                    worlds.CATALOGUE[0], "frn:compute:*:*:*/*", RequestContext(resource_tags={"env": held})
+                )
                 expected = reference.decide(found, question)
-                if compiled.decide(question.operation, question.target, question.facts) != expected:
+                if compiled.decide(question.operation, question.target, question.context) != expected:
                     return question
     return None
 
@@ -196,7 +198,7 @@ def readings() -> object:
         '{"schemaVersion":"1","rules":[' + ",".join([rule % ""] * 501) + "]}",
     ):
         try:
-            read(text, CATALOGUE)
+            parse_document(text, CATALOGUE)
         except InvalidDocument:
             continue
         return text
@@ -215,25 +217,26 @@ def test_unharmed_every_comparison_finds_nothing(comparison: Comparison) -> None
 # Faults
 
 Patch = tuple[Any, str, Any]
-RUN, APPLICABLE, SCOPE = containment._Comparison.run, containment.applicable, pruning.scope_of
-GRANTED, HEAD, FACT, REGION = engine.GrantedRule, Engine._head, request_space.fact, request_space.region
+RUN, APPLICABLE, SCOPE = containment._Comparison.run, containment.restrict_to_tenant, pruning.scope_of
+GRANTED, HEAD = engine.GrantedRule, Engine._compile_entry
+FACT, REGION = request_space.context_dimension, request_space.region_dimension
 DECIDE = Engine.decide
-CONSTRAINTS, CONSTRAINT = document._Reader._constraints, document._Reader._constraint
+CONSTRAINTS, CONSTRAINT = document._Parser._constraints, document._Parser._constraint
 
 
 def unknown_counts_as(value: bool) -> Any:
-    return lambda constraint: conditions._test(constraint, value)
+    return lambda constraint: conditions._compile(constraint, value)
 
 
 def one_answer_for_the_head(self: Engine, operation: str, head: str, name: str) -> Any:
     """What the first id of a head got is kept for all the ids of that head."""
     found = HEAD(self, operation, head, name)
     if isinstance(found, engine.TargetEntry):
-        found = self._table[operation][head] = self._named(operation, head, name, found)
+        found = self._table[operation][head] = self._compile_for_id(operation, head, name, found)
     return found
 
 
-def answers_without_an_id(self: Engine, operation: str, target: str, known: Facts) -> int:
+def answers_without_an_id(self: Engine, operation: str, target: str, known: RequestContext) -> int:
     """A name without an id is answered from what a well-formed one has left in the table."""
     return DECIDE(self, operation, target if "/" in target else f"{target}/*", known)
 
@@ -242,7 +245,7 @@ def first_rule_wins(self: Engine, operation: str, target: str, candidates: Any) 
     tests = []
     for candidate in candidates:
         denies = candidate.granted.rule.denies
-        test = self._test(denies, candidate.granted.rule.constraints)
+        test = self._predicate(denies, candidate.granted.rule.constraints)
         tests.append((test or (lambda known: True), -candidate.number if denies else candidate.number))
     return (tuple(tests), ())
 
@@ -252,12 +255,12 @@ def begins(pattern: str) -> Any:
 
 
 def whatever_the_case(operator: str, value: str) -> Any:
-    same = conditions.glob(value.casefold()) if operator == "like" else value.casefold().__eq__
+    same = conditions.compile_glob(value.casefold()) if operator == "like" else value.casefold().__eq__
     return lambda text: same(text.casefold()) is not (operator == "notEquals")
 
 
 def of_any_version(blocks: Any, unknown: bool) -> Any:
-    def test(known: Facts) -> bool:
+    def test(known: RequestContext) -> bool:
         if known.source_ip is None:
             return unknown
         return any(first <= known.source_ip[1] <= last for _, first, last in blocks)
@@ -271,10 +274,10 @@ def unmapped(text: str) -> Any:
 
 
 def inclusive(before: bool, text: str, unknown: bool) -> Any:
-    limit = model.read_instant(text)
+    limit = model.parse_timestamp(text)
     assert limit is not None
 
-    def test(known: Facts) -> bool:
+    def test(known: RequestContext) -> bool:
         now = known.current_time
         return unknown if now is None else now <= limit if before else now >= limit
 
@@ -282,9 +285,9 @@ def inclusive(before: bool, text: str, unknown: bool) -> Any:
 
 
 def absent_is_unknown(tags: str, name: str, operator: str, value: str, unknown: bool) -> Any:
-    same = conditions._sameness(operator, value)
+    same = conditions._text_test(operator, value)
 
-    def test(known: Facts) -> bool:
+    def test(known: RequestContext) -> bool:
         held = getattr(known, tags)
         return unknown if held is None or name not in held else same(held[name])
 
@@ -308,13 +311,13 @@ def without_cap(rule: Any, source: Any, cap: Any = None) -> Any:
 
 
 def only_named(literals: Any, work: Any) -> Any:
-    return request_classes.Coordinate(
+    return request_classes.Dimension(
         [literal for literal in dict.fromkeys(literals) if literal != "*"] or ["any-other"], work
     )
 
 
 def without_the_authors_denies(self: Any) -> None:
-    self.held_denies = []
+    self.author_denies = []
     RUN(self)
 
 
@@ -333,17 +336,17 @@ def of_any_author(rule: Rule, tenant: str) -> Any:
 
 def known_regions_only(literals: Any, constraints: Any, work: Any) -> Any:
     whole = REGION(literals, constraints, work)
-    return request_classes.Coordinate(
+    return request_classes.Dimension(
         [atom for atom in whole.atoms if atom in ("eu", "us", request_classes.UNKNOWN)], work
     )
 
 
 def one_must_hold_all(self: Any, box: Any, covers: Any) -> Any:
-    return [] if covers.holding(box, covers.all) else [box]
+    return [] if covers.containing(box, covers.all) else [box]
 
 
 def known_only(key: str, given: Any, work: Any) -> Any:
-    return request_classes.Coordinate(
+    return request_classes.Dimension(
         [atom for atom in FACT(key, given, work).atoms if atom is not request_classes.UNKNOWN], work
     )
 
@@ -357,30 +360,30 @@ def skips_unknown_operators(self: Any, path: Any, value: Any) -> Any:
 
 
 def skips_unknown_keys(self: Any, path: Any, operator: Any, key: str, value: object) -> Any:
-    return CONSTRAINT(self, path, operator, key, value) if document._known_key(key) else None
+    return CONSTRAINT(self, path, operator, key, value) if document._is_known_key(key) else None
 
 
 FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
-    "an unknown fact lets an allow grant": (decisions, [(conditions, "surely", unknown_counts_as(True))]),
-    "an unknown fact keeps a deny from firing": (decisions, [(conditions, "possibly", unknown_counts_as(False))]),
-    "the first rule that matches decides": (decisions, [(Engine, "_leaf", first_rule_wins)]),
-    "an open target is covered by any pattern": (decisions, [(engine, "surely_covers", matching.may_cover)]),
-    "the map covers an open target with any pattern": (maps, [(coverage, "surely_covers", matching.may_cover)]),
-    "a deny needs the whole of an open target": (decisions, [(engine, "may_cover", matching.surely_covers)]),
-    "the first id of a head speaks for all": (decisions, [(Engine, "_head", one_answer_for_the_head)]),
+    "an unknown fact lets an allow grant": (decisions, [(conditions, "must_hold", unknown_counts_as(True))]),
+    "an unknown fact keeps a deny from firing": (decisions, [(conditions, "may_hold", unknown_counts_as(False))]),
+    "the first rule that matches decides": (decisions, [(Engine, "_compile_decision", first_rule_wins)]),
+    "an open target is covered by any pattern": (decisions, [(engine, "must_cover", matching.may_cover)]),
+    "the map covers an open target with any pattern": (maps, [(coverage, "must_cover", matching.may_cover)]),
+    "a deny needs the whole of an open target": (decisions, [(engine, "may_cover", matching.must_cover)]),
+    "the first id of a head speaks for all": (decisions, [(Engine, "_compile_entry", one_answer_for_the_head)]),
     "a malformed target is answered from the table": (decisions, [(Engine, "decide", answers_without_an_id)]),
-    "a pattern matches by its first characters": (decisions, [(matching, "glob", begins)]),
-    "letter case does not count": (letters, [(conditions, "_sameness", whatever_the_case)]),
-    "addresses of both versions are one number line": (addresses, [(conditions, "_in_blocks", of_any_version)]),
-    "a mapped address stays of version 6": (addresses, [(model, "read_address", unmapped)]),
-    "before and after hold at the instant itself": (decisions, [(conditions, "_at", inclusive)]),
-    "a tag that is not there is unknown": (decisions, [(conditions, "_tag", absent_is_unknown)]),
-    "one of the constraints is enough": (decisions, [(conditions, "every", any_of_them)]),
+    "a pattern matches by its first characters": (decisions, [(matching, "compile_glob", begins)]),
+    "letter case does not count": (letters, [(conditions, "_text_test", whatever_the_case)]),
+    "addresses of both versions are one number line": (addresses, [(conditions, "_address_test", of_any_version)]),
+    "a mapped address stays of version 6": (addresses, [(model, "parse_address", unmapped)]),
+    "before and after hold at the instant itself": (decisions, [(conditions, "_time_test", inclusive)]),
+    "a tag that is not there is unknown": (decisions, [(conditions, "_tag_test", absent_is_unknown)]),
+    "one of the constraints is enough": (decisions, [(conditions, "conjunction", any_of_them)]),
     "a star in an operation is a name": (decisions, [(Engine, "candidates", only_the_very_pattern)]),
     "the author's cap is left out": (capped, [(engine, "GrantedRule", without_cap)]),
     "a deny is no part of the map": (maps, [(coverage.Coverage, "effective", property(lambda self: self.allowed))]),
     "a deny that may fire always fires": (maps, [(coverage.Coverage, "conditional", property(shut_by_what_may))]),
-    "the catalogue never grows": (containments, [(request_space, "operation_part", only_named)]),
+    "the catalogue never grows": (containments, [(request_space, "operation_dimension", only_named)]),
     "the author's denies are forgotten": (
         containments,
         [(containment._Comparison, "run", without_the_authors_denies)],
@@ -389,10 +392,10 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
         containments,
         [(containment._Comparison, "run", without_the_drafts_denies)],
     ),
-    "one rule of the author must hold all": (containments, [(containment._Search, "_minus", one_must_hold_all)]),
-    "a tag is unknown on its own": (traps, [(request_space.Space, "worlds", lambda self: [self.full])]),
-    "unknown is no value of a fact": (traps, [(request_space, "fact", known_only)]),
-    "the targets of other tenants count": (containments, [(containment, "applicable", of_every_tenant)]),
+    "one rule of the author must hold all": (containments, [(containment._Search, "_subtract", one_must_hold_all)]),
+    "a tag is unknown on its own": (traps, [(request_space.Space, "subspaces", lambda self: [self.full])]),
+    "unknown is no value of a fact": (traps, [(request_space, "context_dimension", known_only)]),
+    "the targets of other tenants count": (containments, [(containment, "restrict_to_tenant", of_every_tenant)]),
     "a rule of the author settles one with fewer constraints": (
         containments,
         [(pruning, "scope_of", without_constraints)],
@@ -401,17 +404,23 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
         containments,
         [(pruning, "_at_least", lambda pattern: [OperationPattern("*", "*", part) for part in ("*", "read")])],
     ),
-    "a constraint on the region always holds": (containments, [(containment, "applicable", of_any_author)]),
-    "there are no regions but those that are named": (containments, [(request_space, "region", known_regions_only)]),
+    "a constraint on the region always holds": (containments, [(containment, "restrict_to_tenant", of_any_author)]),
+    "there are no regions but those that are named": (
+        containments,
+        [(request_space, "region_dimension", known_regions_only)],
+    ),
     "an unknown operator is one that is not met": (
         readings,
-        [(document._Reader, "_constraints", skips_unknown_operators)],
+        [(document._Parser, "_constraints", skips_unknown_operators)],
     ),
-    "an unknown key is one that is not met": (readings, [(document._Reader, "_constraint", skips_unknown_keys)]),
-    "an unknown member is ignored": (readings, [(document._Reader, "_members", lambda self, path, value, known: None)]),
+    "an unknown key is one that is not met": (readings, [(document._Parser, "_constraint", skips_unknown_keys)]),
+    "an unknown member is ignored": (
+        readings,
+        [(document._Parser, "_check_members", lambda self, path, value, known: None)],
+    ),
     "of a member given twice the last counts": (readings, [(document, "loads", lambda text, **_: json.loads(text))]),
-    "a pattern may match nothing": (readings, [(Catalogue, "has", lambda self, pattern: True)]),
-    "host bits are cut off": (readings, [(document, "read_block", lambda text: (4, 0, 1))]),
+    "a pattern may match nothing": (readings, [(Catalogue, "has_match", lambda self, pattern: True)]),
+    "host bits are cut off": (readings, [(document, "parse_cidr_block", lambda text: (4, 0, 1))]),
 }
 
 

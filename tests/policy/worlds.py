@@ -3,8 +3,16 @@
 import random
 from collections.abc import Sequence
 
-from client.policy.matching import read_operation_pattern, read_target
-from client.policy.model import Constraint, Document, Facts, Question, Rule, read_address, read_instant
+from client.policy.matching import parse_operation_pattern, parse_target
+from client.policy.model import (
+    AccessRequest,
+    Constraint,
+    Document,
+    RequestContext,
+    Rule,
+    parse_address,
+    parse_timestamp,
+)
 
 SERVICES, RESOURCES, ACTIONS = ("compute", "storage"), ("instances", "volumes"), ("read", "delete")
 CATALOGUE = tuple(f"{s}:{r}:{a}" for s in SERVICES for r in RESOURCES for a in ACTIONS)
@@ -53,10 +61,10 @@ def rule(chance: random.Random, deny: float = 0.35) -> Rule:
         held[one.operator, one.key] = one
     return Rule(
         name="",
-        access="deny" if chance.random() < deny else "allow",
-        operations=tuple(map(read_operation_pattern, operations)),
+        effect="deny" if chance.random() < deny else "allow",
+        operations=tuple(map(parse_operation_pattern, operations)),
         operation_texts=tuple(operations),
-        targets=tuple(map(read_target, targets)),
+        targets=tuple(map(parse_target, targets)),
         target_texts=tuple(targets),
         constraints=tuple(held.values()),
     )
@@ -66,14 +74,14 @@ def document(chance: random.Random, most: int = 5, deny: float = 0.35) -> Docume
     return Document(tuple(rule(chance, deny) for _ in range(chance.randint(1, most))))
 
 
-def facts(chance: random.Random) -> Facts:
+def facts(chance: random.Random) -> RequestContext:
     def tags() -> dict[str, str] | None:
         if chance.random() < 0.3:
             return None
         return {key: chance.choice(TEXTS) for key in ("env", "team") if chance.random() < 0.6}
 
-    return Facts(
-        source_ip=read_address(chance.choice(ADDRESSES)) if chance.random() < 0.7 else None,
+    return RequestContext(
+        source_ip=parse_address(chance.choice(ADDRESSES)) if chance.random() < 0.7 else None,
         current_time=_time(chance) if chance.random() < 0.7 else None,
         region=chance.choice(REGIONS) if chance.random() < 0.6 else None,
         principal_type=chance.choice(("api_key", "workload_identity", "user")) if chance.random() < 0.7 else None,
@@ -83,15 +91,15 @@ def facts(chance: random.Random) -> Facts:
     )
 
 
-def question(chance: random.Random, tenants: Sequence[str] = TENANTS) -> Question:
+def question(chance: random.Random, tenants: Sequence[str] = TENANTS) -> AccessRequest:
     operation = chance.choice(CATALOGUE)
     service = operation.partition(":")[0]
     region, tenant = chance.choice((*REGIONS, "*", "elsewhere")), chance.choice((*tenants, "*"))
     kind, name = chance.choice((*RESOURCES, "*", "other")), chance.choice(("a", "ab", "abc", "b", "axb", "zz", "*"))
-    return Question(operation, f"frn:{service}:{region}:{tenant}:{kind}/{name}", facts(chance))
+    return AccessRequest(operation, f"frn:{service}:{region}:{tenant}:{kind}/{name}", facts(chance))
 
 
 def _time(chance: random.Random) -> float | None:
-    instant = read_instant(chance.choice(TIMES))
+    instant = parse_timestamp(chance.choice(TIMES))
     assert instant is not None
     return instant + chance.choice((-1, 0, 1))

@@ -89,7 +89,7 @@ class Issuing:
     def ask(self, endpoint: endpoints.Endpoint, fields: dict[str, str] | str, method: str = "POST") -> Reply:
         encoded = fields if isinstance(fields, str) else urlencode(fields)
         caller = Principal(kind="anonymous", request_id="request-1", peer_uid=1000)
-        response = endpoints.answer(self.issuer, caller, endpoint, method, encoded.encode())
+        response = endpoints.handle(self.issuer, caller, endpoint, method, encoded.encode())
         body = json.loads(response.body) if response.body else {}
         headers = response.headers
         return Reply(response.status_code, body, headers.get("location", ""), headers.get("cache-control", ""))
@@ -156,7 +156,7 @@ class Issuing:
         )
 
     def bearer(self, access_token: str) -> Principal:
-        return self.tokens.bearer(access_token, request_id="request-2", peer_uid=1000)
+        return self.tokens.authenticate(access_token, request_id="request-2", peer_uid=1000)
 
     def accepted(self, access_token: str) -> bool:
         try:

@@ -123,10 +123,10 @@ class Tagged:
 
     def carried(self, run_id: str) -> dict[str, Any]:
         """The run taken to its end, with its row."""
-        going = self.applying.begin(run_id)
+        going = self.applying.start(run_id)
         while going:
-            going = self.applying.carry_on(run_id, self.size)
-        self.applying.tidy(run_id)
+            going = self.applying.run_batch(run_id, self.size)
+        self.applying.prune_undo_log(run_id)
         return self.operation(run_id)
 
     def applied(self, tags: Mapping[str, str] = DEFAULTS) -> dict[str, Any]:

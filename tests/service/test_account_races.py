@@ -18,7 +18,7 @@ from service.authn import api_keys as authn_api_keys
 from service.db.engine import Database
 from service.db.tables import api_keys, device_codes, tenants, users
 from service.errors import ApiError
-from service.oidc_issuer.queries import take_device_code
+from service.oidc_issuer.queries import consume_device_code
 from service.principal import Principal
 from tests.service.access import code
 from tests.service.account import Key, keys_of
@@ -136,7 +136,7 @@ def test_a_workload_whose_binding_goes_while_it_asks_is_nobody(database: Databas
 
 def alive(database: Database) -> list[str]:
     with database.read() as connection:
-        return [row.id for row in sessions.active(connection, "u", NOW)]
+        return [row.id for row in sessions.list_active(connection, "u", NOW)]
 
 
 def start(connection: Connection) -> None:
@@ -152,7 +152,7 @@ def start_outside(connection: Connection) -> None:
         claims={"sub": "e", "email": "u@x.example", "email_verified": True, "auth_time": int(NOW.timestamp()) - 1},
         signed_in=NOW.timestamp() - 1,
         caller=Principal(kind="anonymous", request_id="r", peer_uid=None),
-        place="",
+        location="",
         at=NOW,
     )
 
@@ -164,7 +164,7 @@ def end_all(connection: Connection) -> None:
 @pytest.mark.usefixtures("person")
 def test_a_sign_in_that_is_just_collected_ends_with_the_others(database: Database) -> None:
     with meanwhile(database) as (connection, begin):
-        assert take_device_code(connection, "d")
+        assert consume_device_code(connection, "d")
         start(connection)
         done = begin(end_all)
     done.result()

@@ -21,7 +21,7 @@ from service.http_server.admission import (
     KnownAddresses,
     Requests,
     Source,
-    on_behalf_of,
+    thread_budget_of,
 )
 from service.http_server.listener import Listener
 from service.http_server.protocol import HttpProtocol
@@ -40,7 +40,7 @@ def test_a_client_with_many_requests_does_not_delay_another() -> None:
         return client
 
     async def ask(client: str) -> str:
-        with on_behalf_of(client):
+        with thread_budget_of(client):
             return await run_sync(work, client)
 
     async def scene() -> None:
@@ -158,7 +158,7 @@ def test_a_body_that_grows_becomes_a_large_one_and_gives_everything_back() -> No
 def test_an_address_is_known_for_a_while_after_an_accepted_credential() -> None:
     now = 0.0
     known = KnownAddresses(lambda: now)
-    known.note("192.0.2.1")
+    known.add("192.0.2.1")
     assert "192.0.2.1" in known
     assert "192.0.2.2" not in known
     now = 4_000.0
@@ -169,11 +169,11 @@ def test_changes_that_wait_leave_threads_for_reads_of_all_clients() -> None:
     go_on = threading.Event()
 
     async def change(client: int) -> None:
-        with on_behalf_of(client, changes=True):
+        with thread_budget_of(client, changes=True):
             await run_sync(go_on.wait, 60)
 
     async def read(client: int) -> int:
-        with on_behalf_of(client):
+        with thread_budget_of(client):
             return await run_sync(int)
 
     async def scene() -> None:
@@ -189,8 +189,8 @@ def test_changes_that_wait_leave_threads_for_reads_of_all_clients() -> None:
     asyncio.run(scene())
 
 
-async def nothing(*_: object) -> None:
-    """An application that is never asked."""
+async def nothing(scope: object, receive: object, send: object) -> None:
+    """An application that gets no request. Without its parameters, uvicorn would take it for a factory and call it."""
 
 
 def protocol_of(admission: Admission) -> HttpProtocol:

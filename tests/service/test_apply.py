@@ -13,9 +13,10 @@ from sqlalchemy.exc import IntegrityError
 from service.catalogue.resource_types import kinds
 from service.db.engine import Database
 from service.db.tables import memberships, resources
-from service.default_tags import apply_job, apply_queries
+from service.default_tags import apply_queries
 from service.default_tags.apply_job import ApplyJob
 from service.default_tags.outcome import examined_kinds
+from service.jobs import job
 from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
 
 COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
@@ -235,9 +236,9 @@ def test_every_portion_moves_seq_and_says_how_far_it_is(tagged: Tagged) -> None:
         seen.append((row["seq"], row["status"], row["progress"], row["current_step"], updated))
         return row
 
-    assert tagged.applying.begin(run_id)
+    assert tagged.applying.start(run_id)
     see()
-    while tagged.applying.carry_on(run_id, tagged.size):
+    while tagged.applying.run_batch(run_id, tagged.size):
         see()
     row = see()
     number = len(examined_kinds())
@@ -279,7 +280,7 @@ async def test_a_portion_that_fails_unexpectedly_is_tried_again_and_nothing_of_i
             raise OSError("gone")
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
-    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.05)
     run_id = tagged.planned()
     await tagged.applying.run(run_id)
     row = tagged.operation(run_id)
@@ -294,7 +295,7 @@ async def test_a_finished_run_is_not_run_again(tagged: Tagged) -> None:
     after = tagged.operation(run_id)
     tagged.resource()
     await tagged.applying.run(run_id)
-    assert not tagged.applying.carry_on(run_id, tagged.size)
+    assert not tagged.applying.run_batch(run_id, tagged.size)
     assert tagged.operation(run_id) == after
 
 
@@ -344,8 +345,8 @@ def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> Non
     ids = sorted(tagged.many(20))
     run_id = tagged.planned()
     work = tagged.applying
-    assert work.begin(run_id)
-    assert work.carry_on(run_id, tagged.size)
+    assert work.start(run_id)
+    assert work.run_batch(run_id, tagged.size)
     passed, ahead = ids[0], ids[-1]
     tagged.change(passed, tags={"env": "changed", "mine": "1"})
     tagged.change(ahead, tags={"env": "changed", "mine": "1"})
@@ -354,7 +355,7 @@ def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> Non
         made = REST | {"tenant_id": tagged.tenant_id, "kind": "instance", "state": "running", "relations": {}}
         connection.execute(insert(resources).values(**made, id="0" * 8, tags=DEFAULTS))
         connection.execute(insert(resources).values(**made, id="f" * 36, tags={"env": "own"}))
-    while work.carry_on(run_id, tagged.size):
+    while work.run_batch(run_id, tagged.size):
         pass
     result = tagged.operation(run_id)["result"]
     assert tagged.tags(passed) == {"env": "changed", "mine": "1"}
@@ -378,7 +379,7 @@ def test_a_change_that_comes_between_look_and_write_waits_and_is_made_whole(
         other.join(0.5)
         assert other.is_alive()
 
-    monkeypatch.setattr(apply_queries, "remember", remember)
+    monkeypatch.setattr(apply_queries, "add_to_undo_log", remember)
     assert tagged.applied()["summary"]["updated"] == 1
     other.join()
     # Not beyond what it may carry, and nothing of theirs lost: they came after.

@@ -18,7 +18,7 @@ def test_what_is_being_taken_back_is_not_forgotten_by_the_run_before(database: D
         runs.append(planned_at(tagged, number))
         tagged.carried(runs[-1])
     undo = planned_at(tagged, 10, undoes=runs[0])
-    tagged.applying.tidy(runs[-1])
+    tagged.applying.prune_undo_log(runs[-1])
     assert len(tagged.remembered(runs[0])) == 5
     assert tagged.carried(undo)["counts"]["summary"]["updated"] == 5
     assert tagged.remembered(runs[0]) == {}

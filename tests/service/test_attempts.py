@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from service.authn.login_throttle import ADDRESS_GUESSES, LoginThrottle
+from service.authn.login_throttle import MAX_FAILURES_PER_ADDRESS, LoginThrottle
 from service.authn.rate_limit import RateLimited
 from service.db.engine import Database
 from tests.service.conftest import KINDS
@@ -12,8 +12,8 @@ from tests.service.conftest import KINDS
 
 def is_heard(attempts: LoginThrottle, address: str) -> bool:
     try:
-        attempts.require_patience(address, "guessed")
-        attempts.wrong(address, looked_up=True)
+        attempts.check(address, "guessed")
+        attempts.record_failure(address, looked_up=True)
     except RateLimited:
         return False
     return True
@@ -25,10 +25,10 @@ def test_guesses_from_one_ipv6_network_are_counted_together(
 ) -> None:
     database = Database(new_database_url(kind, True))
     attempts = LoginThrottle(lambda: 0.0, database)
-    network = [f"2001:db8:0:7:{number:x}::{number:x}" for number in range(ADDRESS_GUESSES + 10)]
+    network = [f"2001:db8:0:7:{number:x}::{number:x}" for number in range(MAX_FAILURES_PER_ADDRESS + 10)]
     found = [is_heard(attempts, address) for address in network]
     # The one at the bound depends on how the sum of the pauses is rounded.
-    assert all(found[: ADDRESS_GUESSES - 1])
-    assert not any(found[ADDRESS_GUESSES + 1 :])
+    assert all(found[: MAX_FAILURES_PER_ADDRESS - 1])
+    assert not any(found[MAX_FAILURES_PER_ADDRESS + 1 :])
     assert is_heard(attempts, "2001:db8:0:8::1")
     database.close()

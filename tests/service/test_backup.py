@@ -468,7 +468,7 @@ def test_a_restore_that_was_decided_is_finished_by_the_next_start(
     _, settings, good = stopped
     changed(settings)
     with monkeypatch.context() as crash:
-        crash.setattr("service.files.fsync_folder", fail_after(1))
+        crash.setattr("service.files.fsync_directory", fail_after(1))
         crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
         with pytest.raises(KeyboardInterrupt):
             put_back(settings, good)
@@ -484,7 +484,7 @@ def test_a_restore_that_was_not_decided_is_forgotten_by_the_next_start(
     _, settings, good = stopped
     changed(settings)
     with monkeypatch.context() as crash:
-        crash.setattr("service.files.fsync_folder", fail_after(0))
+        crash.setattr("service.files.fsync_directory", fail_after(0))
         crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
         with pytest.raises(KeyboardInterrupt):
             put_back(settings, good)

@@ -152,7 +152,7 @@ def test_of_two_owners_who_leave_at_the_same_time_one_stays(platform: InThisProc
         """Stop the first one when it has found another owner, until the other one waits or has come as far."""
         if executed[2].startswith("UPDATE users SET deleted_at"):
             leaving.append(executed[2])
-            with database.read_newest() as connection:
+            with database.read_committed() as connection:
                 until(lambda: len(leaving) > 1 or bool(connection.scalar(WAITING)))
 
     tokens = [platform.token(person) for person in (OWNER, ADMIN)]

@@ -88,7 +88,7 @@ def test_instants_come_back_to_the_microsecond_in_utc(database: Database) -> Non
 
 
 def test_the_database_is_writable(database: Database) -> None:
-    assert database.writable()
+    assert database.is_writable()
 
 
 def test_sqlite_is_set_up_for_a_server(sqlite: Database) -> None:

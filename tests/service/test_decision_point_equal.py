@@ -19,6 +19,7 @@ from starlette.requests import Request
 from service.api.enforcement import enforce, request_context, require, target_in
 from service.authn import api_keys, workload_tokens
 from service.authz import authorize
+from service.authz.context import TenantContext
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.catalogue.operations import enforced_scopes, operations, roles
 from service.catalogue.resource_types import kinds
@@ -154,15 +155,14 @@ class World:
                 return False
         return True
 
-    def admitted(
-        self, connection: Connection, by: Any, rule: RoutePolicy, path: dict[str, str]
-    ) -> authorize.AuthorizationContext:
+    def admitted(self, connection: Connection, by: Any, rule: RoutePolicy, path: dict[str, str]) -> TenantContext:
         """What the guard does before a route."""
         caller, request = by
-        access = authorize.authorize(rule, caller, connection, path)
-        access = replace(access, facts=request_context(self.platform, request, access))
-        enforce(self.platform, connection, rule, access)
-        return access
+        context = authorize.authorize(rule, caller, connection, path)
+        context = replace(context, facts=request_context(self.platform, request, context))
+        context = enforce(self.platform, connection, rule, context)
+        assert isinstance(context, TenantContext)
+        return context
 
 
 Question = tuple[dict[str, Any], Callable[[Connection, Any], None]]
@@ -180,14 +180,14 @@ def on_resource(world: World, dice: random.Random) -> Question:
 
     def ask(connection: Connection, by: Any) -> None:
         path = {"tenant_id": WEB_SHOP, "kind": kind.name, "resource_id": identifier}
-        access = world.admitted(connection, by, rule, path)
+        context = world.admitted(connection, by, rule, path)
         if tags is not None:
-            access = replace(access, facts=replace(access.facts, request_tags=tags))
+            context = replace(context, facts=replace(context.facts, request_tags=tags))
         if verb == "create":
-            facts = replace(access.facts, region=region)
-            require(world.platform, connection, access, target_in(access, None, region), facts)
+            facts = replace(context.facts, region=region)
+            require(world.platform, connection, context, target_in(context, None, region), facts)
         else:
-            routes.the_resource(connection, world.platform, access, kind, identifier)
+            routes.the_resource(connection, world.platform, context, kind, identifier)
 
     name = dice.choice((verb, kind.operation(verb)))
     named = {"type": kind.name, "id": "*" if verb == "create" else identifier, "properties": {"region": region}}
@@ -201,11 +201,11 @@ def on_session(world: World, dice: random.Random) -> Question:
     path = f"/api/v1/tenants/{{tenant_id}}/interactive/{operation.split(':')[1]}"
 
     def ask(connection: Connection, by: Any) -> None:
-        access = world.admitted(connection, by, ROUTE_POLICIES["POST", path], {"tenant_id": WEB_SHOP})
+        context = world.admitted(connection, by, ROUTE_POLICIES["POST", path], {"tenant_id": WEB_SHOP})
         found = queries.any_kind(connection, WEB_SHOP, interactive.OPENED_TO[operation], row.id)
         if found is None:
             raise ApiError(404, "X", "x")
-        require(world.platform, connection, access, target_in(access, found), routes.facts_of(access, found))
+        require(world.platform, connection, context, target_in(context, found), routes.facts_of(context, found))
 
     return {"action": {"name": operation}, "resource": {"type": row.kind, "id": row.id}}, ask
 

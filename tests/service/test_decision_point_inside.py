@@ -99,7 +99,7 @@ def test_a_failure_is_a_message_alone_and_a_database_that_is_away_is_no_failure(
         raise error
 
     monkeypatch.setattr(EvaluationContext, "decide", fails)
-    monkeypatch.setattr(middleware, "passes", lambda error: isinstance(error, OperationalError))
+    monkeypatch.setattr(middleware, "is_transient", lambda error: isinstance(error, OperationalError))
     part = {"type": "user", "id": "x"}
     body = {"subject": part, "action": {"name": "read"}, "resource": part}
     answer = demo.ask("POST", "/access/v1/evaluation", {"X-API-Key": demo.secret, "X-Request-ID": "mine"}, body)
@@ -132,7 +132,7 @@ def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.
         "action": {"name": "start"},
         "resource": {"type": "instance"},
     }
-    monkeypatch.setattr(search, "MOST_EXAMINED", 3)
+    monkeypatch.setattr(search, "MAX_CANDIDATES", 3)
     page = demo.asked("/access/v1/search/resource", body)
     assert page["results"] == []
     assert page["page"]["next_token"]
@@ -157,7 +157,7 @@ def test_a_search_that_took_its_time_leads_on_to_the_same_results(demo: Demo, mo
         "resource": {"type": "instance", "id": demo.instance},
     }
     whole = demo.asked("/access/v1/search/subject", body)["results"]
-    monkeypatch.setattr(search, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(search, "MAX_SECONDS", -1.0)
     found, token, pages = [], "", 0
     while token or not pages:
         page = demo.asked("/access/v1/search/subject", body | {"page": {"token": token}})

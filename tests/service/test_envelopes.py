@@ -11,7 +11,7 @@ from sqlalchemy import text
 from client.models.strict_json import MAX_DEPTH
 from service.api.middleware import MAX_BODY_BYTES
 from service.db.engine import Database
-from service.http_server.protocol import MAX_HEAD
+from service.http_server.protocol import MAX_HEADER_BYTES
 from tests.homes import Answer
 from tests.service.running import AURORA, OUTSIDER, OWNER, STAGING, WEB_SHOP, Running
 
@@ -244,7 +244,7 @@ def test_what_is_not_http_has_the_envelope_too(demo: Running, request_text: byte
 
 
 def test_an_endless_head_is_cut_off(demo: Running) -> None:
-    answer = demo.raw(b"GET /healthz HTTP/1.1\r\nX-Long: " + b"x" * (2 * MAX_HEAD))
+    answer = demo.raw(b"GET /healthz HTTP/1.1\r\nX-Long: " + b"x" * (2 * MAX_HEADER_BYTES))
     assert answer.startswith(b"HTTP/1.1 431")
     assert b"HEAD_TOO_LARGE" in answer
 

@@ -346,7 +346,7 @@ async def test_nothing_is_looked_at_while_no_stream_is_open(planned: Planned) ->
 @pytest.mark.slow
 async def test_a_change_between_two_looks_is_never_missed(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
     """An operation that begins and ends before anybody looks again is told all the same."""
-    for pause in ("LOOK_SECONDS", "BUSY_LOOK_SECONDS"):  # long enough for a busy machine
+    for pause in ("POLL_SECONDS", "BUSY_POLL_SECONDS"):  # long enough for a busy machine
         monkeypatch.setattr(signals_module, pause, 3.0)
     signals = EventHub(planned.database, FixedClock(NOW))
     stream = signals.open(caller(planned.database), planned.tenant_id)

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Connection
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import read
-from client.policy.engine import Engine, labelled_rules
+from client.policy.document import parse_document
+from client.policy.engine import Engine, granted_rules
 from service.authz.decisions import CatalogueSnapshot, CompiledGrants
 from service.catalogue import operations as shipped
 from service.db.engine import Database
@@ -30,9 +30,9 @@ def compiled(policies: int, *rules: dict[str, Any]) -> CompiledGrants:
     known = CatalogueSnapshot(
         Catalogue(one.name for one in operations), {one.name: one.access_level for one in operations}
     )
-    one = read(json.dumps(document(*rules)), known.catalogue).document
+    one = parse_document(json.dumps(document(*rules)), known.catalogue).document
     engine = Engine(
-        granted for number in range(policies) for granted in labelled_rules(one, f"p{number}", f"name {number}")
+        granted for number in range(policies) for granted in granted_rules(one, f"p{number}", f"name {number}")
     )
     return CompiledGrants(PrincipalGrants("api_key", "k", "t", "o", None, ("compute:*",)), known, None, engine)
 

@@ -9,8 +9,8 @@ import pytest
 
 from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer, check
-from client.policy.document import read
-from client.policy.engine import labelled_rules
+from client.policy.document import parse_document
+from client.policy.engine import granted_rules
 from service.catalogue.operations import operations
 from service.catalogue.resource_types import REGIONS
 from service.iam import representations
@@ -80,7 +80,7 @@ def of_new_operation(iam: Iam, examples: Sequence[Any], text: str, example: dict
     assert code(iam.ask("POST", "/iam/simulate", body)) == (400, "UNKNOWN_OPERATION")
     assert example["future"]
     assert "no such operation yet" in example["why"]
-    operations = [one["operation"] if isinstance(one, dict) else one.question.operation for one in examples]
+    operations = [one["operation"] if isinstance(one, dict) else one.request.operation for one in examples]
     assert not set(operations) & set(NAMES)
     return True
 
@@ -96,8 +96,8 @@ def test_a_printed_counterexample_is_allowed_by_the_draft_and_denied_by_what_its
             json.dumps(document(*(random_rule(chance, denies) for _ in range(chance.randint(1, 4)))))
             for denies in (0.3, 0.15)
         )
-        reading = read(draft, CATALOGUE).document
-        held = labelled_rules(read(author, CATALOGUE).document)
+        reading = parse_document(draft, CATALOGUE).document
+        held = granted_rules(parse_document(author, CATALOGUE).document)
         found = check(reading, held, tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS)
         assert found.answer is not Answer.UNDECIDED
         for one in found.examples:
@@ -133,8 +133,10 @@ def test_an_example_at_an_unknown_time_says_so(iam: Iam) -> None:
     author = [allow("*", before=moment), allow("*", after=moment)]
     author.append(allow("*", before={"frn:currentTime": TIMES[1]}, after={"frn:currentTime": "2025-01-01T00:00:00Z"}))
     text = json.dumps(document(allow("compute:instances:read")))
-    reading, held = (read(json.dumps(document(*rules)), CATALOGUE).document for rules in ([allow(NAMES[0])], author))
-    (example, *_) = check(reading, labelled_rules(held), tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS).examples
+    reading, held = (
+        parse_document(json.dumps(document(*rules)), CATALOGUE).document for rules in ([allow(NAMES[0])], author)
+    )
+    (example, *_) = check(reading, granted_rules(held), tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS).examples
     shown = representations.counterexample(example, reading)
     assert shown["facts"] == {"currentTime": None}
     assert decision(iam, json.dumps(document(*author)), shown) == "denied"

@@ -15,7 +15,7 @@ from service.db import dialect
 from service.db.engine import Database
 from service.db.idempotency_keys import LIFETIME, claim, delete_expired
 from service.db.tables import idempotency_keys, resources
-from service.jobs import queries, recovery, worker
+from service.jobs import recovery, worker
 from service.settings import from_arguments
 from tests.service.access import allow, document
 from tests.service.planned import until
@@ -176,14 +176,14 @@ def create(platform: Running, made: str, key: str, name: str = "") -> tuple[int,
 
 def test_a_migration_and_the_recovery_do_not_exclude_each_other(pair: tuple[Database, Database]) -> None:
     one, other = pair
-    assert len({dialect.MIGRATION, dialect.RECOVERY}) == 2
+    assert len({dialect.MIGRATION_LOCK, dialect.RECOVERY_LOCK}) == 2
     with one.write() as migrating, other.write() as connection:
-        migrating.exec_driver_sql(f"SELECT pg_advisory_xact_lock({dialect.MIGRATION})")
-        assert queries.try_recovery_lock(connection)
+        migrating.exec_driver_sql(f"SELECT pg_advisory_xact_lock({dialect.MIGRATION_LOCK})")
+        assert dialect.try_recovery_lock(connection)
     with one.write() as recovering:
-        assert queries.try_recovery_lock(recovering)
+        assert dialect.try_recovery_lock(recovering)
         with other.write() as connection:
-            assert not queries.try_recovery_lock(connection)
+            assert not dialect.try_recovery_lock(connection)
 
 
 def test_after_a_bulk_load_the_planner_knows_the_inventory(platform: Running, platform_database: Database) -> None:

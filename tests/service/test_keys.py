@@ -42,7 +42,7 @@ def secret_of(body: str) -> str:
 def test_a_minted_secret_is_well_formed_and_never_minted_twice() -> None:
     minted = {authn_api_keys.mint() for _ in range(2000)}
     assert len(minted) == 2000
-    assert all(authn_api_keys.well_formed(secret) and len(secret) == 40 for secret in minted)
+    assert all(authn_api_keys.is_well_formed(secret) and len(secret) == 40 for secret in minted)
     assert len({authn_api_keys.prefix(secret) for secret in minted}) == 2000
 
 
@@ -50,7 +50,7 @@ def test_a_minted_secret_is_well_formed_and_never_minted_twice() -> None:
 def test_one_changed_character_is_caught_by_the_checksum(body: str, place: int, other: str) -> None:
     secret = secret_of(body)
     changed = secret[:place] + other + secret[place + 1 :]
-    assert authn_api_keys.well_formed(changed) is (changed == secret)
+    assert authn_api_keys.is_well_formed(changed) is (changed == secret)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_one_changed_character_is_caught_by_the_checksum(body: str, place: int, 
     ],
 )
 def test_anything_but_the_whole_secret_is_not_well_formed(spoil: Callable[[str], str]) -> None:
-    assert not authn_api_keys.well_formed(spoil(secret_of("aB3" * 10)))
+    assert not authn_api_keys.is_well_formed(spoil(secret_of("aB3" * 10)))
 
 
 def test_what_is_stored_does_not_say_the_secret_and_depends_on_the_platform() -> None:

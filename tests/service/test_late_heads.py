@@ -29,7 +29,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", BOUND)
+    monkeypatch.setattr(protocol, "HEADER_TIMEOUT_SECONDS", BOUND)
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, http=protocol.HttpProtocol, ws="none", lifespan="off", log_config=None)
     server = uvicorn.Server(config)

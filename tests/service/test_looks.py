@@ -9,7 +9,7 @@ import httpx
 import uvicorn
 
 from service.http_server.protocol import HttpProtocol
-from service.readiness_cache import KEPT_SECONDS, ReadinessCache
+from service.readiness_cache import MAX_AGE_SECONDS, ReadinessCache
 from service.server import Server
 from tests.service.inside import Inside
 from tests.service.planned import until
@@ -22,9 +22,9 @@ def test_a_look_is_kept_for_a_moment() -> None:
     def look() -> dict[str, str]:
         return {"number": str(next(looks))}
 
-    assert [kept.newest(look)["number"] for _ in range(3)] == ["0", "0", "0"]
-    now += KEPT_SECONDS
-    assert kept.newest(look) == {"number": "1"}
+    assert [kept.get(look)["number"] for _ in range(3)] == ["0", "0", "0"]
+    now += MAX_AGE_SECONDS
+    assert kept.get(look) == {"number": "1"}
 
 
 def test_the_first_checks_are_not_waited_for() -> None:
@@ -35,7 +35,7 @@ def test_the_first_checks_are_not_waited_for() -> None:
         return {}
 
     try:
-        assert asyncio.run(ReadinessCache().soon(hang)) is None
+        assert asyncio.run(ReadinessCache().get_soon(hang)) is None
         assert time.monotonic() - began < 4
     finally:
         go_on.set()
@@ -72,7 +72,7 @@ def test_a_look_that_hangs_holds_up_nobody_who_asks_for_something_else(inside: I
         go_on.wait(30)
         return {}
 
-    looking = threading.Thread(target=inside.platform.readiness.newest, args=(hang,))
+    looking = threading.Thread(target=inside.platform.readiness.get, args=(hang,))
     looking.start()
     begun.wait(30)
 

@@ -17,7 +17,7 @@ from service.db.tables import api_keys, audit_log, memberships, users
 from service.default_tags import apply_job, apply_queries
 from service.default_tags.apply_batch import TagChange
 from service.default_tags.apply_job import ApplyJob
-from service.jobs import queries
+from service.jobs import job, queries
 from service.tenants import provisioning
 from service.tenants.provisioning import ProvisioningJob
 from tests.service.conftest import KINDS
@@ -120,7 +120,7 @@ async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monk
         real(*args)
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks_every_other_time)
-    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     run_id = tagged.planned()
     await ApplyJob(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=2).run(run_id)
     row = tagged.operation(run_id)
@@ -133,14 +133,14 @@ async def test_a_run_that_failed_half_way_keeps_its_counts_and_can_be_undone(
     tagged.many(20)
     before = tagged.all_rows()
     run_id = tagged.planned()
-    assert tagged.applying.begin(run_id)
-    assert tagged.applying.carry_on(run_id, 5)
+    assert tagged.applying.start(run_id)
+    assert tagged.applying.run_batch(run_id, 5)
 
     def breaks(*args: Any) -> None:
         raise OSError("broken")
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
-    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     await ApplyJob(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
@@ -163,7 +163,7 @@ async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(
     with tagged.database.write() as connection:
         for statement in BREAK["postgresql"]:
             connection.execute(text(statement.replace("'it is broken'", f"'it is broken' USING ERRCODE = '{state}'")))
-    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     run_id = tagged.planned()
     async with asyncio.timeout(60):
         await ApplyJob(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
@@ -191,7 +191,7 @@ async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
     monkeypatch.setattr(apply_job, "_end_early", breaks_twice)
-    monkeypatch.setattr(apply_job, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     run_id = tagged.planned()
     await ApplyJob(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
@@ -290,14 +290,14 @@ def test_a_cancelled_run_is_not_taken_up_again_after_a_restart(run_slowly: Runni
 def test_a_run_stops_when_its_person_is_demoted_or_removed(tagged: Tagged, role: str | None) -> None:
     tagged.many(20)
     run_id = tagged.planned()
-    assert tagged.applying.begin(run_id)
-    assert tagged.applying.carry_on(run_id, 5)
+    assert tagged.applying.start(run_id)
+    assert tagged.applying.run_batch(run_id, 5)
     mine = memberships.c.user_id == tagged.owner_id
     with tagged.database.write() as connection:
         connection.execute(
             memberships.delete().where(mine) if role is None else update(memberships).where(mine).values(role=role)
         )
-    assert not tagged.applying.carry_on(run_id, 5)
+    assert not tagged.applying.run_batch(run_id, 5)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "forbidden")
     assert row["error"].endswith("organization any more; 5 resources were changed until then")
@@ -327,13 +327,13 @@ def test_a_run_stops_when_the_key_that_started_it_is_revoked_or_deleted(tagged: 
         run_id = apply_job.plan(
             connection, TagChange(tagged.tenant_id, {"a": "b"}), started_by=tagged.owner_id, at=BEFORE, key_id=key["id"]
         )
-    assert tagged.applying.begin(run_id)
-    assert tagged.applying.carry_on(run_id, 5)
+    assert tagged.applying.start(run_id)
+    assert tagged.applying.run_batch(run_id, 5)
     mine = api_keys.c.id == key["id"]
     revoke = api_keys.delete().where(mine) if deleted else update(api_keys).where(mine).values(revoked_at=NOW)
     with tagged.database.write() as connection:
         connection.execute(revoke)
-    assert not tagged.applying.carry_on(run_id, 5)
+    assert not tagged.applying.run_batch(run_id, 5)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "forbidden")
     assert "API key" in row["error"]

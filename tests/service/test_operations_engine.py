@@ -27,11 +27,10 @@ pytestmark = pytest.mark.slow
 Started = Callable[..., Worker]
 
 
-def settings_for(database: Database, data_dir: Path, pace: float) -> Settings:
+def settings_for(database: Database, data_dir: Path, pace: float, tries: int = 10) -> Settings:
     url = database.engine.url.render_as_string(hide_password=False)
-    return from_arguments(
-        ["--data-dir", str(data_dir), "--database", url], {"FROST_PLATFORM_PROVISIONING_PACE": str(pace)}
-    )
+    variables = {"FROST_PLATFORM_PROVISIONING_PACE": str(pace), "FROST_PLATFORM_OPERATION_TRIES": str(tries)}
+    return from_arguments(["--data-dir", str(data_dir), "--database", url], variables)
 
 
 @pytest.fixture
@@ -40,8 +39,8 @@ def started(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(worker, "START_DELAY", 0)
     running: list[Worker] = []
 
-    def start(pace: float = 0.01) -> Worker:
-        running.append(open_worker(database, SystemClock(), settings_for(database, tmp_path, pace)))
+    def start(pace: float = 0.01, tries: int = 10) -> Worker:
+        running.append(open_worker(database, SystemClock(), settings_for(database, tmp_path, pace, tries)))
         running[-1].start()
         return running[-1]
 
@@ -64,21 +63,49 @@ def test_a_run_that_the_engine_takes_for_running_while_nobody_is_at_it_is_taken_
     database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a failure that could not be written down: the engine's own record of a run that was broken off stays."""
-    begin, broken = provisioning.ProvisioningJob.begin, []
+    start_step, broken = provisioning.ProvisioningJob.start_step, []
 
     def once(self: provisioning.ProvisioningJob, run_id: str) -> str | None:
         if not broken:
             broken.append(run_id)
             raise asyncio.CancelledError
-        return begin(self, run_id)
+        return start_step(self, run_id)
 
-    monkeypatch.setattr(provisioning.ProvisioningJob, "begin", once)
+    monkeypatch.setattr(provisioning.ProvisioningJob, "start_step", once)
     operations_here = started()
     planned = planned_on(database)
     operations_here.submit(planned.run_id)
     until(completed(planned))
     assert broken == [planned.run_id]
     planned.is_whole()
+
+
+def test_a_job_that_raises_every_time_fails_with_the_error_on_its_operation_and_the_tenant_is_free(
+    database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no step is at fault: such a run was started again for ever."""
+    calls: list[str] = []
+
+    def breaks(self: provisioning.ProvisioningJob, run_id: str) -> str | None:
+        calls.append(run_id)
+        raise LookupError("it is broken")
+
+    monkeypatch.setattr(provisioning.ProvisioningJob, "start_step", breaks)
+    worker_here = started(tries=3)
+    planned = planned_on(database)
+    worker_here.submit(planned.run_id)
+    until(lambda: planned.row()["status"] == "failed")
+    row = planned.row()
+    assert calls == [planned.run_id] * 3
+    assert row["error_code"] == "WORKFLOW_ERROR"
+    assert row["error"] == "gave up after 3 tries: internal error (LookupError); the platform's log has the details"
+    assert row["completed_at"] is not None
+    assert planned.audited() == [("platform", "tenant.provision")]
+    assert worker_here.open_count() == 0
+    monkeypatch.undo()
+    (again,) = provisioning.plan_again(database, SystemClock().now())
+    worker_here.submit(again)
+    until(lambda: planned.tenant()["status"] == "active")
 
 
 def test_a_run_submitted_twice_is_carried_out_once(database: Database, started: Started) -> None:
@@ -162,14 +189,14 @@ def test_a_run_whose_workflow_is_over_but_whose_row_is_open_is_run_again(databas
 def test_the_engine_rests_when_there_is_nothing_to_do_and_comes_back(
     database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "REST_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "IDLE_SECONDS", 0.1)
     monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.3)
     operations_here = started()
     for _ in range(2):
         planned = planned_on(database)
         operations_here.submit(planned.run_id)
         until(completed(planned))
-        until(lambda: not operations_here._workflows.launched)
+        until(lambda: not operations_here._queue.launched)
         planned.is_whole()
 
 
@@ -179,7 +206,7 @@ def test_a_process_runs_one_engine(database: Database, started: Started, tmp_pat
     until(lambda: planned.row()["status"] == "running")
     second = open_worker(database, SystemClock(), settings_for(database, tmp_path, 0))
     with pytest.raises(RuntimeError, match="already"):
-        second._workflows.launch()
+        second._queue.launch()
     first.stop()
 
 

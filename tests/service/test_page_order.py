@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from service.activity import queries as activity_store
-from service.activity.queries import Wanted
+from service.activity.queries import ActivityFilter
 from service.db.engine import Database, Record
 from service.iam import group_queries, policy_queries
 from service.principals import queries as principals_queries
@@ -49,12 +49,12 @@ PAGES: dict[str, tuple[str, int, Read]] = {
     "activity": (
         "ix_audit_log_tenant_at",
         1,  # SQLite keeps the number of the row beside every index, and looks for it after the instant
-        lambda connection: activity_store.of_tenant(connection, TENANT, PARENT, Wanted(), (AT, 7), 50),
+        lambda connection: activity_store.of_tenant(connection, TENANT, PARENT, ActivityFilter(), (AT, 7), 50),
     ),
     "activity of an organization": (
         "ix_audit_log_organization_at",
         1,
-        lambda connection: activity_store.of_organization(connection, PARENT, Wanted(), (AT, 7), 50),
+        lambda connection: activity_store.of_organization(connection, PARENT, ActivityFilter(), (AT, 7), 50),
     ),
 }
 

@@ -4,7 +4,6 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from dataclasses import replace
 
 import pytest
 from sqlalchemy import delete, event, insert, select
@@ -16,6 +15,7 @@ from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import billing_accounts, isolation_projects, tenant_quotas
 from service.jobs import queries
+from service.jobs.job import retry_delay
 from service.tenants.provisioning import STEPS, BackendUnavailable, ProvisioningJob, plan
 from tests.service.audited import audited
 from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
@@ -74,10 +74,10 @@ async def test_a_limit_that_is_set_already_stays(planned: Planned) -> None:
 def test_every_movement_shows_the_step_at_work_and_raises_seq(planned: Planned) -> None:
     work = planned.provisioning
     seen = [(planned.row()["status"], planned.row()["seq"], planned.row()["current_step"], planned.row()["progress"])]
-    while (name := work.begin(planned.run_id)) is not None:
+    while (name := work.start_step(planned.run_id)) is not None:
         row = planned.row()
         seen.append((row["status"], row["seq"], row["current_step"], row["progress"]))
-        work.carry_out(planned.run_id, name)
+        work.run_step(planned.run_id, name)
         row = planned.row()
         seen.append((row["status"], row["seq"], row["current_step"], row["progress"]))
     assert seen == [
@@ -94,8 +94,8 @@ def test_every_movement_shows_the_step_at_work_and_raises_seq(planned: Planned) 
 
 
 def test_a_step_cut_short_goes_on_as_the_same_attempt(planned: Planned) -> None:
-    assert planned.provisioning.begin(planned.run_id) == "isolation"
-    assert planned.provisioning.begin(planned.run_id) == "isolation"
+    assert planned.provisioning.start_step(planned.run_id) == "isolation"
+    assert planned.provisioning.start_step(planned.run_id) == "isolation"
     assert planned.row()["steps"][0]["attempts"] == 1
     assert planned.row()["seq"] == 1
 
@@ -104,7 +104,7 @@ async def test_a_finished_run_is_not_run_again(planned: Planned) -> None:
     await planned.provisioning.run(planned.run_id)
     after = planned.row()
     await planned.provisioning.run(planned.run_id)
-    planned.provisioning.carry_out(planned.run_id, "billing_account")
+    planned.provisioning.run_step(planned.run_id, "billing_account")
     assert planned.row() == after
     planned.is_whole()
 
@@ -135,10 +135,10 @@ async def test_a_failing_backend_is_tried_again_until_it_answers(database: Datab
 def test_a_failed_attempt_is_visible_and_leaves_nothing_of_its_step(database: Database) -> None:
     planned = planned_on(database, faults={"isolation": 1})
     work = planned.provisioning
-    assert work.begin(planned.run_id) == "isolation"
+    assert work.start_step(planned.run_id) == "isolation"
     with pytest.raises(BackendUnavailable, match="isolation backend unavailable") as failed:
-        work.carry_out(planned.run_id, "isolation")
-    assert work.put_off(planned.run_id, "isolation", str(failed.value)) == 1
+        work.run_step(planned.run_id, "isolation")
+    assert work.record_failure(planned.run_id, "isolation", str(failed.value)) == 1
     step = planned.row()["steps"][0]
     assert (step["status"], step["attempts"], step["error"]) == ("retrying", 1, "isolation backend unavailable")
     assert planned.row()["status"] == "running"
@@ -163,9 +163,8 @@ async def test_an_unexpected_error_is_tried_again_and_told_without_internals(pla
     planned.is_whole()
 
 
-def test_waits_grow_to_a_minute_and_no_further(planned: Planned) -> None:
-    work = replace(planned.provisioning, pace=0.6)
-    waits = [work.wait_after(attempts) for attempts in (1, 2, 3, 6, 7, 1000)]
+def test_waits_grow_to_a_minute_and_no_further() -> None:
+    waits = [retry_delay(attempts, 0.6) for attempts in (1, 2, 3, 6, 7, 1000)]
     assert waits == pytest.approx([1.2, 2.4, 4.8, 38.4, 60, 60])
 
 

@@ -215,8 +215,8 @@ def test_one_word_of_a_kind_says_that_it_is_still_being_made() -> None:
 
 
 def test_the_compute_service_has_a_name_for_each_of_its_own_types() -> None:
-    assert set(quotas_limits.OF_COMPUTE.values()) <= set(quota_types())
-    assert set(quotas_limits.OF_COMPUTE.values()) >= quotas_limits.IMAGES
+    assert set(quotas_limits.COMPUTE_NAMES.values()) <= set(quota_types())
+    assert set(quotas_limits.COMPUTE_NAMES.values()) >= quotas_limits.IMAGES
 
 
 def test_two_types_never_count_the_same() -> None:

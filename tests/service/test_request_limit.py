@@ -14,7 +14,7 @@ from tests.service.running import OWNER, Running
 
 
 def is_counted(database: Database, limit: RequestLimit, name: str = "a session") -> bool:
-    with database.read_newest() as connection:
+    with database.read_committed() as connection:
         try:
             limit.require(connection, name)
         except RateLimited:

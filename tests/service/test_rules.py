@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from service import app as application
+from service.api.dependencies import get_context, get_organization_context, get_tenant_context
 from service.api.protected_route import protected_router
 from service.audit.events import AuditEvent
 from service.authz.permissions import Permission
@@ -44,6 +45,20 @@ def test_a_path_without_a_tenant_keeps_the_dependencies_and_responses_of_its_rou
     routes = application.home_routes(router.routes)
     assert {route.path for route in routes} == set(HOME_PATHS)
     assert all(route.dependencies == [check] and route.responses == gone for route in routes)
+
+
+def test_the_context_of_a_route_has_the_type_that_its_policy_gives(app: FastAPI) -> None:
+    scope_of: dict[object, set[str | None]] = {
+        get_context: {None},
+        get_tenant_context: {"tenant"},
+        get_organization_context: {"organization"},
+    }
+    for route in app.routes:
+        assert isinstance(route, APIRoute)
+        for dependency in route.dependant.dependencies:
+            if dependency.call in scope_of:
+                of = {ROUTE_POLICIES[method, route.path_format].scope_of for method in route.methods or ()}
+                assert of <= scope_of[dependency.call], route.path_format
 
 
 @pytest.mark.parametrize(

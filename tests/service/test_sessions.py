@@ -164,4 +164,4 @@ def test_long_names_of_sign_ins_are_told_apart_as_well() -> None:
         account_linking.sign_in_key({"sub": "u" * 250 + end, "auth_time": when}) for end in "ab" for when in (5, 6)
     }
     assert len(names) == 4
-    assert all(name and len(name) <= account_linking.LONGEST_NAME for name in names)
+    assert all(name and len(name) <= account_linking.MAX_KEY_LENGTH for name in names)

@@ -211,7 +211,7 @@ def test_verified_tokens_are_remembered_within_a_bound(issuing: Issuing, monkeyp
     claims = claims_of(issuing.sign_in()["access_token"])
     verified: list[str] = []
     real = bearer_tokens.verify
-    monkeypatch.setattr(bearer_tokens, "REMEMBERED", 3)
+    issuing.tokens = bearer_tokens.BearerTokens(issuing.database, issuing.clock, issuing.issuer, max_verified=3)
     monkeypatch.setattr(bearer_tokens, "verify", lambda token, issuer: (verified.append(token), real(token, issuer))[1])
     several = [issuing.issuer.sign(claims | {"jti": str(number)}) for number in range(5)]
     for token in several:

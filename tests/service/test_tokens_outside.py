@@ -14,7 +14,7 @@ from joserfc.jwk import ECKey, OctKey, RSAKey
 from sqlalchemy import select
 
 from service.authn import oidc_provider
-from service.authn.bearer_tokens import LEAD_SECONDS, BearerTokens, ClockLead
+from service.authn.bearer_tokens import SKEW_PERIOD_SECONDS, BearerTokens, ClockSkew
 from service.authn.oidc_provider import ExternalIssuer
 from service.authn.sessions import end, end_all
 from service.db.engine import Database
@@ -99,12 +99,12 @@ def trusting(database: Database, tmp_path: Path, provider: Provider) -> BearerTo
 
 def assuming(database: Database, folder: Path, provider: Provider, *claims: str) -> BearerTokens:
     Issuing(database, folder).populate()
-    return BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed=frozenset(claims)))
+    return BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed_claims=frozenset(claims)))
 
 
 def accepted(trusting: BearerTokens, token: str) -> bool:
     try:
-        return trusting.bearer(token, request_id="request-3", peer_uid=None, place="192.0.2.7").email == OWNER
+        return trusting.authenticate(token, request_id="request-3", peer_uid=None, location="192.0.2.7").email == OWNER
     except ApiError as refusal:
         if refusal.code != "AUTHENTICATION_REQUIRED":
             raise
@@ -226,7 +226,7 @@ def test_a_session_does_not_pass_to_another_person(trusting: BearerTokens, provi
     assert not accepted(trusting, provider.token(sub="ext-2", email=MEMBER))
     # Nor once that person is known here.
     known = provider.token(sub="ext-2", email=MEMBER, sid="their own")
-    assert trusting.bearer(known, request_id="r", peer_uid=None).email == MEMBER
+    assert trusting.authenticate(known, request_id="r", peer_uid=None).email == MEMBER
     assert not accepted(trusting, provider.token(sub="ext-2", email=MEMBER))
 
 
@@ -265,7 +265,7 @@ def test_a_token_that_does_not_promise_what_auth_time_means_is_taken_only_where_
     closed = assuming(database, tmp_path, provider, "email_verified")
     assert accepted(closed, provider.token())
     assert not accepted(closed, provider.token(kind=kind)), "nor for a session that is there"
-    opened = BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed={"auth_time"}))
+    opened = BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed_claims={"auth_time"}))
     assert accepted(opened, provider.token(kind=kind))
     assert not accepted(opened, provider.token(kind=kind, auth_time=None, sid="next"))
 
@@ -274,7 +274,7 @@ def test_an_address_counts_as_verified_unsaid_only_where_that_is_assumed(
     database: Database, tmp_path: Path, provider: Provider
 ) -> None:
     assert not accepted(assuming(database, tmp_path, provider, "auth_time"), provider.token(email_verified=None))
-    opened = BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed={"email_verified"}))
+    opened = BearerTokens(database, HandClock(), ExternalIssuer(provider.url, assumed_claims={"email_verified"}))
     for said in (False, "true", "false", 0):
         assert not accepted(opened, provider.token(email_verified=said)), said
     assert accepted(opened, provider.token(email_verified=None))
@@ -290,8 +290,8 @@ def test_a_withdrawn_key_takes_its_tokens_with_it(
     newer.ensure_kid()
     provider.publish(newer)
     assert accepted(trusting, token)
-    monkeypatch.setattr(oidc_provider, "KEPT_SECONDS", -1)
-    monkeypatch.setattr(oidc_provider, "PAUSE_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "KEYS_MAX_AGE_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "MIN_FETCH_INTERVAL_SECONDS", -1)
     assert not accepted(trusting, token)
 
 
@@ -299,11 +299,11 @@ def test_an_outage_of_the_provider_ends_no_session_for_an_hour(
     trusting: BearerTokens, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert accepted(trusting, provider.token())
-    monkeypatch.setattr(oidc_provider, "KEPT_SECONDS", -1)
-    monkeypatch.setattr(oidc_provider, "PAUSE_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "KEYS_MAX_AGE_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "MIN_FETCH_INTERVAL_SECONDS", -1)
     provider.say(KEYS, {}, 500)
     assert accepted(trusting, provider.token(iat=AT - 1))
-    monkeypatch.setattr(oidc_provider, "STALE_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "MAX_STALE_SECONDS", -1)
     with pytest.raises(ApiError) as caught:
         accepted(trusting, provider.token(iat=AT - 2))
     assert caught.value.status_code == 503
@@ -347,7 +347,7 @@ def test_a_new_key_is_fetched_at_once_but_made_up_ones_do_not_make_us_hammer(
         assert not accepted(trusting, provider.token(key=made_up))
     assert len(provider.asked) == 4
     provider.publish(newest)
-    monkeypatch.setattr(oidc_provider, "PAUSE_SECONDS", -1)
+    monkeypatch.setattr(oidc_provider, "MIN_FETCH_INTERVAL_SECONDS", -1)
     assert accepted(trusting, provider.token(key=newest))
     assert len(provider.asked) == 6
 
@@ -483,15 +483,15 @@ def test_the_lead_of_the_issuers_clock_is_forgotten_when_it_is_over(
 
 
 def test_a_lead_lasts_for_one_to_two_periods_and_the_largest_counts() -> None:
-    lead, clock = ClockLead(), HandClock()
+    lead, clock = ClockSkew(), HandClock()
     assert lead.seconds(clock.now()) == 0
-    lead.note(7, clock.now())
-    lead.note(20, clock.now())
-    lead.note(-3, clock.now())
-    clock.forward(seconds=LEAD_SECONDS)
-    lead.note(5, clock.now())
+    lead.record(7, clock.now())
+    lead.record(20, clock.now())
+    lead.record(-3, clock.now())
+    clock.forward(seconds=SKEW_PERIOD_SECONDS)
+    lead.record(5, clock.now())
     assert lead.seconds(clock.now()) == 20
-    clock.forward(seconds=LEAD_SECONDS)
+    clock.forward(seconds=SKEW_PERIOD_SECONDS)
     assert lead.seconds(clock.now()) == 5
-    clock.forward(seconds=3 * LEAD_SECONDS)
+    clock.forward(seconds=3 * SKEW_PERIOD_SECONDS)
     assert lead.seconds(clock.now()) == 0

@@ -135,7 +135,7 @@ def test_secrets_are_in_one_private_file_and_only_digests_in_the_database(
     for name, key in written.items():
         row = stored[key["id"]]
         assert row["name"] == name
-        assert api_keys.well_formed(key["secret"])
+        assert api_keys.is_well_formed(key["secret"])
         assert row["key_prefix"] == api_keys.prefix(key["secret"])
         assert row["key_hash"] == api_keys.digest(SECRET, key["secret"])
         assert key["secret"].encode() not in everything

@@ -1,0 +1,46 @@
+"""Files that are written whole or not at all."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from service.files import write_atomically
+
+
+def test_a_file_is_replaced_and_private(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(b"old")
+    file.chmod(0o644)
+    write_atomically(file, b"new")
+    assert file.read_bytes() == b"new"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_an_exclusive_write_keeps_an_existing_file(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    write_atomically(file, b"first", exclusive=True)
+    with pytest.raises(FileExistsError):
+        write_atomically(file, b"second", exclusive=True)
+    assert file.read_bytes() == b"first"
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_the_rest_of_a_killed_process_of_the_same_id_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / f".key.{os.getpid()}").write_bytes(b"half")
+    write_atomically(tmp_path / "key", b"whole", exclusive=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(28, "no space left")
+
+    file = tmp_path / "key"
+    file.write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        write_atomically(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
