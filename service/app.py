@@ -11,7 +11,8 @@ from service.account import api_keys, deletion, sessions
 from service.account import routes as account
 from service.activity import routes as activity
 from service.api import openapi
-from service.api.middleware import HANDLERS, HeadMiddleware, IdleTracker, RequestMiddleware
+from service.api.exception_handlers import HANDLERS
+from service.api.middleware import HeadMiddleware, IdleTracker, RequestMiddleware
 from service.api.protected_route import ProtectedRoute
 from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES
 from service.authzen import routes as authzen

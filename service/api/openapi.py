@@ -116,7 +116,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas.update(SCHEMAS)
-    schemas.update(response_schemas.schemas())
+    schemas.update(response_schemas.component_schemas())
     components["securitySchemes"] = SECURITY
     for path, operations in description["paths"].items():
         for method, operation in operations.items():
@@ -147,10 +147,10 @@ def _add_responses(operation: dict[str, Any]) -> None:
 
     responses, operation_id = operation["responses"], _base_id(operation)
     success = next(status for status in responses if status.startswith("2"))
-    if schema := response_schemas.schema(operation_id):
+    if schema := response_schemas.response_schema(operation_id):
         responses[success]["content"] = {"application/json": {"schema": schema}}
-    for status, text, schema in response_schemas.others(operation_id):
-        responses[status] = {"description": text, "content": {"application/json": {"schema": schema}}}
+    for status, description, schema in response_schemas.further_responses(operation_id):
+        responses[status] = {"description": description, "content": {"application/json": {"schema": schema}}}
     if media_type := response_schemas.MEDIA_TYPES.get(operation_id):
         responses[success]["content"] = {media_type: {"schema": {"type": "string"}}}
 

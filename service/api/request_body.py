@@ -1,4 +1,4 @@
-"""Request bodies: read strictly, and parsed so that large ones do not delay other callers."""
+"""Strict parsing of JSON request bodies, in worker threads so that large bodies do not delay other requests."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -17,26 +17,25 @@ from service.principal import Principal
 LARGE_BODY_BYTES = 64 * 1024
 """Longer bodies are parsed one at a time."""
 MAX_VALUES = 10_000
-"""Values in one body, at any depth. 200 evaluations of 50 values each have as many."""
-
-FEW_VALUES = 200
-"""Bodies with more are validated in a worker thread first."""
+"""Values in one body, at any depth: enough for 200 AuthZEN evaluations of 50 values each."""
+MAX_VALUES_ON_EVENT_LOOP = 200
+"""Bodies with more values are validated in a worker thread first."""
 
 T = TypeVar("T")
 
 
 class BodyField(Protocol):
-    """The part of the framework's body field that is used here."""
+    """The used part of FastAPI's body field."""
 
     def validate(self, value: Any, *, loc: tuple[int | str, ...]) -> tuple[Any, list[Any]]: ...
 
 
 async def read_body(request: Request, field: BodyField | None = None) -> None:
-    """Read a JSON body by the strict rules, check it against its field and leave it where the framework looks for it.
+    """Parse a JSON body strictly, validate it, and store it where FastAPI reads it.
 
     Raises:
-        Refusal: 415 for another content type, 400 INVALID_INPUT for a body that is not one plain JSON value or has
-            too many values, 429 if too many large bodies of this caller wait.
+        ApiError: 415 for another content type, 400 INVALID_INPUT for a body that is not one plain JSON value or has
+            too many values, 429 if too many large bodies of the sender wait.
         RequestValidationError: the first error of a body that does not fit its model.
     """
     require_json(request)
@@ -44,9 +43,11 @@ async def read_body(request: Request, field: BodyField | None = None) -> None:
     def parse(body: bytes) -> Any:
         value = strict_json.loads(body)
         require_few_values(value, body)
-        # The framework validates in the event loop and lists every error, which takes long for many.
-        if field and _marks(body) > FEW_VALUES and (found := field.validate(value, loc=("body",))[1]):
-            raise RequestValidationError(found[:1])
+        # FastAPI would validate it on the event loop and report every error, which is slow for many.
+        if field and _max_values(body) > MAX_VALUES_ON_EVENT_LOOP:
+            _, validation_errors = field.validate(value, loc=("body",))
+            if validation_errors:
+                raise RequestValidationError(validation_errors[:1])
         return value
 
     try:
@@ -58,36 +59,40 @@ async def read_body(request: Request, field: BodyField | None = None) -> None:
 
 
 async def parse_body(request: Request, parse: Callable[[bytes], T]) -> T:
-    """Parse a body in a worker thread. Large bodies take turns, fairly between credentials.
+    """Parse a body in a worker thread. Large bodies are parsed one at a time, fairly between senders.
 
     Raises:
-        Refusal: 429 if too many large bodies of this caller wait.
+        ApiError: 429 if too many large bodies of the sender wait.
     """
     body = await request.body()
     if len(body) <= LARGE_BODY_BYTES:
         return await run_in_threadpool(parse, body)
     platform: Platform = request.app.state.platform
-    caller: Principal | None = request.scope.get("frost.caller")
+    principal: Principal | None = request.scope.get("frost.caller")
     address = address_of(request.scope, platform.settings.proxies)
-    sender = (caller and caller.credential_id) or (network_of(address) if address else "local")
+    sender = (principal and principal.credential_id) or (network_of(address) if address else "local")
     async with platform.large_bodies.slot(sender):
         return await run_in_threadpool(parse, body)
 
 
 def require_json(request: Request) -> None:
-    """Refuse a body of another content type with 415."""
+    """Check the content type.
+
+    Raises:
+        ApiError: 415.
+    """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise ApiError(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/json")
 
 
 def require_few_values(value: Any, body: bytes | str) -> None:
-    """Refuse a body with more than `MAX_VALUES` values.
+    """Check that a parsed body has at most `MAX_VALUES` values.
 
     Raises:
-        Refusal: 400 INVALID_INPUT.
+        ApiError: 400 INVALID_INPUT.
     """
-    if _marks(body) < MAX_VALUES:
+    if _max_values(body) < MAX_VALUES:
         return
     count, level = 1, [value]
     while level:
@@ -106,7 +111,7 @@ def require_few_values(value: Any, body: bytes | str) -> None:
             )
 
 
-def _marks(body: bytes | str) -> int:
-    """Return how many values a body has at most, without the first: each follows one of these marks."""
+def _max_values(body: bytes | str) -> int:
+    """Return an upper limit of the values in a body, without the first: each follows one of these characters."""
     data = body.encode(errors="surrogatepass") if isinstance(body, str) else body
-    return sum(data.count(mark) for mark in (b",", b"[", b"{"))
+    return sum(data.count(character) for character in (b",", b"[", b"{"))

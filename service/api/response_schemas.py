@@ -1,4 +1,4 @@
-"""What each endpoint answers with, as JSON schemas made from the client's models; only the API description asks."""
+"""JSON schemas of the responses, generated from the client's models for the API description."""
 
 import importlib
 from functools import cache
@@ -14,11 +14,11 @@ RESOURCE = {
     ),
     **dict.fromkeys(("tags", "relations", "attributes"), "object"),
 }
+INTERACTIVE_SESSION = dict.fromkeys(("decision", "operation", "resourceId", "resourceKind"), "string")
 
-OPENED = dict.fromkeys(("decision", "operation", "resourceId", "resourceKind"), "string")
-# By operation id: a model (module:name), or the members of an object that are always there; `[]` is an array, `?` may
-# be null, no colon is a plain type.
-ANSWERS: dict[str, str | dict[str, str]] = {
+# By operation id: a model (`module:name`) or the required members of an object. `[]` marks an array, `?` a nullable
+# value; a name without a colon is a JSON type.
+SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
     "alive": {"status": "string"},
     "ready": {"status": "string", "checks": "object"},
     "getDescription": {"openapi": "string", "info": "object", "paths": "object", "components": "object"},
@@ -113,10 +113,10 @@ ANSWERS: dict[str, str | dict[str, str]] = {
     "startResource": RESOURCE,
     "stopResource": RESOURCE,
     "restartResource": RESOURCE,
-    "forwardPort": OPENED,
-    "openDatabaseConsole": OPENED,
-    "openShell": OPENED,
-    "openClusterProxy": OPENED,
+    "forwardPort": INTERACTIVE_SESSION,
+    "openDatabaseConsole": INTERACTIVE_SESSION,
+    "openShell": INTERACTIVE_SESSION,
+    "openClusterProxy": INTERACTIVE_SESSION,
     "reportTenantQuotas": "quotas:Report",
     "reportOrganizationQuotas": "quotas:Report",
     "listComputeLimits": "object",
@@ -130,8 +130,8 @@ ANSWERS: dict[str, str | dict[str, str]] = {
     "platformStatus": "platform:PlatformStatus",
     "stopPlatform": "platform:Stopping",
 }
-# Answers beside the first: status, what it says, and its schema as above.
-OTHERS: dict[str, tuple[tuple[str, str, str], ...]] = {
+# Further responses: status, description and schema.
+FURTHER_RESPONSES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "ready": (("503", "Something is amiss", "object"),),
     "undoDefaultTagRun": (("200", "What it would do", "default_tags:ApplyResult"),),
     "requestTenantQuota": (("200", "That is the limit already", "quotas:RequestAnswer"),),
@@ -141,39 +141,46 @@ MEDIA_TYPES = {"streamEvents": "text/event-stream"}
 
 
 @cache
-def schemas() -> dict[str, Any]:
-    """The schemas of every model in `ANSWERS`, and of those inside them, by name."""
-    answers = [*ANSWERS.values(), *(schema for others in OTHERS.values() for *_, schema in others)]
-    flat = [part for answer in answers for part in (answer.values() if isinstance(answer, dict) else [answer])]
-    names = sorted({part.removesuffix("[]") for part in flat if ":" in part})
-    _, definitions = models_json_schema(
+def component_schemas() -> dict[str, Any]:
+    """Return the schemas of all models in the tables above and of the models that they contain, by name."""
+    further = [schema for responses in FURTHER_RESPONSES.values() for *_, schema in responses]
+    types = [
+        name
+        for schema in (*SCHEMAS_BY_OPERATION.values(), *further)
+        for name in (schema.values() if isinstance(schema, dict) else [schema])
+    ]
+    names = sorted({name.removesuffix("[]") for name in types if ":" in name})
+    _, document = models_json_schema(
         [(_model(name), "serialization") for name in names], ref_template=REFERENCE + "{model}"
     )
-    found: dict[str, Any] = definitions["$defs"]
-    return found
+    definitions: dict[str, Any] = document["$defs"]
+    return definitions
 
 
-def schema(operation_id: str) -> dict[str, Any] | None:
-    """The schema of an endpoint's answer; None when it has no described one."""
-    answer = ANSWERS.get(operation_id)
-    if isinstance(answer, dict):
-        members = {name: _schema(part) for name, part in answer.items()}
+def response_schema(operation_id: str) -> dict[str, Any] | None:
+    """Return the schema of the successful response, None if it has no described body."""
+    schema = SCHEMAS_BY_OPERATION.get(operation_id)
+    if isinstance(schema, dict):
+        members = {name: _type_schema(type_name) for name, type_name in schema.items()}
         return {"type": "object", "required": list(members), "properties": members}
-    return _schema(answer) if answer else None
+    return _type_schema(schema) if schema else None
 
 
-def others(operation_id: str) -> list[tuple[str, str, dict[str, Any]]]:
-    """The other answers of an endpoint: status, description, schema."""
-    return [(status, what, _schema(part)) for status, what, part in OTHERS.get(operation_id, ())]
+def further_responses(operation_id: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return status, description and schema of the further responses."""
+    return [
+        (status, description, _type_schema(type_name))
+        for status, description, type_name in FURTHER_RESPONSES.get(operation_id, ())
+    ]
 
 
-def _schema(part: str) -> dict[str, Any]:
-    if part.endswith("?"):
-        return {"anyOf": [_schema(part.removesuffix("?")), {"type": "null"}]}
-    if part.endswith("[]"):
-        return {"type": "array", "items": _schema(part.removesuffix("[]"))}
-    _, colon, name = part.partition(":")
-    return {"$ref": REFERENCE + name} if colon else {"type": part}
+def _type_schema(type_name: str) -> dict[str, Any]:
+    if type_name.endswith("?"):
+        return {"anyOf": [_type_schema(type_name.removesuffix("?")), {"type": "null"}]}
+    if type_name.endswith("[]"):
+        return {"type": "array", "items": _type_schema(type_name.removesuffix("[]"))}
+    _, colon, model = type_name.partition(":")
+    return {"$ref": REFERENCE + model} if colon else {"type": type_name}
 
 
 def _model(name: str) -> type[BaseModel]:

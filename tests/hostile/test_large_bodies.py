@@ -97,7 +97,7 @@ def test_of_a_body_with_many_errors_the_first_is_reported() -> None:
             assert threading.current_thread() is not threading.main_thread()
             return None, [{"loc": (*loc, "scopes", number), "type": "x", "msg": "x"} for number in range(3)]
 
-    body = b'{"scopes":[' + b"1," * request_body.FEW_VALUES + b"1]}"
+    body = b'{"scopes":[' + b"1," * request_body.MAX_VALUES_ON_EVENT_LOOP + b"1]}"
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body, "more_body": False}

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from client.models.strict_json import MAX_DEPTH
-from service.api.middleware import MAX_BODY
+from service.api.middleware import MAX_BODY_BYTES
 from service.db.engine import Database
 from service.http_server.protocol import MAX_HEADER_BYTES
 from tests.homes import Answer
@@ -173,7 +173,8 @@ def test_only_json_is_taken_for_json(demo: Running, media_type: str) -> None:
 def test_a_body_announced_too_large_is_refused_before_it_is_read(demo: Running) -> None:
     request = (
         f"POST {CREATE} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Authorization: Bearer {demo.token(OWNER)}\r\nContent-Length: {MAX_BODY + 1}\r\nConnection: close\r\n\r\n"
+        f"Authorization: Bearer {demo.token(OWNER)}\r\nContent-Length: {MAX_BODY_BYTES + 1}\r\n"
+        "Connection: close\r\n\r\n"
     )
     head, _, body = demo.raw(request.encode()).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 413")

@@ -33,8 +33,8 @@ def test_an_operation_without_a_tenant_is_named_after_the_one_with_it(routes: li
 def test_every_described_answer_is_one_of_an_operation(routes: list[APIRoute]) -> None:
     ids = {route.operation_id for route in routes}
     for table in (
-        response_schemas.ANSWERS,
-        response_schemas.OTHERS,
+        response_schemas.SCHEMAS_BY_OPERATION,
+        response_schemas.FURTHER_RESPONSES,
         response_schemas.MEDIA_TYPES,
         openapi.SPECIAL_REFUSALS,
     ):

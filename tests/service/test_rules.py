@@ -48,7 +48,7 @@ def test_a_path_without_a_tenant_keeps_the_dependencies_and_responses_of_its_rou
 
 
 def test_the_context_of_a_route_has_the_type_that_its_policy_gives(app: FastAPI) -> None:
-    scope_of: dict[object, set[str | None]] = {
+    allowed: dict[object, set[str | None]] = {
         get_context: {None},
         get_tenant_context: {"tenant"},
         get_organization_context: {"organization"},
@@ -56,9 +56,9 @@ def test_the_context_of_a_route_has_the_type_that_its_policy_gives(app: FastAPI)
     for route in app.routes:
         assert isinstance(route, APIRoute)
         for dependency in route.dependant.dependencies:
-            if dependency.call in scope_of:
-                of = {ROUTE_POLICIES[method, route.path_format].scope_of for method in route.methods or ()}
-                assert of <= scope_of[dependency.call], route.path_format
+            if dependency.call in allowed:
+                tenancies = {ROUTE_POLICIES[method, route.path_format].tenancy for method in route.methods or ()}
+                assert tenancies <= allowed[dependency.call], route.path_format
 
 
 @pytest.mark.parametrize(
