@@ -1,4 +1,4 @@
-"""For the platform's staff: whoever owns the unix socket. Never over TCP. design: People and rights"""
+"""Routes for operators: the owner of the unix socket. They are not served over TCP."""
 
 import os
 
@@ -24,14 +24,14 @@ router = protected_router("platform")
 def platform_status(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
-    """What runs here: version, process, world, database and how much there is in it."""
+    """Return version, process, seed and database of the platform, and the number of rows in it."""
     with platform.database.read() as connection:
         stalled = operations.stalled_count(connection, platform.clock.now())
         open_count = operations.open_count(connection)
-        world = select(platform_state.c.value).where(platform_state.c.name == "world").scalar_subquery()
+        seed = select(platform_state.c.value).where(platform_state.c.name == "world").scalar_subquery()
         counts = connection.execute(
             select(
-                world.label("world"),
+                seed.label("world"),
                 select(func.count()).select_from(tenants).scalar_subquery().label("tenants"),
                 select(func.count()).select_from(resources).scalar_subquery().label("resources"),
             )
@@ -57,7 +57,7 @@ def platform_status(
 def stop_platform(
     platform: Platform = Depends(platform_of), access: AuthorizationContext = Depends(get_context)
 ) -> JSONResponse:
-    """Ask the process to end; what it answers now it still finishes. SIGTERM does the same."""
+    """Stop the process after the current requests, as SIGTERM does."""
     with platform.database.write() as connection:
         entries.record(connection, access.caller, operation="platform.stop", target="platform", at=platform.clock.now())
     platform.request_stop()
