@@ -15,7 +15,7 @@ from client.policy.model import NO_FACTS, Facts
 from service import errors
 from service.authz.entitlement import may_enter
 from service.authz.route_policies import RoutePolicy
-from service.catalogue.operations import enforced_scopes, levels, scope_of
+from service.catalogue.operations import access_levels, enforced_scopes, scope_of
 from service.catalogue.resource_types import kinds
 from service.db.tables import memberships, tenants, users
 from service.errors import ApiError
@@ -84,7 +84,7 @@ def requested_target(rule: RoutePolicy, path: Mapping[str, Any]) -> tuple[str | 
     if kind is None:
         raise errors.not_found()
     action = kind.operation(rule.on_kind)
-    level = levels().get(action)
+    level = access_levels().get(action)
     if level is None:
         raise ApiError(
             400,
