@@ -1,7 +1,6 @@
-"""`python -m service`: the platform as a process. Flags: service/settings.py
+"""`python -m service`: start the platform. `service/settings.py` lists the flags.
 
-The order is the point (design: The local platform): take the folder, the lock and the sockets first, load the
-framework after; early clients wait in the backlog meanwhile.
+The lock and the sockets are taken before the framework is imported; early clients wait in the backlog meanwhile.
 """
 
 import gc
@@ -11,9 +10,9 @@ import sys
 
 
 def main() -> int:
-    """Serve until told to stop. Exit status 75: the platform of this folder is running already."""
-    # Until the server has handlers of its own. A KeyboardInterrupt in the middle of an import may come out of it as
-    # another error; nothing is lost, a folder left like this is taken as after a kill.
+    """Serve until a stop signal. Exit status 75: the platform of this folder is already running."""
+    # Until the server installs its handlers. A KeyboardInterrupt during an import may surface as another error. Exiting
+    # here is safe: the folder is left as after a kill.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     from service.http_server import sockets as service_sockets
     from service.logs import NAME
@@ -37,10 +36,10 @@ def main() -> int:
         return error.status
 
     if sys.stderr.isatty():
-        # Before its log: a person sees that it takes a moment, and how it ends.
+        # For a person at a terminal, before the log begins.
         sys.stderr.write("frost platform: starting; Ctrl-C stops it\n")
 
-    # Importing makes no garbage, but the collector would look for it a hundred times.
+    # Imports create no garbage, but would trigger a hundred collections.
     gc.disable()
     from service.server import serve
 
@@ -49,7 +48,7 @@ def main() -> int:
     try:
         return serve(settings, sockets)
     finally:
-        # Still under the lock: nobody else can have bound a new one here.
+        # The lock is still held, so this is the socket of this process.
         settings.socket.unlink(missing_ok=True)
 
 

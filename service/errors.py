@@ -1,7 +1,7 @@
-"""Every refusal the platform speaks, in the two envelopes of the contract.
+"""The platform's error responses, in two envelopes.
 
-Nested `{"error": {code, message, details?, …}}` is the rule; flat `{code, message, details?}` means one thing
-only, "this resource does not exist", because clients take a flat 404 as proof that it is gone.
+Errors are nested, `{"error": {code, message, details?, …}}`. Only "this resource does not exist" is flat,
+`{code, message, details?}`: clients take a flat 404 as proof that a resource is gone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,17 +13,17 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 
 class ApiError(HTTPException):
-    """An answer that is not a success, raised anywhere in a request.
+    """An error response, raised anywhere in a request.
 
     Args:
         status: HTTP status.
-        code: upper-case word a program can switch on.
-        message: one sentence for a person, without internals.
-        flat: the flat envelope ("this resource does not exist").
-        details: an object with facts about the refusal.
-        hint: what to do about it.
-        headers: headers of the answer.
-        siblings: members beside `code`, such as `operationId` or `required_permission`.
+        code: upper-case word for programs.
+        message: one sentence for people, without internals.
+        flat: use the flat envelope ("this resource does not exist").
+        details: facts about the error.
+        hint: what to do next.
+        headers: response headers.
+        siblings: members next to `code`, such as `operationId` or `required_permission`.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ApiError(HTTPException):
         return JSONResponse(content, self.status_code, self.headers)
 
     def plain(self, status: int | None = None) -> PlainTextResponse:
-        """The sentence alone, as the decision point refuses (AuthZEN: an error message string)."""
+        """Return the message as plain text, as AuthZEN requires."""
         return PlainTextResponse(self.message, status or self.status_code, self.headers)
 
 
@@ -63,7 +63,7 @@ def invalid_input(message: str, **details: Any) -> ApiError:
 
 
 def authentication_required(hint: str | None = None) -> ApiError:
-    """401. The words never tell which part of a credential was wrong."""
+    """401. The message never says which part of a credential is wrong."""
     return ApiError(
         401,
         "AUTHENTICATION_REQUIRED",
@@ -74,7 +74,7 @@ def authentication_required(hint: str | None = None) -> ApiError:
 
 
 def reauthentication_required(seconds: int) -> ApiError:
-    """401 for a good token of a sign-in that all sessions were ended after, `seconds` ago. RFC 9470, 3"""
+    """401 for a valid token whose sign-in is older than the end of all sessions, `seconds` ago. RFC 9470, 3"""
     challenge = f'Bearer realm="frost", error="insufficient_user_authentication", max_age="{max(seconds, 0)}"'
     return ApiError(
         401,
@@ -86,14 +86,14 @@ def reauthentication_required(seconds: int) -> ApiError:
 
 
 def session_required() -> ApiError:
-    """403 for a machine credential where a person has to sign in (checklist N03)."""
+    """403 for a machine credential on a route for signed-in people."""
     return ApiError(
         403, "SESSION_REQUIRED", "this needs an interactive session", hint="sign in as a person: frost login"
     )
 
 
 def session_or_api_key_required() -> ApiError:
-    """403 for a workload token where a person or an API key has to act."""
+    """403 for a workload token on a route for people and API keys."""
     return ApiError(
         403,
         "SESSION_REQUIRED",
@@ -103,17 +103,17 @@ def session_or_api_key_required() -> ApiError:
 
 
 def api_key_required() -> ApiError:
-    """403 for a person or a workload where a service asks with its key."""
+    """403 for a person or a workload on a route for API keys."""
     return ApiError(403, "API_KEY_REQUIRED", "this needs an API key", hint="make one: frost account api-key create")
 
 
 def tenant_access_denied() -> ApiError:
-    """403 for a tenant that is another's or nobody's: the same words for both."""
+    """403 for a tenant of others, and for one that does not exist: the response is the same."""
     return ApiError(403, "TENANT_ACCESS_DENIED", "tenant access denied")
 
 
 def no_home_tenant() -> ApiError:
-    """403 for a path without a tenant, called by a person who has no default tenant."""
+    """403 for a path without a tenant if the person has no default tenant."""
     return ApiError(
         403,
         "TENANT_ACCESS_DENIED",
@@ -128,14 +128,14 @@ def permission_denied(on: str) -> ApiError:
 
 
 def insufficient_scope(scope: str | None) -> ApiError:
-    """403 for an API key without the scope of a route; None when it holds no scope that any service enforces."""
+    """403 for an API key without the scope of a route; None if it has no scope that any service enforces."""
     if scope is None:
         return ApiError(403, "INSUFFICIENT_SCOPE", "the API key holds no scope that a service enforces")
     return ApiError(403, "INSUFFICIENT_SCOPE", f"the API key lacks the {scope} scope", details={"scope": scope})
 
 
 def insufficient_permissions(operation: str, part: str, reason: str) -> ApiError:
-    """403 for an API key whose creator's role (`part` role) or policies (`part` policies) do not give an operation."""
+    """403 for an API key if its creator's role or its policies, named by `part`, do not allow an operation."""
     who = "the policies of this API key do not" if part == "policies" else "your role does not"
     return ApiError(
         403,
@@ -147,12 +147,12 @@ def insufficient_permissions(operation: str, part: str, reason: str) -> ApiError
 
 
 def not_found(message: str = "resource not found") -> ApiError:
-    """FLAT 404: the resource does not exist, or not for this caller."""
+    """Flat 404: the resource does not exist, or the principal must not see it."""
     return ApiError(404, "NOT_FOUND", message, flat=True)
 
 
 def operation_not_found() -> ApiError:
-    """The one resource whose 404 is nested (contract: operations)."""
+    """404 for a job, the only resource whose 404 is nested."""
     return ApiError(404, "NOT_FOUND", "operation not found")
 
 
@@ -190,14 +190,14 @@ def body_encoded() -> ApiError:
 
 
 def overloaded(message: str) -> ApiError:
-    """503 before anything was done, because of too many connections, requests or bodies."""
+    """503 for too many connections, requests or bodies; the request was not processed."""
     return ApiError(
         503, "SERVICE_UNAVAILABLE", message, hint="try again; nothing was changed", headers={"Retry-After": "1"}
     )
 
 
 def internal_error(request_id: str) -> ApiError:
-    """500. The request id is all a caller learns; the log has the rest."""
+    """500. The response only has the request id; the log has the details."""
     return ApiError(
         500,
         "INTERNAL_ERROR",
@@ -208,7 +208,7 @@ def internal_error(request_id: str) -> ApiError:
 
 
 def read_only(request_id: str) -> ApiError:
-    """503 for a change while the database is read-only or its disk is full. hostile I01"""
+    """503 for a change while the database is read-only or its disk is full."""
     return ApiError(
         503,
         "SERVICE_UNAVAILABLE",
@@ -219,7 +219,7 @@ def read_only(request_id: str) -> ApiError:
 
 
 def unavailable() -> ApiError:
-    """503 while the database cannot be asked: it restarts, another server takes over, or it has too much to do."""
+    """503 while the database restarts, fails over or is overloaded."""
     return ApiError(
         503,
         "SERVICE_UNAVAILABLE",
@@ -230,7 +230,7 @@ def unavailable() -> ApiError:
 
 
 def validation_error(error: RequestValidationError) -> ApiError:
-    """The refusal a failed validation means: `"displayName" is required`, `unknown member "x"` and so on."""
+    """400 for a failed validation: `"displayName" is required`, `unknown member "x"` and so on."""
     first = error.errors()[0]
     place, *path = first["loc"]
     member = ".".join(str(part) for part in path)

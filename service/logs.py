@@ -1,13 +1,11 @@
-"""The platform's log: one JSON object a line on stderr. hostile I03, I05
+"""The platform's log: one JSON object a line on stderr.
 
-A line break in a name is escaped by the encoding, so no value can forge a second entry. Secrets are never handed to
-the log; queries, headers and bodies are not either, and what looks like a key is cut short wherever it comes from.
+JSON escapes line breaks, so no value can forge an entry. Secrets, query strings, headers and bodies are not logged, and
+texts that look like an API key are truncated.
 
-Rotation of `platform.log`: the file that standard output and standard error of the local platform are written to.
-
-The client opens it and starts the platform on it, so the platform rotates it by its descriptors: what is written past
-the log's handler, a traceback of the interpreter for example, goes to the new file as well. A platform whose standard
-error is something else (a terminal, journald, a file of the operator) rotates nothing.
+The client starts the local platform with stdout and stderr on `platform.log`. The platform rotates that file by
+replacing both descriptors, so that output which bypasses the log handler, such as a traceback of the interpreter, goes
+to the new file as well. Nothing is rotated if stderr is something else (a terminal, journald, another file).
 """
 
 import json
@@ -25,13 +23,13 @@ from service.clock import wire_time
 NAME = "platform.log"
 """In the data folder."""
 GENERATIONS = 3
-"""Older files that are kept: `platform.log.1`, the newest, to `platform.log.3`."""
+"""Rotated files: `platform.log.1`, the newest, to `platform.log.3`."""
 STANDARD = (1, 2)
 """The descriptors of standard output and standard error."""
 
 
 class LogFile:
-    """A log that begins a new file when it has grown to `max_bytes`; 0 is without bound."""
+    """A log file that is rotated at `max_bytes`; 0 never."""
 
     def __init__(self, path: Path, max_bytes: int) -> None:
         self._path = path
@@ -39,7 +37,7 @@ class LogFile:
         self._limit = max_bytes
 
     def rotate_if_full(self) -> None:
-        """Begin a new file if this one is full. Where that fails, the old file is written on, and it is tried later."""
+        """Rotate the file if it is full. If that fails, keep the file, and retry when it has grown further."""
         if not self._max_bytes:
             return
         try:
@@ -54,9 +52,9 @@ class LogFile:
             return
 
     def _is_ours(self, current: os.stat_result) -> bool:
-        """Whether standard error is the regular file of that name."""
-        found = self._path.lstat()
-        return stat.S_ISREG(found.st_mode) and _identity(found) == _identity(current)
+        """Return whether stderr is the regular file at the path."""
+        status = self._path.lstat()
+        return stat.S_ISREG(status.st_mode) and _identity(status) == _identity(current)
 
     def _rotate(self, current: os.stat_result) -> None:
         scratch = self._path.with_name(f".{self._path.name}.new")
@@ -76,8 +74,8 @@ class LogFile:
             os.close(descriptor)
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 FIELDS = (
@@ -92,11 +90,11 @@ FIELDS = (
     "credential",
     "tenant",
 )
-OUR_OWN = "service"
+PACKAGE = "service"
 
 
-class JsonLines(logging.Formatter):
-    """A record as one line of JSON, ASCII only."""
+class JsonFormatter(logging.Formatter):
+    """Format a record as one line of ASCII-only JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -111,8 +109,8 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class StandardError(logging.StreamHandler[TextIO]):
-    """Writes to standard error, and rotates the file behind it."""
+class RotatingStderrHandler(logging.StreamHandler[TextIO]):
+    """Write to stderr and rotate the file behind it."""
 
     def __init__(self, file: LogFile | None) -> None:
         super().__init__(sys.stderr)
@@ -125,13 +123,13 @@ class StandardError(logging.StreamHandler[TextIO]):
 
 
 def configure(level: str = "info", file: LogFile | None = None) -> None:
-    """Send every logger of the process to stderr, ours from `level` on. `file` is rotated when stderr is that file."""
-    handler = StandardError(file)
-    handler.setFormatter(JsonLines())
+    """Log to stderr, the platform's own loggers from `level` on. `file` is rotated if stderr is that file."""
+    handler = RotatingStderrHandler(file)
+    handler.setFormatter(JsonFormatter())
     own = logging.getLevelNamesMapping()[level.upper()]
-    # What libraries say below this is about their insides, headers and statements among them.
+    # Debug records of libraries contain headers and statements.
     logging.basicConfig(handlers=[handler], level=max(own, logging.INFO), force=True)
-    logging.getLogger(OUR_OWN).setLevel(own)
-    # Their own progress is not ours; SQLAlchemy would print a failed statement together with its values.
+    logging.getLogger(PACKAGE).setLevel(own)
+    # Informational records of these are noise; SQLAlchemy would log failed statements with their parameters.
     for name in ("uvicorn", "alembic", "sqlalchemy"):
         logging.getLogger(name).setLevel(max(own, logging.WARNING))

@@ -1,9 +1,8 @@
-"""The platform's own secret: the key of everything that is stored as a digest, and of the cursors of lists.
+"""The platform's secret: the key of stored digests and of list cursors.
 
-32 random bytes in a file (0600; `secret.key` in the data folder, or `--secret-file`), made by the first process that
-starts on a new database. Replicas share it: what one of them stored, another must be able to check. So the database
-keeps the secret's fingerprint, and a process that has another secret, or has lost it, refuses to start: it would refuse
-every API key and session, and store digests that nobody else can check. The fingerprint tells nothing of the secret.
+It is 32 random bytes in a file (mode 0600; `secret.key` in the data folder, or `--secret-file`), created by the first
+process on a new database. Replicas share it, because each must verify the digests of the others. The database therefore
+stores a fingerprint of the secret, and a process with another secret refuses to start.
 """
 
 import hmac
@@ -21,24 +20,23 @@ from service.db.tables import platform_state
 
 SECRET_BYTES = 32
 FINGERPRINT = "secret_fingerprint"
-_WHAT = b"the platform's secret, to be told apart from another"
+_FINGERPRINT_MESSAGE = b"the platform's secret, to be told apart from another"
 
 
 def secret_for(database: Database, path: Path) -> bytes:
-    """The secret in the file `path`, which is the one this database was begun with.
+    """Return the secret in the file `path`, which must match the fingerprint of the database.
 
-    On a database without a fingerprint the secret of the file becomes its own; of several that begin a new one at once,
-    the first decides. Only where nothing was stored yet is a missing file made.
+    A database without a fingerprint adopts the secret of the first process. Only a new database gets a new file.
 
     Raises:
-        ValueError: the file is missing, damaged or open to everybody, or the database was begun with another secret.
+        ValueError: the file is missing, damaged or readable by others, or its secret is not that of the database.
     """
     with database.read() as connection:
-        stored, used = get_value(connection, FINGERPRINT), get_value(connection, "world") is not None
-    # After the fingerprint: it is committed after the file is there.
+        stored, has_data = get_value(connection, FINGERPRINT), get_value(connection, "world") is not None
+    # Read after the fingerprint, which is committed after the file is written.
     secret = _read(path)
-    if stored is None and not (secret is None and used):
-        secret, stored = _begin(database, path, secret)
+    if stored is None and not (secret is None and has_data):
+        secret, stored = _adopt(database, path, secret)
     if secret is None:
         raise ValueError(f"{path} is missing, and without it no API key works; copy it from where it was made")
     if stored != fingerprint(secret):
@@ -47,23 +45,23 @@ def secret_for(database: Database, path: Path) -> bytes:
 
 
 def fingerprint(secret: bytes) -> str:
-    """What tells a secret from another without telling it: 64 hex digits."""
-    return hmac.new(secret, _WHAT, sha256).hexdigest()
+    """Return the fingerprint of a secret, 64 hex digits. It does not reveal the secret."""
+    return hmac.new(secret, _FINGERPRINT_MESSAGE, sha256).hexdigest()
 
 
-def _begin(database: Database, path: Path, secret: bytes | None) -> tuple[bytes | None, str]:
-    """Write the fingerprint of a database that has none, and the file if it is missing: the secret, the fingerprint."""
-    made = secret or secrets.token_bytes(SECRET_BYTES)
+def _adopt(database: Database, path: Path, secret: bytes | None) -> tuple[bytes | None, str]:
+    """Store a fingerprint, and create the file if it is missing; return the secret and the stored fingerprint."""
+    candidate = secret or secrets.token_bytes(SECRET_BYTES)
     with database.write() as connection:
-        claim = upsert_insert(connection, platform_state).values(name=FINGERPRINT, value=fingerprint(made))
-        # By what comes back: the PostgreSQL driver does not count the rows of such an insert.
+        claim = upsert_insert(connection, platform_state).values(name=FINGERPRINT, value=fingerprint(candidate))
+        # RETURNING tells whether a row was inserted; the PostgreSQL driver does not count the rows.
         first = connection.scalar(claim.on_conflict_do_nothing().returning(platform_state.c.name)) is not None
         if first and secret is None:
-            # Before the commit: a fingerprint whose secret nobody could write down would close the database for good.
-            _write(path, made)
+            # Before the commit: a fingerprint without its secret would make the database unusable.
+            _write(path, candidate)
         stored = str(get_value(connection, FINGERPRINT))
-    # Whoever was first may be a process that shares the file.
-    return (made if first else _read(path)), stored
+    # The first process may share the file.
+    return (candidate if first else _read(path)), stored
 
 
 def _write(path: Path, secret: bytes) -> None:
@@ -74,14 +72,14 @@ def _write(path: Path, secret: bytes) -> None:
 
 
 def _read(path: Path) -> bytes | None:
-    """The secret of a file; None when there is no such file."""
+    """Read the secret; None if the file does not exist."""
     try:
         with path.open("rb") as file:
-            open_to_all = os.fstat(file.fileno()).st_mode & stat.S_IRWXO
+            readable_by_others = os.fstat(file.fileno()).st_mode & stat.S_IRWXO
             secret = file.read(SECRET_BYTES + 1)
     except FileNotFoundError:
         return None
-    if open_to_all:
+    if readable_by_others:
         raise ValueError(f"{path} can be read by everybody on this machine; close it (chmod 600) and change the secret")
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"{path} is damaged: it must hold {SECRET_BYTES} bytes; restore it, or reset the platform")

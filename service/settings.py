@@ -1,91 +1,35 @@
-"""What the platform is told at start: flags of `python -m service`, each also an environment variable.
+"""Settings of the platform: `OPTIONS` lists the flags of `python -m service` and the environment variables.
 
-| flag | environment | meaning |
-| --- | --- | --- |
-| --data-dir DIR | FROST_PLATFORM_DATA_DIR | database, keys, lock and log live here (0700) |
-| --socket PATH | FROST_PLATFORM_SOCKET | unix socket; default DIR/api.sock |
-| --listen HOST:PORT | FROST_PLATFORM_LISTEN | answer on TCP as well; port 0 takes a free one |
-| --database URL | FROST_PLATFORM_DATABASE | sqlite:///… or postgresql://…; default sqlite:///DIR/platform.db |
-| --secret-file PATH | FROST_PLATFORM_SECRET_FILE | what all who share a database share; default DIR/secret.key |
-| --issuer URL | FROST_PLATFORM_ISSUER | `local`, or the https issuer whose tokens are trusted |
-| --client-id ID | FROST_PLATFORM_CLIENT_ID | the public client people sign in as there; default frost-cli |
-| --audience NAME | FROST_PLATFORM_AUDIENCE | the `aud` of its access tokens, a URL for RFC 8707; default frost |
-| --assume CLAIMS | FROST_PLATFORM_ASSUME | `email_verified,auth_time` or one of them: holds of its tokens unsaid |
-| --world NAME | FROST_PLATFORM_WORLD | demo, empty or large; default demo, with --listen empty |
-| --idle-minutes N | FROST_PLATFORM_IDLE_MINUTES | stop after N quiet minutes; 0 never; default 30, with --listen 0 |
-| --public-url URL | FROST_PLATFORM_PUBLIC_URL | https address for clients; default: the address it listens on |
-| | FROST_PLATFORM_PROXIES | addresses, comma between, of proxies whose X-Forwarded-For is believed |
-| | FROST_PLATFORM_REQUESTS_PER_MINUTE | requests a minute of one session or workload identity; default 3000 |
-| | FROST_PLATFORM_REGION_TARGETS | `refuse`: targets of new policies must not name a region; default `accept` |
-| | FROST_PLATFORM_PROVISIONING_PACE | seconds each provisioning step takes at least; default 0.6 |
-| | FROST_PLATFORM_APPLY_PACE | seconds between two portions of an apply of default tags, at least; default 0 |
-| | FROST_PLATFORM_OPERATION_TRIES | tries of an apply portion or a provisioning step before the run fails; default 10 |
-| | FROST_PLATFORM_LOG_LEVEL | debug, info, warning or error; default info |
-| | FROST_PLATFORM_LOG_MEGABYTES | how large platform.log grows until a new file begins; 0 never; default 8 |
-| | FROST_PLATFORM_METRICS | HOST:PORT where Prometheus is answered; default: on the unix socket only |
-| | FROST_PLATFORM_DRAIN_SECONDS | how long it goes on answering when told to stop, not ready any more; default 0 |
-| | FROST_PLATFORM_TAG_PROPAGATION | seconds until changed default tags reach new resources; default 0 |
-| | FROST_PLATFORM_MAX_CONNECTIONS | open connections, an eighth of them for the unix socket; default 2000 |
-| | FROST_PLATFORM_MAX_CONNECTIONS_PER_ADDRESS | open connections of one client address; default 256 |
-| | FROST_PLATFORM_MAX_REQUESTS | requests that run or wait to run, an eighth of them for the unix socket; default 512 |
-| | FROST_PLATFORM_MAX_REQUESTS_PER_ADDRESS | the same of one client address; default 256 |
-| | FROST_PLATFORM_MAX_BODY_MEBIBYTES | memory for all request bodies, an eighth of it for the unix socket; default 64 |
-| | FROST_PLATFORM_MAX_BODY_MEBIBYTES_PER_ADDRESS | the same of one client address; default 4 |
-| | FROST_PLATFORM_BODY_SECONDS | seconds for a request body, plus its size at the next rate; default 10 |
-| | FROST_PLATFORM_BODY_BYTES_PER_SECOND | the rate at which a large body must arrive; default 65536 |
-
-Limits of the HTTP server. Only the standard library is imported here: the settings need it before the framework.
-
-The version of this program: the distribution has one, and the client's package holds it.
+Only the standard library is imported here, because the settings are read before the framework is imported.
 """
 
 import argparse
-import sys
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 import client.models
 
-MEBIBYTE = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of one process. An address is a client's IP address (of IPv6 its /64); the unix socket has none."""
-
-    max_connections: int = 2_000
-    max_connections_per_address: int = 256
-    max_requests: int = 512
-    """Requests that run or wait to run, without those whose body is still arriving."""
-    max_requests_per_address: int = 256
-    max_body_mebibytes: int = 64
-    """Memory for the bodies of all requests until each is answered."""
-    max_body_mebibytes_per_address: int = 4
-    body_seconds: float = 10.0
-    """Time for a request body, plus its size at `body_bytes_per_second`."""
-    body_bytes_per_second: int = 64 * 1024
-
-
 VERSION = client.__version__
-
+MEBIBYTE = 1024 * 1024
+DAY_SECONDS = 86_400
+PREFIX = "FROST_PLATFORM_"
 
 RegionTargets = Literal["accept", "refuse"]
 REGION_TARGETS: Mapping[str, RegionTargets] = {"accept": "accept", "refuse": "refuse"}
 LOG_LEVELS = ("debug", "info", "warning", "error")
 WORLDS = ("demo", "empty", "large")
-DAY = 86_400
-PREFIX = "FROST_PLATFORM_"
-# What an outside issuer's tokens are for, and as whom people sign in there, unless the settings say otherwise.
+# Client and audience of an external issuer.
 CLIENT_ID = "frost-cli"
 AUDIENCE = "frost"
-# What an outside issuer may leave unsaid because whoever runs the platform knows it (`service/authn/oidc_provider.py`).
-ASSUMABLE = ("email_verified", "auth_time")
-LONGEST_NAME = 300
-# Of one session or workload identity.
+# Claims that may be assumed for the tokens of an external issuer (`service/authn/oidc_provider.py`).
+ASSUMABLE_CLAIMS = ("email_verified", "auth_time")
+MAX_NAME_LENGTH = 300
+# Per session or workload identity.
 DEFAULT_REQUESTS_PER_MINUTE, MAX_REQUESTS_PER_MINUTE = 3_000, 1_000_000
 DEFAULT_OPERATION_TRIES, MAX_OPERATION_TRIES = 10, 1_000
 MAX_DIGITS = 9
@@ -93,8 +37,25 @@ LOOPBACK = {("http", "127.0.0.1"), ("http", "::1")}
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of the HTTP server. An address is a client's IPv4 address or /64 prefix; the unix socket has none."""
+
+    max_connections: int = 2_000
+    max_connections_per_address: int = 256
+    max_requests: int = 512
+    """Running and waiting requests, without those whose body is still arriving."""
+    max_requests_per_address: int = 256
+    max_body_mebibytes: int = 64
+    """Memory for the bodies of all unanswered requests."""
+    max_body_mebibytes_per_address: int = 4
+    body_seconds: float = 10.0
+    """Time for a request body, in addition to its size divided by `body_bytes_per_second`."""
+    body_bytes_per_second: int = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
-    """The platform's settings, complete: every default is already applied."""
+    """The platform's settings with all defaults applied."""
 
     data_dir: Path
     socket: Path
@@ -122,160 +83,242 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
 
 
+class Option(NamedTuple):
+    """A setting: an environment variable and, if it has a metavar, a flag, which takes precedence."""
+
+    name: str
+    """Without the prefix of the variable."""
+    help: str
+    metavar: str | None = None
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.lower().replace("_", "-")
+
+
+OPTIONS = (
+    Option("DATA_DIR", "folder of the database, keys, lock and log, mode 0700", "DIR"),
+    Option("SOCKET", "unix socket to answer on; default DIR/api.sock", "PATH"),
+    Option("LISTEN", "answer on TCP as well; port 0 takes a free one", "HOST:PORT"),
+    Option("DATABASE", "sqlite:///… or postgresql://…; default sqlite:///DIR/platform.db", "URL"),
+    Option("SECRET_FILE", "the secret that replicas on one database share; default DIR/secret.key", "PATH"),
+    Option("ISSUER", "`local`, or the https issuer whose tokens are trusted; default local", "URL"),
+    Option("CLIENT_ID", "the public client for sign-in at the issuer; default frost-cli", "ID"),
+    Option("AUDIENCE", "the `aud` of the issuer's access tokens, a URL for RFC 8707; default frost", "NAME"),
+    Option("ASSUME", "claims to assume for the issuer's tokens: email_verified, auth_time or both", "CLAIMS"),
+    Option("PUBLIC_URL", "https address for clients; default: the address it listens on", "URL"),
+    Option("WORLD", "seed of a new database: demo, empty or large; default demo, with --listen empty", "NAME"),
+    Option("IDLE_MINUTES", "stop after N minutes without a request; 0 never; default 30, with --listen 0", "N"),
+    Option("PROXIES", "comma-separated addresses of proxies whose X-Forwarded-For is trusted"),
+    Option("REQUESTS_PER_MINUTE", "requests a minute of one session or workload identity; default 3000"),
+    Option("REGION_TARGETS", "`refuse`: targets of new policies must not name a region; default accept"),
+    Option("PROVISIONING_PACE", "minimum seconds of a provisioning step; default 0.6"),
+    Option("APPLY_PACE", "minimum seconds between two batches of an apply of default tags; default 0"),
+    Option("OPERATION_TRIES", "tries of an apply batch or a provisioning step until the job fails; default 10"),
+    Option("TAG_PROPAGATION", "seconds until changed default tags reach new resources; default 0"),
+    Option("LOG_LEVEL", "debug, info, warning or error; default info"),
+    Option("LOG_MEGABYTES", "size at which platform.log is rotated; 0 never; default 8"),
+    Option("METRICS", "HOST:PORT for Prometheus; default: on the unix socket only"),
+    Option("DRAIN_SECONDS", "seconds between the stop signal, when it is no longer ready, and the stop; default 0"),
+    Option("MAX_CONNECTIONS", "open connections, an eighth of them for the unix socket; default 2000"),
+    Option("MAX_CONNECTIONS_PER_ADDRESS", "open connections of one client address; default 256"),
+    Option("MAX_REQUESTS", "running and waiting requests, an eighth of them for the unix socket; default 512"),
+    Option("MAX_REQUESTS_PER_ADDRESS", "the same of one client address; default 256"),
+    Option("MAX_BODY_MEBIBYTES", "memory for request bodies, an eighth of it for the unix socket; default 64"),
+    Option("MAX_BODY_MEBIBYTES_PER_ADDRESS", "the same of one client address; default 4"),
+    Option("BODY_SECONDS", "seconds for a request body, plus its size at the next rate; default 10"),
+    Option("BODY_BYTES_PER_SECOND", "the rate at which a large body must arrive; default 65536"),
+)
+_LABELS = {option.name: option.flag if option.metavar else option.variable for option in OPTIONS}
+
+
 class Parser(argparse.ArgumentParser):
-    """One that says what is wrong in one line: whoever set it called `frost platform serve`, or wrote a variable."""
+    """A parser that reports errors in one line, because users set flags through `frost platform serve`."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"frost platform: {message}\n")
 
 
 def from_arguments(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
-    """Read flags, then the environment, then the defaults of the table above.
+    """Read the settings from flags, then from the environment, then from the defaults.
 
     Raises:
-        SystemExit: with status 2 and one line on stderr when something is not acceptable.
+        SystemExit: with status 2 and one line on stderr if a value is invalid.
     """
-    parser = Parser(prog="python -m service", description="The frost platform.", allow_abbrev=False)
-    for flag, metavar, help_text in (
-        ("--data-dir", "DIR", "folder of the database, keys, lock and log"),
-        ("--socket", "PATH", "unix socket to answer on"),
-        ("--listen", "HOST:PORT", "answer on TCP as well"),
-        ("--database", "URL", "sqlite:///… or postgresql://…"),
-        ("--secret-file", "PATH", "the platform's secret, the same for all that share the database"),
-        ("--issuer", "URL", "`local`, or the https issuer whose tokens are trusted"),
-        ("--client-id", "ID", "the public client people sign in as at the issuer"),
-        ("--audience", "NAME", "what the issuer's access tokens must name in `aud`"),
-        ("--assume", "CLAIMS", "what holds of the issuer's tokens unsaid: email_verified, auth_time"),
-        ("--public-url", "URL", "https address of this platform, as clients see it"),
-        ("--world", "NAME", "what a new database starts with: demo, empty or large"),
-        ("--idle-minutes", "N", "stop after N minutes without a request; 0 never"),
-    ):
-        variable = PREFIX + flag[2:].replace("-", "_").upper()
-        parser.add_argument(
-            flag, metavar=metavar, help=f"{help_text} ({variable})", default=environ.get(variable) or None
-        )
-    given = parser.parse_args(argv)
-    if given.data_dir is None:
+    variables = "\n".join(f"  {option.variable}\n      {option.help}" for option in OPTIONS if not option.metavar)
+    parser = Parser(
+        prog="python -m service",
+        description="The frost platform.",
+        epilog=f"environment variables without a flag:\n{variables}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for option in OPTIONS:
+        if option.metavar:
+            parser.add_argument(
+                option.flag, dest=option.name, metavar=option.metavar, help=f"{option.help} ({option.variable})"
+            )
+    flags = vars(parser.parse_args(argv))
+    values = {
+        option.name: environ.get(option.variable) or None if flags.get(option.name) is None else flags[option.name]
+        for option in OPTIONS
+    }
+    if values["DATA_DIR"] is None:
         parser.error("--data-dir is required")
     try:
-        return _complete(given, environ)
+        return _settings(_Values(values))
     except ValueError as error:
         parser.error(str(error))
 
 
-def _complete(given: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
-    data_dir = Path(given.data_dir).absolute()
-    listen = _address("--listen", given.listen) if given.listen else None
-    world = given.world or ("empty" if listen else "demo")
-    if world not in WORLDS:
-        raise ValueError(f"--world must be one of {', '.join(WORLDS)}, not {world!r}")
-    issuer = given.issuer or "local"
+def sqlite_url(path: Path) -> str:
+    """Return the URL of a SQLite file. Characters that are special in a URL are escaped."""
+    return f"sqlite:///{str(path).replace('%', '%25').replace('?', '%3F')}"
+
+
+class _Values:
+    """The texts of the options by name, and their conversions. All raise ValueError with the flag or variable."""
+
+    def __init__(self, texts: Mapping[str, str | None]) -> None:
+        self._texts = texts
+
+    def text(self, name: str) -> str | None:
+        return self._texts[name]
+
+    def path(self, name: str, default: Path | str = "") -> Path:
+        return Path(self._texts[name] or default).absolute()
+
+    def choice(self, name: str, choices: Sequence[str], default: str) -> str:
+        value = self._texts[name] or default
+        if value not in choices:
+            raise ValueError(f"{_LABELS[name]} must be one of {', '.join(choices)}, not {value!r}")
+        return value
+
+    def number(self, name: str, default: float, max_value: float = math.inf) -> float:
+        text = self._texts[name]
+        if not text:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1
+        if not 0 <= value <= max_value or value == math.inf:
+            bound = "at least 0" if max_value == math.inf else f"0 to {max_value:g}"
+            raise ValueError(f"{_LABELS[name]} must be a number of {bound}, not {text!r}")
+        return value
+
+    def whole(self, name: str, default: int, max_value: int | None = None) -> int:
+        """Convert a whole number of at least 1."""
+        text = self._texts[name]
+        if not text:
+            return default
+        value = int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else 0
+        if value < 1 or (max_value is not None and value > max_value):
+            bound = "of at least 1" if max_value is None else f"of 1 to {max_value}"
+            raise ValueError(f"{_LABELS[name]} must be a whole number {bound}, not {text!r}")
+        return value
+
+    def address(self, name: str) -> tuple[str, int] | None:
+        text = self._texts[name]
+        if not text:
+            return None
+        host, _, port = text.rpartition(":")
+        if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+            raise ValueError(f"{_LABELS[name]} must be HOST:PORT, not {text!r}")
+        return host.removeprefix("[").removesuffix("]"), int(port)
+
+    def issuer_name(self, name: str, default: str, issuer: str) -> str:
+        """Convert a name at an external issuer."""
+        text = self._texts[name]
+        if text is None:
+            return default
+        if issuer == "local":
+            raise ValueError(f"{_LABELS[name]} is about an outside issuer: give --issuer as well")
+        if len(text) > MAX_NAME_LENGTH or not (text.isascii() and text.isprintable()) or " " in text:
+            raise ValueError(
+                f"{_LABELS[name]} must be up to {MAX_NAME_LENGTH} plain characters without spaces, not {text!r}"
+            )
+        return text
+
+
+def _settings(values: _Values) -> Settings:
+    data_dir = values.path("DATA_DIR")
+    listen = values.address("LISTEN")
+    world = values.choice("WORLD", WORLDS, "empty" if listen else "demo")
+    issuer = values.text("ISSUER") or "local"
     if issuer != "local" and not _is_issuer(issuer):
         raise ValueError(f"--issuer must be `local` or an https URL, not {issuer!r}")
-    log_level, metrics = environ.get(PREFIX + "LOG_LEVEL") or "info", environ.get(PREFIX + "METRICS")
-    if log_level not in LOG_LEVELS:
-        raise ValueError(f"{PREFIX}LOG_LEVEL must be one of {', '.join(LOG_LEVELS)}, not {log_level!r}")
-    regions: RegionTargets | None = REGION_TARGETS.get(environ.get(PREFIX + "REGION_TARGETS") or "accept")
+    log_level = values.choice("LOG_LEVEL", LOG_LEVELS, "info")
+    regions: RegionTargets | None = REGION_TARGETS.get(values.text("REGION_TARGETS") or "accept")
     if regions is None:
         raise ValueError(f"{PREFIX}REGION_TARGETS must be {' or '.join(REGION_TARGETS)}")
     return Settings(
         data_dir=data_dir,
-        socket=Path(given.socket).absolute() if given.socket else data_dir / "api.sock",
-        secret_file=Path(given.secret_file).absolute() if given.secret_file else data_dir / "secret.key",
+        socket=values.path("SOCKET", data_dir / "api.sock"),
+        secret_file=values.path("SECRET_FILE", data_dir / "secret.key"),
         listen=listen,
-        database_url=given.database or sqlite_url(data_dir / "platform.db"),
+        database_url=values.text("DATABASE") or sqlite_url(data_dir / "platform.db"),
         issuer=issuer,
         world=world,
-        idle_minutes=_number("--idle-minutes", given.idle_minutes, 0 if listen else 30),
-        provisioning_pace=_number(PREFIX + "PROVISIONING_PACE", environ.get(PREFIX + "PROVISIONING_PACE"), 0.6),
-        apply_pace=_number(PREFIX + "APPLY_PACE", environ.get(PREFIX + "APPLY_PACE"), 0),
-        operation_tries=_whole(environ, "OPERATION_TRIES", DEFAULT_OPERATION_TRIES, MAX_OPERATION_TRIES),
-        tag_propagation=_number(PREFIX + "TAG_PROPAGATION", environ.get(PREFIX + "TAG_PROPAGATION"), 0, DAY),
+        idle_minutes=values.number("IDLE_MINUTES", 0 if listen else 30),
+        provisioning_pace=values.number("PROVISIONING_PACE", 0.6),
+        apply_pace=values.number("APPLY_PACE", 0),
+        operation_tries=values.whole("OPERATION_TRIES", DEFAULT_OPERATION_TRIES, MAX_OPERATION_TRIES),
+        tag_propagation=values.number("TAG_PROPAGATION", 0, DAY_SECONDS),
         region_targets=regions,
-        proxies=_proxies(environ.get(PREFIX + "PROXIES") or ""),
+        proxies=_proxies(values.text("PROXIES") or ""),
         log_level=log_level,
-        log_megabytes=_number(PREFIX + "LOG_MEGABYTES", environ.get(PREFIX + "LOG_MEGABYTES"), 8, 1_000_000),
-        metrics=_address(PREFIX + "METRICS", metrics) if metrics else None,
-        drain_seconds=_number(PREFIX + "DRAIN_SECONDS", environ.get(PREFIX + "DRAIN_SECONDS"), 0, DAY),
-        client_id=_name("--client-id", given.client_id, CLIENT_ID, issuer),
-        audience=_name("--audience", given.audience, AUDIENCE, issuer),
-        assumed=_assumed(given.assume, issuer),
-        requests_per_minute=_whole(
-            environ, "REQUESTS_PER_MINUTE", DEFAULT_REQUESTS_PER_MINUTE, MAX_REQUESTS_PER_MINUTE
-        ),
-        public_url=_public_url(given.public_url) if given.public_url else None,
-        limits=_limits(environ),
+        log_megabytes=values.number("LOG_MEGABYTES", 8, 1_000_000),
+        metrics=values.address("METRICS"),
+        drain_seconds=values.number("DRAIN_SECONDS", 0, DAY_SECONDS),
+        client_id=values.issuer_name("CLIENT_ID", CLIENT_ID, issuer),
+        audience=values.issuer_name("AUDIENCE", AUDIENCE, issuer),
+        assumed=_assumed_claims(values.text("ASSUME"), issuer),
+        requests_per_minute=values.whole("REQUESTS_PER_MINUTE", DEFAULT_REQUESTS_PER_MINUTE, MAX_REQUESTS_PER_MINUTE),
+        public_url=_public_url(values.text("PUBLIC_URL")),
+        limits=_limits(values),
     )
 
 
-def sqlite_url(path: Path) -> str:
-    """The URL of a file, whose folder may have a name that would mean something in a URL."""
-    return f"sqlite:///{str(path).replace('%', '%25').replace('?', '%3F')}"
+def _limits(values: _Values) -> Limits:
+    names = [limit.name for limit in fields(Limits) if values.text(limit.name.upper())]
+    return Limits(**{name: values.whole(name.upper(), 1) for name in names})
 
 
 def _is_issuer(text: str) -> bool:
-    """An https URL, or plain http on this very machine, by its number: a name could lead elsewhere."""
+    """Return whether a URL is https, or http on a loopback address. A host name could resolve elsewhere."""
     url = urlsplit(text)
     return bool(url.hostname) and (url.scheme == "https" or (url.scheme, url.hostname) in LOOPBACK)
 
 
-def _public_url(text: str) -> str:
-    """Return the address without a slash at its end."""
+def _public_url(text: str | None) -> str | None:
+    """Return the address without a trailing slash."""
+    if not text:
+        return None
     try:
         url = urlsplit(text)
-        sound = url.port is None or url.port > 0
+        has_valid_port = url.port is None or url.port > 0
     except ValueError:
-        sound = False
-    plain = text.isascii() and text.isprintable() and not set(text) & set(' \\"<>?#@')
-    if not sound or not plain or not _is_issuer(text) or url.path not in ("", "/"):
+        has_valid_port = False
+    is_plain = text.isascii() and text.isprintable() and not set(text) & set(' \\"<>?#@')
+    if not has_valid_port or not is_plain or not _is_issuer(text) or url.path not in ("", "/"):
         raise ValueError(f"--public-url must be https://HOST or https://HOST:PORT, not {text!r}")
     return text.removesuffix("/")
 
 
-def _limits(environ: Mapping[str, str]) -> Limits:
-    """Read each limit from the variable of its name: a number of at least 1."""
-    given = (limit.name for limit in fields(Limits) if environ.get(PREFIX + limit.name.upper()))
-    return Limits(**{name: _whole(environ, name.upper(), 1) for name in given})
-
-
-def _name(flag: str, text: str | None, default: str, issuer: str) -> str:
-    if text is None:
-        return default
-    if issuer == "local":
-        raise ValueError(f"{flag} is about an outside issuer: give --issuer as well")
-    if len(text) > LONGEST_NAME or not (text.isascii() and text.isprintable()) or " " in text:
-        raise ValueError(f"{flag} must be up to {LONGEST_NAME} plain characters without spaces, not {text!r}")
-    return text
-
-
-def _assumed(text: str | None, issuer: str) -> frozenset[str]:
+def _assumed_claims(text: str | None, issuer: str) -> frozenset[str]:
     if text is None:
         return frozenset()
     if issuer == "local":
         raise ValueError("--assume is about an outside issuer: give --issuer as well")
     claims = frozenset(part.strip() for part in text.split(","))
-    if not claims <= set(ASSUMABLE):
-        raise ValueError(f"--assume takes {' and '.join(ASSUMABLE)} with a comma between, not {text!r}")
+    if not claims <= set(ASSUMABLE_CLAIMS):
+        raise ValueError(f"--assume takes {' and '.join(ASSUMABLE_CLAIMS)} with a comma between, not {text!r}")
     return claims
-
-
-def _address(name: str, text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise ValueError(f"{name} must be HOST:PORT, not {text!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _whole(environ: Mapping[str, str], name: str, default: int, most: int | None = None) -> int:
-    """Read a variable that takes a whole number of at least 1; `name` is without the prefix."""
-    text = environ.get(PREFIX + name)
-    if not text:
-        return default
-    value = int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else 0
-    if value < 1 or (most is not None and value > most):
-        bound = "of at least 1" if most is None else f"of 1 to {most}"
-        raise ValueError(f"{PREFIX}{name} must be a whole number {bound}, not {text!r}")
-    return value
 
 
 def _proxies(text: str) -> frozenset[str]:
@@ -283,16 +326,3 @@ def _proxies(text: str) -> frozenset[str]:
         return frozenset(str(ip_address(part.strip())) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise ValueError(f"{PREFIX}PROXIES must be addresses with commas between: {error}") from None
-
-
-def _number(name: str, text: str | None, default: float, most: float = sys.float_info.max) -> float:
-    if not text:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1
-    if not 0 <= value <= most:
-        bound = "at least 0" if most == sys.float_info.max else f"0 to {most:g}"
-        raise ValueError(f"{name} must be a number of {bound}, not {text!r}")
-    return value

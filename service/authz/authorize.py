@@ -15,7 +15,7 @@ from service.authz.context import AuthorizationContext, OrganizationContext, Ten
 from service.authz.decisions import covers, has_enforced_scope
 from service.authz.entitlement import may_enter
 from service.authz.route_policies import RoutePolicy
-from service.catalogue.operations import levels, scope_of
+from service.catalogue.operations import access_levels, scope_of
 from service.catalogue.resource_types import kinds
 from service.db.tables import memberships, tenants, users
 from service.errors import ApiError
@@ -64,7 +64,7 @@ def requested_target(rule: RoutePolicy, path: Mapping[str, Any]) -> tuple[str | 
     if kind is None:
         raise errors.not_found()
     action = kind.operation(rule.resource_action)
-    level = levels().get(action)
+    level = access_levels().get(action)
     if level is None:
         raise ApiError(
             400,

@@ -1,7 +1,4 @@
-"""The operation catalogue and the scopes of API keys, as the platform ships them.
-
-Roles: the rules a person has in an organization, and which scope an operation's access level asks for.
-"""
+"""The operation catalogue, the scopes of API keys, and the roles of people."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +6,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from service.catalogue.data_files import CATALOGUE, document, table
+from service.catalogue.data_files import DATA_DIR, load_yaml, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +22,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A scope a key may be given. One that is not enforced is accepted and opens nothing."""
+    """A scope of API keys. One that is not enforced is accepted and grants nothing."""
 
     scope: str
     description: str
@@ -34,37 +31,37 @@ class Scope:
 
 @cache
 def operations() -> tuple[Operation, ...]:
-    """Every operation this version of the platform knows, in catalogue order."""
+    """Return all operations of this version, in catalogue order."""
     return tuple(
         Operation(position, line["name"], line["access_level"], line["description"])
-        for position, line in enumerate(table(CATALOGUE / "catalogue.csv"), start=1)
+        for position, line in enumerate(read_table(DATA_DIR / "catalogue.csv"), start=1)
     )
 
 
 @cache
-def levels() -> Mapping[str, str]:
-    """The access level of every operation this version knows, by name."""
+def access_levels() -> Mapping[str, str]:
+    """Return the access level of each operation by its name."""
     return {operation.name: operation.access_level for operation in operations()}
 
 
 @cache
 def scopes() -> tuple[Scope, ...]:
-    """Every scope in the order it is served; the first is `*`, which no key may hold."""
+    """Return all scopes in the order of the API; the first is `*`, which no key may have."""
     return tuple(
         Scope(entry["scope"], entry["description"], entry.get("enforced", True))
-        for entry in document(CATALOGUE / "scopes.yaml")
+        for entry in load_yaml(DATA_DIR / "scopes.yaml")
     )
 
 
 @cache
 def enforced_scopes() -> Mapping[str, Scope]:
-    """The scopes some service asks for, by name."""
+    """Return the scopes that a service enforces, by name."""
     return {scope.scope: scope for scope in scopes() if scope.enforced}
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What members with this role may do in the tenants they are entitled to."""
+    """A role of organization members in their tenants."""
 
     name: str
     title: str
@@ -72,30 +69,29 @@ class Role:
     limitable: bool
     """Whether a membership may be limited to named tenants; owners and admins never are."""
     authors_policies: bool
-    """Whether its members may write access policies, within what they hold themselves."""
+    """Whether members may write policies that grant no more than they have themselves."""
     document: dict[str, Any]
     """An access policy document, schemaVersion 1."""
 
 
 @cache
 def roles() -> Mapping[str, Role]:
-    """Every role by name, the most powerful first."""
+    """Return all roles by name, the most powerful first."""
     return MappingProxyType(
-        {name: Role(name=name, **entry) for name, entry in document(CATALOGUE / "roles.yaml")["roles"].items()}
+        {name: Role(name=name, **entry) for name, entry in load_yaml(DATA_DIR / "roles.yaml")["roles"].items()}
     )
 
 
 @cache
 def _scopes() -> dict[str, dict[str, str]]:
-    scopes: dict[str, dict[str, str]] = document(CATALOGUE / "roles.yaml")["scopes"]
+    scopes: dict[str, dict[str, str]] = load_yaml(DATA_DIR / "roles.yaml")["scopes"]
     return scopes
 
 
 def scope_of(operation: str, access_level: str) -> str:
-    """The key scope that covers a catalogue operation: `compute:read` for a `read` or `list` of compute.
+    """Return the scope that covers an operation: `compute:read` for a `read` or `list` of compute.
 
-    contract: Scope rules; the interactive sessions and the decision point have scopes of their own, which nothing else
-    substitutes.
+    Interactive sessions and the decision point have special scopes.
     """
     special = _scopes()["special"].get(operation)
     return special or f"{operation.partition(':')[0]}:{_scopes()['verbs'][access_level]}"

@@ -1,34 +1,34 @@
-"""Quota types: unit, what tenants and organizations start at, and what is counted. contract: Quota"""
+"""Quota types: unit, default limits of tenants and organizations, and the measured usage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from service.catalogue.data_files import CATALOGUE, document
+from service.catalogue.data_files import DATA_DIR, load_yaml
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaType:
-    """One countable thing of a tenant. Its use is the number of resources of `kind`, or the sum of `attribute`."""
+    """A quota type. Its usage is the number of resources of `kind`, or the sum of their `attribute`."""
 
     resource_type: str
     title: str
     unit: str
     """`count`, `gb`, or `mb` (only ram)."""
     limit: int
-    """The platform default a new tenant starts at; 0 is no allowance."""
+    """The default limit of a new tenant."""
     organization: int | None
-    """The limit an organization starts at; None: nobody can request another limit, only support changes it."""
+    """The default limit of an organization; None if only support can change limits of this type."""
     kind: str
     attribute: str | None
     unless_said: int = 0
-    """The attribute of a resource that is made without naming it."""
+    """The default of `attribute` for a new resource."""
 
 
 @cache
 def quota_types() -> Mapping[str, QuotaType]:
-    """Every quota type by its resource type, in the order of the reports."""
+    """Return all quota types by resource type, in the order of reports."""
     return MappingProxyType(
         {
             name: QuotaType(
@@ -41,11 +41,11 @@ def quota_types() -> Mapping[str, QuotaType]:
                 attribute=entry["counted"].get("attribute"),
                 unless_said=entry["counted"].get("unless_said", 0),
             )
-            for name, entry in document(CATALOGUE / "quotas.yaml").items()
+            for name, entry in load_yaml(DATA_DIR / "quotas.yaml").items()
         }
     )
 
 
-def defaults() -> dict[str, int]:
-    """The limits a new tenant starts at. contract: a new tenant starts at the platform defaults"""
+def default_limits() -> dict[str, int]:
+    """Return the default limits of a new tenant."""
     return {name: quota.limit for name, quota in quota_types().items()}

@@ -1,7 +1,4 @@
-"""The kinds of resource: where each stands in the catalogue, its states, its tags, and what an apply does with it.
-
-The regions of the platform.
-"""
+"""Resource kinds, with their states, tag rules and catalogue names, and the regions of the platform."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +6,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
-from service.catalogue.data_files import CATALOGUE, document
+from service.catalogue.data_files import DATA_DIR, load_yaml
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of resource; `kinds.yaml` says what the members mean."""
+    """A resource kind. `kinds.yaml` explains the fields."""
 
     name: str
     title: str
@@ -30,14 +27,14 @@ class Kind:
     parent: str | None
 
     def operation(self, action: str) -> str:
-        """The catalogue's name for an action on this kind: `compute:instances:start`."""
+        """Return the operation of an action on this kind: `compute:instances:start`."""
         return f"{self.service}:{self.resource}:{action}"
 
 
 @cache
 def kinds() -> Mapping[str, Kind]:
-    """Every kind by its wire name, in the order of the file; an apply goes through them in this order."""
-    text = document(CATALOGUE / "kinds.yaml")
+    """Return all kinds by wire name. An apply processes them in this order."""
+    text = load_yaml(DATA_DIR / "kinds.yaml")
     return MappingProxyType(
         {
             name: Kind(
@@ -60,4 +57,4 @@ def kinds() -> Mapping[str, Kind]:
 
 
 REGIONS = ("se-sto-1", "fi-hel-1", "de-fra-1")
-"""The most used first: examples name the first one that fits."""
+"""The most used first: examples use the first suitable one."""

@@ -1,15 +1,15 @@
-"""The one file of a backup: a tar of plain files, its manifest first and the digest of that last.
+"""The file format of a backup: a tar of regular files.
 
     manifest.json    {"format", "version", "revision", "database", "createdAt", "audit", "columns", "files"}
-    platform.db      SQLite's database; or tables/<name>, a PostgreSQL table each as COPY writes it
-    secret.key  issuer.jwk  world-keys.json    as far as they are there
+    platform.db      the SQLite database; or tables/<name>, each PostgreSQL table in the format of COPY
+    secret.key  issuer.jwk  world-keys.json    if they exist
     manifest.sha256
     manifest.seal    a MAC of the manifest under the installation's secret; backups of earlier releases have none
 
 The manifest has the digest of each file, so its seal covers all of the content.
 
-What a tar can do beyond that (folders, links, names that lead elsewhere, records that say how large others are) is not
-read here: each member is a header block of a plain file with one of these names, in this order, of the announced size.
+Other features of tar (directories, links, other paths, extended headers) are rejected: each member is a regular file
+with one of these names, in this order, of the size in the manifest.
 """
 
 import hashlib
@@ -32,34 +32,33 @@ MANIFEST, DIGEST, SEAL = "manifest.json", "manifest.sha256", "manifest.seal"
 DATABASE = "platform.db"
 SECRET = "secret.key"  # noqa: S105 - the name of a file
 FILES = (SECRET, "issuer.jwk", "world-keys.json")
-"""Beside the database."""
+"""The files of a backup besides the database."""
 _NAME = re.compile(r"platform\.db|secret\.key|issuer\.jwk|world-keys\.json|tables/[a-z_]{1,63}")
 _BLOCK = tarfile.BLOCKSIZE
 _SEAL_PURPOSE = b"frost: the seal of a backup"
-_PIECE = 1024 * 1024
-LARGEST_MANIFEST = 1024 * 1024
-# Beside what the files themselves need.
-SPARE = 16 * 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
+MAX_MANIFEST_BYTES = 1024 * 1024
+# Free space that must remain after unpacking.
+SPARE_BYTES = 16 * 1024 * 1024
 
 
 class InvalidBackup(Exception):
-    """A file that cannot be restored; the text says why in one line. Nothing was touched."""
+    """A file that cannot be restored, with the reason in one line. Nothing was changed."""
 
 
-def place(settings: Settings, name: str) -> Path:
-    """Where one of `FILES` is: the issuer's key lies beside the secret, which may be shared."""
+def installed_path(settings: Settings, name: str) -> Path:
+    """Return the installed path of one of `FILES`. The issuer's key is in the directory of the secret."""
     if name == SECRET:
         return settings.secret_file
     return (settings.secret_file.parent if name == "issuer.jwk" else settings.data_dir) / name
 
 
-def shares_secret(settings: Settings) -> bool:
-    """Whether the secret, and the issuer's key beside it, are not this platform's alone."""
+def has_shared_secret(settings: Settings) -> bool:
+    """Return whether the secret and the issuer's key may be shared with other replicas."""
     return settings.secret_file.parent != settings.data_dir
 
 
-def secret_missing(settings: Settings) -> InvalidBackup:
-    """Why nothing can be done without the secret."""
+def missing_secret(settings: Settings) -> InvalidBackup:
     return InvalidBackup(f"{settings.secret_file} is not there; --secret-file names it as the platform is served with")
 
 
@@ -69,38 +68,38 @@ def sha256(path: Path) -> str:
 
 
 class Backup(NamedTuple):
-    """A complete backup. `require_seal` checks its seal."""
+    """An unpacked backup. Its seal is not verified; `require_seal` does that."""
 
     manifest: dict[str, Any]
     content: bytes
-    """The manifest as it was written, which the seal is of."""
+    """The bytes of the manifest, which the seal signs."""
     seal: str | None
 
 
 def seal_of(content: bytes, secret: bytes) -> str:
-    """The seal of a manifest under an installation's secret, 64 hex digits."""
+    """Return the seal of a manifest under an installation's secret: 64 hex digits."""
     key = hmac.digest(secret, _SEAL_PURPOSE, "sha256")
     return hmac.digest(key, content, "sha256").hex()
 
 
-def require_seal(backup: Backup, secret: bytes, where: object) -> None:
-    """Refuse a backup whose seal was not made with this secret. `where` names the secret in the message.
+def require_seal(backup: Backup, secret: bytes, secret_name: str) -> None:
+    """Require a seal that was made with this secret.
 
     Raises:
-        Unfit: the seal is wrong.
+        InvalidBackup: the seal is wrong.
     """
     if backup.seal is None or not hmac.compare_digest(backup.seal, seal_of(backup.content, secret)):
         raise InvalidBackup(
-            f"its seal does not match {where}: it was changed after it was made, or another installation made it"
+            f"its seal does not match {secret_name}: it was changed after it was made, or another installation made it"
         )
 
 
-def pack(out: IO[bytes], folder: Path, names: list[str], about: Mapping[str, Any]) -> None:
-    """Write the files `names` of a folder and the facts `about` them as one backup, sealed with the secret in it."""
+def pack(out: IO[bytes], folder: Path, names: list[str], facts: Mapping[str, Any]) -> None:
+    """Write some files of a folder, and the facts about them, as one backup, sealed with its own secret."""
     files: dict[str, dict[str, Any]] = {
         name: {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)} for name in names
     }
-    manifest = json.dumps({"format": FORMAT, **about, "files": files}, indent=1).encode()
+    manifest = json.dumps({"format": FORMAT, **facts, "files": files}, indent=1).encode()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
         _add(tar, MANIFEST, len(manifest), io.BytesIO(manifest))
         for name in names:
@@ -119,43 +118,43 @@ def _add(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> None:
 
 
 def unpack(path: Path, folder: Path) -> Backup:
-    """Read a backup into an empty folder, with everything checked but the seal.
+    """Unpack a backup into an empty folder and check everything but its seal.
 
     Raises:
-        Unfit: it is no backup, or not a whole one.
+        InvalidBackup: the file is not a backup, or is damaged or incomplete.
     """
-    with _opened(path) as file:
-        manifest_bytes = _content(file, _header(file, MANIFEST, LARGEST_MANIFEST))
+    with _open(path) as file:
+        manifest_bytes = _read_content(file, _read_header(file, MANIFEST, MAX_MANIFEST_BYTES))
         manifest = _read_manifest(manifest_bytes)
-        announced = manifest["files"]
-        _require_room(folder, sum(one["bytes"] for one in announced.values()))
-        for name, one in announced.items():
-            if _header(file, name, one["bytes"]) != one["bytes"]:
+        entries = manifest["files"]
+        _require_room(folder, sum(entry["bytes"] for entry in entries.values()))
+        for name, entry in entries.items():
+            if _read_header(file, name, entry["bytes"]) != entry["bytes"]:
                 raise InvalidBackup(f"{name} in it has another size than its manifest says")
             target = folder / name
             target.parent.mkdir(mode=0o700, exist_ok=True)
             with create_private(target) as out:
-                if _copy(file, one["bytes"], out) != one["sha256"]:
+                if _copy(file, entry["bytes"], out) != entry["sha256"]:
                     raise InvalidBackup(f"it is damaged: {name} is not what was written")
-        end = _content(file, _header(file, DIGEST, 64))
-        if end.decode("ascii", "replace") != hashlib.sha256(manifest_bytes).hexdigest():
+        digest = _read_content(file, _read_header(file, DIGEST, 64))
+        if digest.decode("ascii", "replace") != hashlib.sha256(manifest_bytes).hexdigest():
             raise InvalidBackup("it is damaged: its manifest is not what was written")
         seal = _read_seal(file)
     return Backup(manifest, manifest_bytes, seal)
 
 
 def _read_seal(file: IO[bytes]) -> str | None:
-    """The seal, which is the last member; None where the archive ends before it."""
+    """Read the seal, the last member; None if the archive ends before it."""
     start = file.tell()
     if not file.read(_BLOCK).strip(b"\0"):
         return None
     file.seek(start)
-    return _content(file, _header(file, SEAL, 64)).decode("ascii", "replace")
+    return _read_content(file, _read_header(file, SEAL, 64)).decode("ascii", "replace")
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     try:
-        # A pipe would keep us waiting.
+        # Opening a pipe would block.
         file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     except OSError as error:
         raise InvalidBackup(f"it cannot be read: {error.strerror}") from None
@@ -165,8 +164,8 @@ def _opened(path: Path) -> IO[bytes]:
     return file
 
 
-def _header(file: IO[bytes], name: str, most: int) -> int:
-    """The size of the next member, which must be the plain file `name`."""
+def _read_header(file: IO[bytes], name: str, max_size: int) -> int:
+    """Return the size of the next member, which must be the regular file `name`."""
     block = file.read(_BLOCK)
     if len(block) < _BLOCK:
         raise InvalidBackup("it is no backup of frost" if name == MANIFEST else "it is cut short")
@@ -178,27 +177,27 @@ def _header(file: IO[bytes], name: str, most: int) -> int:
         raise InvalidBackup(
             "it is no backup of frost" if name == MANIFEST else f"it holds something else where {name} must be"
         )
-    if not 0 <= member.size <= most:
+    if not 0 <= member.size <= max_size:
         raise InvalidBackup(f"{name} in it has another size than its manifest says")
     return member.size
 
 
-def _content(file: IO[bytes], size: int) -> bytes:
+def _read_content(file: IO[bytes], size: int) -> bytes:
     out = io.BytesIO()
     _copy(file, size, out)
     return out.getvalue()
 
 
 def _copy(file: IO[bytes], size: int, out: IO[bytes]) -> str:
-    """Copy a member's content; its digest. The file is left at the next header."""
-    digest, left = hashlib.sha256(), size
-    while left:
-        piece = file.read(min(left, _PIECE))
-        if not piece:
+    """Copy the content of a member, up to the next header, and return its digest."""
+    digest, remaining = hashlib.sha256(), size
+    while remaining:
+        chunk = file.read(min(remaining, _CHUNK_BYTES))
+        if not chunk:
             raise InvalidBackup("it is cut short")
-        digest.update(piece)
-        out.write(piece)
-        left -= len(piece)
+        digest.update(chunk)
+        out.write(chunk)
+        remaining -= len(chunk)
     file.read(-size % _BLOCK)
     return digest.hexdigest()
 
@@ -211,25 +210,28 @@ def _read_manifest(content: bytes) -> dict[str, Any]:
                 "it was made by a newer frost" if manifest["format"] > FORMAT else "it is no backup of frost"
             )
         texts = [manifest["revision"], manifest["version"], manifest["createdAt"]]
-        known = manifest["database"] in ("sqlite", "postgresql")
-        sizes = all(isinstance(one["bytes"], int) and one["bytes"] >= 0 for one in manifest["files"].values())
-        texts += [one["sha256"] for one in manifest["files"].values()]
-        columns = all(_plain(names) for names in manifest["columns"].values())
+        entries = manifest["files"].values()
+        is_valid = (
+            manifest["database"] in ("sqlite", "postgresql")
+            and all(isinstance(entry["bytes"], int) and entry["bytes"] >= 0 for entry in entries)
+            and all(_are_column_names(names) for names in manifest["columns"].values())
+            and all(isinstance(text, str) for text in [*texts, *(entry["sha256"] for entry in entries)])
+            and SECRET in manifest["files"]
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InvalidBackup("it is no backup of frost") from None
-    told = all(isinstance(text, str) for text in texts)
-    if not (known and told and sizes and columns and SECRET in manifest["files"]):
+    if not is_valid:
         raise InvalidBackup("it is no backup of frost")
-    if strange := [name for name in manifest["files"] if not _NAME.fullmatch(name)]:
-        raise InvalidBackup(f"it holds a file that no backup has: {ascii(strange[0])[:80]}")
+    if unexpected := [name for name in manifest["files"] if not _NAME.fullmatch(name)]:
+        raise InvalidBackup(f"it holds a file that no backup has: {ascii(unexpected[0])[:80]}")
     return dict(manifest)
 
 
-def _plain(names: Any) -> bool:
+def _are_column_names(names: Any) -> bool:
     return isinstance(names, list) and all(isinstance(name, str) and re.fullmatch(r"[a-z_]+", name) for name in names)
 
 
 def _require_room(folder: Path, size: int) -> None:
     disk = os.statvfs(folder)
-    if size + SPARE > disk.f_bavail * disk.f_frsize:
+    if size + SPARE_BYTES > disk.f_bavail * disk.f_frsize:
         raise InvalidBackup(f"there is no room for the {size} bytes that it holds")

@@ -1,4 +1,4 @@
-"""The audit log for the platform's staff: is its chain whole. hostile I04"""
+"""Verification of the audit log for operators."""
 
 from starlette.responses import JSONResponse
 
@@ -13,17 +13,17 @@ router = protected_router("audit")
 
 @router.get("/api/v1/platform/audit/verify", operation_id="verifyAuditLog")
 def verify_audit_log(platform: PlatformDep) -> JSONResponse:
-    """Read the whole audit log and check its chain; `firstBad` is null when it is whole."""
+    """Verify the chain of the whole audit log; `firstBad` is null if it is intact."""
     with platform.database.read() as connection:
-        found = verify(connection, chain.key_of(platform.secret))
-    fault = found.fault
+        verification = verify(connection, chain.key_of(platform.secret))
+    fault = verification.fault
     return JSONResponse(
         {
-            "entries": found.entries,
-            "unchained": found.unchained,
+            "entries": verification.entries,
+            "unchained": verification.unchained,
             "ok": fault is None,
             "firstBad": fault and {"id": fault.id, "at": fault.at and wire_time(fault.at), "why": fault.reason},
-            "head": found.head,
-            "chainedSince": found.began_at and wire_time(found.began_at),
+            "head": verification.head,
+            "chainedSince": verification.began_at and wire_time(verification.began_at),
         }
     )

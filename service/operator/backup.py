@@ -1,8 +1,9 @@
-"""`python -m service.operator.backup FILE --data-dir DIR [--database URL] [--secret-file PATH]`:
-back up a running platform.
+"""Back up a platform while it runs.
 
-The database is copied as of one moment; its operations are in it, and go on from there after a restore. What the
-workflow engine keeps is not: the operation rows are the truth. Keys in the data folder never change.
+`python -m service.operator.backup FILE --data-dir DIR [--database URL] [--secret-file PATH]`
+
+The database is copied as one snapshot. Open operations are part of it and continue after a restore. The queue of the
+workflow engine is not: it is rebuilt from the operations. Key files in the data folder never change.
 """
 
 import contextlib
@@ -27,45 +28,46 @@ from service.operator.archive import InvalidBackup
 from service.settings import VERSION, Settings, sqlite_url
 
 
-def make(settings: Settings, path: Path) -> dict[str, Any]:
-    """Write a backup (0600) to a path where nothing is yet; what it is, for the person who asked.
+def create_backup(settings: Settings, path: Path) -> dict[str, Any]:
+    """Write a backup (mode 0600) to a path that does not exist yet; return the facts about it.
 
     Raises:
-        Unfit: there is nothing to copy, or something in the way.
-        OSError: it cannot be written.
+        InvalidBackup: there is no platform, or the path exists.
+        OSError: the backup cannot be written.
     """
     if path.exists() or path.is_symlink():
         raise InvalidBackup(f"{path} is there already; a backup replaces nothing")
     if not settings.secret_file.exists():
-        if archive.shares_secret(settings) or (settings.data_dir / LOCK_FILE).exists():
-            raise archive.secret_missing(settings)
+        if archive.has_shared_secret(settings) or (settings.data_dir / LOCK_FILE).exists():
+            raise archive.missing_secret(settings)
         raise InvalidBackup(f"there is no platform in {settings.data_dir}")
-    # Beside where it will be: it has to have room there, and then only gets its name.
-    with _beside(path) as scratch:
-        folder, told = Path(scratch), {"version": VERSION, "createdAt": wire_time(datetime.now(UTC)), "columns": {}}
-        told |= _copy_database(settings, folder)
+    # In the directory of the backup, so that the finished file only has to be linked.
+    with _scratch_directory(path.parent) as scratch:
+        folder = Path(scratch)
+        facts = {"version": VERSION, "createdAt": wire_time(datetime.now(UTC)), "columns": {}}
+        facts |= _copy_database(settings, folder)
         for name in archive.FILES:
             with contextlib.suppress(FileNotFoundError):
-                shutil.copyfile(archive.place(settings, name), folder / name)
-        names = sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file())
-        whole = folder / "backup"
-        with files.create_private(whole) as out:
-            archive.pack(out, folder, names, told)
-        size = whole.stat().st_size
+                shutil.copyfile(archive.installed_path(settings, name), folder / name)
+        names = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+        backup = folder / "backup"
+        with files.create_private(backup) as out:
+            archive.pack(out, folder, names, facts)
+        size = backup.stat().st_size
         try:
-            path.hardlink_to(whole)
+            path.hardlink_to(backup)
         except FileExistsError:
             raise InvalidBackup(f"{path} is there already; a backup replaces nothing") from None
         files.fsync_directory(path.parent)
-    return {"file": str(path), "bytes": size, **{name: value for name, value in told.items() if name != "columns"}}
+    return {"file": str(path), "bytes": size, **{name: value for name, value in facts.items() if name != "columns"}}
 
 
-def _beside(path: Path) -> "tempfile.TemporaryDirectory[str]":
+def _scratch_directory(parent: Path) -> "tempfile.TemporaryDirectory[str]":
     try:
-        return tempfile.TemporaryDirectory(prefix=".frost-backup-", dir=path.parent)
+        return tempfile.TemporaryDirectory(prefix=".frost-backup-", dir=parent)
     except OSError as error:
-        # Not the name of what nobody has heard of.
-        raise OSError(error.errno, error.strerror, str(path.parent)) from None
+        # The message names the directory, not the temporary one.
+        raise OSError(error.errno, error.strerror, str(parent)) from None
 
 
 def _copy_database(settings: Settings, folder: Path) -> dict[str, Any]:
@@ -80,20 +82,20 @@ def _copy_database(settings: Settings, folder: Path) -> dict[str, Any]:
         if revision is None:
             raise InvalidBackup("the database is empty: there is nothing to back up")
         with database.read() as connection:
-            told: dict[str, Any] = {"database": database.kind, "revision": revision}
-            told["audit"] = _audit(connection) if revision >= "0007" else None
+            facts: dict[str, Any] = {"database": database.kind, "revision": revision}
+            facts["audit"] = _audit_head(connection) if revision >= "0007" else None
             if database.kind == "postgresql":
                 (folder / "tables").mkdir(mode=0o700)
-                told["columns"] = copy_tables.export_tables(connection, folder / "tables")
-            return told
+                facts["columns"] = copy_tables.export_tables(connection, folder / "tables")
+            return facts
     finally:
         database.close()
         for suffix in ("-wal", "-shm"):
             (folder / (archive.DATABASE + suffix)).unlink(missing_ok=True)
 
 
-def _audit(connection: Connection) -> dict[str, Any] | None:
-    """Where the audit log's chain ended: told beside the backup, it is what a restored one must have."""
+def _audit_head(connection: Connection) -> dict[str, Any] | None:
+    """Return the end of the audit log's chain, which a restored database must have."""
     head = connection.execute(select(audit_head)).one_or_none()
     return None if head is None else {"entries": head.entries, "head": head.hash}
 
@@ -106,7 +108,7 @@ def _copy_sqlite(settings: Settings, copy: Path) -> None:
         contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=10)) as running,
         contextlib.closing(sqlite3.connect(copy)) as into,
     ):
-        # All of it in one step: one moment, and writers go on beside it.
+        # In one step, so that it is one snapshot; writers are not blocked.
         running.backup(into)
     copy.chmod(0o600)
 
@@ -114,4 +116,4 @@ def _copy_sqlite(settings: Settings, copy: Path) -> None:
 if __name__ == "__main__":
     from service.operator.archive_command import run
 
-    run("backup", make)
+    run("backup", create_backup)

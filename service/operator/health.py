@@ -1,4 +1,4 @@
-"""Is the process alive, and can it work: for supervisors, without a credential and outside `/api`."""
+"""Liveness and readiness checks for supervisors, without a credential and outside `/api`."""
 
 import logging
 import os
@@ -22,51 +22,51 @@ logger = logging.getLogger(__name__)
 router = protected_router("health")
 
 NO_ANSWER = {"database": "no_answer"}
-"""The checks while the database has not answered them for a while."""
-WENT_BACK = timedelta(seconds=5)
-LEAST_FREE = 16 * 1024 * 1024
-"""Bytes that must be free where the data folder is: the log, and SQLite's database, grow there."""
+"""The result while the checks hang."""
+MAX_CLOCK_LAG = timedelta(seconds=5)
+MIN_FREE_BYTES = 16 * 1024 * 1024
+"""Free space that the log and the SQLite database in the data folder need."""
 
 
 @router.get("/healthz", operation_id="alive")
 async def alive() -> JSONResponse:
-    """200 while the process answers at all."""
+    """Answer 200 while the process answers requests."""
     return JSONResponse({"status": "ok"})
 
 
 @router.get("/readyz", operation_id="ready")
 async def ready(platform: PlatformDep) -> JSONResponse:
-    """200 when requests can be served, else 503: `stopping` once the process was asked to end, or `degraded`.
+    """Answer 200 if requests can be served, otherwise 503 with the status `stopping` or `degraded`.
 
-    Each check is `ok` or one word. It does not wait for a busy database: then the checks are up to ten seconds old.
+    Each check is `ok` or one word. While the database is slow, the checks may be ten seconds old.
     """
-    found = with_draining(platform, await platform.readiness.get_soon(lambda: _run_checks(platform)) or NO_ANSWER)
-    good = all(is_good(state) for state in found.values())
-    status = "stopping" if platform.draining.is_set() else "ok" if good else "degraded"
-    return JSONResponse({"status": status, "checks": found}, 200 if status == "ok" else 503)
+    results = with_draining(platform, await platform.readiness.get_soon(lambda: _run_checks(platform)) or NO_ANSWER)
+    healthy = all(is_good(result) for result in results.values())
+    status = "stopping" if platform.draining.is_set() else "ok" if healthy else "degraded"
+    return JSONResponse({"status": status, "checks": results}, 200 if status == "ok" else 503)
 
 
 def checks(platform: Platform) -> Mapping[str, str]:
-    """Return the checks of readiness, each `ok` or one word; a second old at most."""
+    """Return the readiness checks, each `ok` or one word. They are at most a second old."""
     return with_draining(platform, platform.readiness.get(lambda: _run_checks(platform)))
 
 
 def start_checks(platform: Platform) -> None:
-    """Start the checks of readiness, so that the first caller need not wait for them."""
+    """Start the readiness checks, so that the first request does not wait for them."""
     platform.readiness.refresh(lambda: _run_checks(platform))
 
 
-def is_good(state: str) -> bool:
-    """Return whether a check lets requests be served. `busy` does: others are writing at this moment."""
-    return state in ("ok", "busy")
+def is_good(result: str) -> bool:
+    """Return whether requests can be served despite the result of a check. `busy` only means concurrent writes."""
+    return result in ("ok", "busy")
 
 
-def with_draining(platform: Platform, found: Mapping[str, str]) -> Mapping[str, str]:
-    return {**found, "operations": "stopping"} if platform.draining.is_set() else found
+def with_draining(platform: Platform, results: Mapping[str, str]) -> Mapping[str, str]:
+    return {**results, "operations": "stopping"} if platform.draining.is_set() else results
 
 
 def _run_checks(platform: Platform) -> dict[str, str]:
-    found = {
+    results = {
         "database": database_check(platform),
         "migrations": "unknown",
         "operations": "unknown",
@@ -74,21 +74,21 @@ def _run_checks(platform: Platform) -> dict[str, str]:
         "disk": disk_check(platform),
         "clock": clock_check(platform),
     }
-    if found["database"] != "unreachable":
+    if results["database"] != "unreachable":
         try:
-            # A newer replica may have migrated meanwhile: this one goes on beside it.
-            found["migrations"] = "behind" if migrate.is_behind(migrate.stored_revision(platform.database)) else "ok"
+            # A revision ahead is fine: a newer replica has migrated the database, which older ones can still use.
+            results["migrations"] = "behind" if migrate.is_behind(migrate.stored_revision(platform.database)) else "ok"
             with platform.database.read() as connection:
                 queries.open_count(connection)
-            found["operations"] = "stopping" if platform.stopping.is_set() else "ok"
-            found["audit"] = audit_check(platform)
+            results["operations"] = "stopping" if platform.stopping.is_set() else "ok"
+            results["audit"] = audit_check(platform)
         except SQLAlchemyError:
             logger.exception("a readiness check failed")
-    return found
+    return results
 
 
 def database_check(platform: Platform) -> str:
-    """`ok`, `read_only` (every change would be refused), `full` (a change was refused lately), or `unreachable`."""
+    """Return `ok`, `read_only`, `full` (a change failed recently because the disk is full), or `unreachable`."""
     try:
         with platform.database.read() as connection:
             connection.execute(text("SELECT 1"))
@@ -101,8 +101,9 @@ def database_check(platform: Platform) -> str:
 
 
 def audit_check(platform: Platform) -> str:
-    """`ok`; `busy` (other changes are being written); `broken` (the end of the log is not the platform's, so nothing
-    can be added), or `unwritable`: no entry can be added, and so nothing can be changed.
+    """Return `ok`, `busy` (concurrent writes), `broken` (the head of the chain is not valid), or `unwritable`.
+
+    With the last two no entry can be added, so every change fails.
     """
     try:
         return "ok" if chain.can_append(platform.database, platform.secret) else "unwritable"
@@ -114,14 +115,15 @@ def audit_check(platform: Platform) -> str:
 
 
 def clock_check(platform: Platform) -> str:
-    """`ok`, or `went_back` when the machine's clock was set back while the platform ran: it goes by its own until it is
-    started again, so that nothing lives longer. hostile J09
+    """Return `ok`, or `went_back` if the system clock was set back.
+
+    The platform ignores that until it restarts, so that no credential lives longer.
     """
     clock = platform.clock
-    return "went_back" if isinstance(clock, SystemClock) and clock.lag() > WENT_BACK else "ok"
+    return "went_back" if isinstance(clock, SystemClock) and clock.lag() > MAX_CLOCK_LAG else "ok"
 
 
 def disk_check(platform: Platform) -> str:
-    """`ok`, or `full` when there is next to no room where the data folder is. hostile J09"""
+    """Return `ok`, or `full` if the disk of the data folder has almost no free space."""
     disk = os.statvfs(platform.settings.data_dir)
-    return "ok" if disk.f_bavail * disk.f_frsize >= LEAST_FREE else "full"
+    return "ok" if disk.f_bavail * disk.f_frsize >= MIN_FREE_BYTES else "full"

@@ -1,8 +1,8 @@
-"""What the platform counts about itself, as Prometheus reads it.
+"""The platform's metrics in Prometheus' text format.
 
-Counting is plain numbers in this process; the Prometheus library is loaded when somebody asks for them first, because
-loading it would cost every start a fifth of its time. `/metrics` answers the owner of the unix socket; for a Prometheus
-elsewhere FROST_PLATFORM_METRICS=HOST:PORT gives it a port of its own, never the one that the API answers on.
+The Prometheus library is imported by the first scrape, because its import takes a fifth of the start-up time.
+`/metrics` is for the owner of the unix socket. FROST_PLATFORM_METRICS=HOST:PORT serves the metrics on a port of their
+own, never on the port of the API.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,17 +32,17 @@ router = protected_router("metrics")
 
 @router.get("/metrics", operation_id="readMetrics")
 def read_metrics(platform: PlatformDep, worker: WorkerDep) -> Response:
-    """The platform's numbers in Prometheus' text format."""
+    """Return the platform's metrics in Prometheus' text format."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
     return Response(generate_latest(registry(platform, worker.kinds)), media_type=CONTENT_TYPE_LATEST)
 
 
 def listen(platform: Platform, kinds: Iterable[str], host: str, port: int) -> tuple[str, int]:
-    """Answer Prometheus on an address of its own, in a thread; where that is.
+    """Serve the metrics on an address of their own, in a thread; return the address with its actual port.
 
     Raises:
-        OSError: the address is not ours or is in use.
+        OSError: the address is not local or is in use.
     """
     from prometheus_client import start_http_server
 
@@ -51,17 +51,17 @@ def listen(platform: Platform, kinds: Iterable[str], host: str, port: int) -> tu
 
 
 def registry(platform: Platform, kinds: Iterable[str]) -> "CollectorRegistry":
-    """A registry that reads the platform when it is asked."""
+    """Return a registry that reads the platform at each scrape."""
     from prometheus_client import CollectorRegistry, ProcessCollector
 
-    made = CollectorRegistry(auto_describe=False)
-    ProcessCollector(registry=made)
-    made.register(Collector(platform, kinds))
-    return made
+    collectors = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=collectors)
+    collectors.register(Collector(platform, kinds))
+    return collectors
 
 
 class Collector:
-    """The platform's numbers as Prometheus' families."""
+    """The platform's metrics as Prometheus metric families."""
 
     def __init__(self, platform: Platform, kinds: Iterable[str]) -> None:
         self.platform = platform
@@ -87,10 +87,10 @@ class Collector:
             connections.add_metric(["in_use"], pool.checkedout())
             connections.add_metric(["idle"], pool.checkedin())
             yield connections
-        ready = GaugeMetricFamily("frost_ready", "1 when a check of readiness is ok or busy", labels=["check"])
-        for name, state in health.checks(self.platform).items():
-            ready.add_metric([name], health.is_good(state))
-        yield ready
+        readiness = GaugeMetricFamily("frost_ready", "1 when a check of readiness is ok or busy", labels=["check"])
+        for name, result in health.checks(self.platform).items():
+            readiness.add_metric([name], health.is_good(result))
+        yield readiness
         try:
             yield from self._stored()
         except SQLAlchemyError:
@@ -110,10 +110,10 @@ class Collector:
         yield refused
         seconds = HistogramMetricFamily("frost_request_seconds", "Time to the whole answer", labels=["route"])
         for route, (total, counts) in list(metrics.seconds.items()):
-            below, buckets = 0, []
+            cumulative, buckets = 0, []
             for bound, count in zip((*BUCKETS, float("inf")), list(counts), strict=True):
-                below += count
-                buckets.append(("+Inf" if bound == float("inf") else str(bound), below))
+                cumulative += count
+                buckets.append(("+Inf" if bound == float("inf") else str(bound), cumulative))
             seconds.add_metric([route], buckets, total)
         yield seconds
 
@@ -121,7 +121,7 @@ class Collector:
         from prometheus_client.core import GaugeMetricFamily
 
         with self.platform.database.read() as connection:
-            counted = connection.execute(
+            counts = connection.execute(
                 select(operations.c.kind, operations.c.status, func.count())
                 .where(is_open())
                 .group_by(operations.c.kind, operations.c.status)
@@ -129,9 +129,9 @@ class Collector:
             stalled = stalled_count(connection, self.platform.clock.now())
             entries = connection.scalar(select(audit_head.c.entries)) or 0
         running = GaugeMetricFamily("frost_operations_open", "Operations under way", labels=["kind", "status"])
-        # None open is 0, not nothing: an alarm on what is missing would ring while all is well.
-        none = {(kind, status): 0 for kind in self.kinds for status in OPEN}
-        for (kind, status), count in {**none, **{(kind, status): count for kind, status, count in counted}}.items():
+        # Zeros are written as well, because an alert on absent series would fire otherwise.
+        zeros = {(kind, status): 0 for kind in self.kinds for status in OPEN}
+        for (kind, status), count in {**zeros, **{(kind, status): count for kind, status, count in counts}}.items():
             running.add_metric([kind, status], count)
         yield running
         yield GaugeMetricFamily("frost_operations_stalled", "Open operations without a move for a minute", stalled)

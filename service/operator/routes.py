@@ -1,4 +1,4 @@
-"""For the platform's staff: whoever owns the unix socket. Never over TCP. design: People and rights"""
+"""Routes for operators: the owner of the unix socket. They are not served over TCP."""
 
 import os
 
@@ -21,14 +21,14 @@ router = protected_router("platform")
 
 @router.get("/api/v1/platform/status", operation_id="platformStatus")
 def platform_status(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """What runs here: version, process, world, database and how much there is in it."""
+    """Return version, process, seed and database of the platform, and the number of rows in it."""
     with platform.database.read() as connection:
         stalled = operations.stalled_count(connection, platform.clock.now())
         open_count = operations.open_count(connection)
-        world = select(platform_state.c.value).where(platform_state.c.name == "world").scalar_subquery()
+        seed = select(platform_state.c.value).where(platform_state.c.name == "world").scalar_subquery()
         counts = connection.execute(
             select(
-                world.label("world"),
+                seed.label("world"),
                 select(func.count()).select_from(tenants).scalar_subquery().label("tenants"),
                 select(func.count()).select_from(resources).scalar_subquery().label("resources"),
             )
@@ -52,7 +52,7 @@ def platform_status(platform: PlatformDep, context: ContextDep) -> JSONResponse:
 
 @router.post("/api/v1/platform/stop", operation_id="stopPlatform", status_code=202)
 def stop_platform(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """Ask the process to end; what it answers now it still finishes. SIGTERM does the same."""
+    """Stop the process after the current requests, as SIGTERM does."""
     with platform.database.write() as connection:
         entries.record(
             connection, context.principal, event=AuditEvent.PLATFORM_STOP, target="platform", at=platform.clock.now()

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, Table, func, select
 
 from service.authz.entitlement import enterable_tenant_ids
-from service.catalogue.quota_types import defaults, quota_types
+from service.catalogue.quota_types import default_limits, quota_types
 from service.db.dialect import upsert_insert
 from service.db.tables import organization_quotas, tenant_quotas, tenants
 from service.principal import Principal
@@ -27,7 +27,7 @@ def limits(connection: Connection, tenant_ids: Tenants) -> Mapping[str, Mapping[
 
 def limits_of(connection: Connection, tenant_id: str) -> dict[str, int]:
     """Return the limits of a tenant by resource type; the default of the platform if none is stored."""
-    return {**defaults(), **limits(connection, [tenant_id]).get(tenant_id, {})}
+    return {**default_limits(), **limits(connection, [tenant_id]).get(tenant_id, {})}
 
 
 def tenant_ids_of(connection: Connection, organization_id: str) -> list[str]:
@@ -59,7 +59,7 @@ def allocated(connection: Connection, organization_id: str) -> dict[str, int]:
     )
     stored = {resource_type: (int(total), rows) for resource_type, total, rows in connection.execute(query)}
     sums = {}
-    for name, default in defaults().items():
+    for name, default in default_limits().items():
         total, rows = stored.get(name, (0, 0))
         sums[name] = total + (number - rows) * default
     return sums

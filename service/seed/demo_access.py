@@ -1,4 +1,4 @@
-"""The access rows of a world that is written down: groups, workload identities, policies and what they hang on."""
+"""Rows of a YAML seed: groups, workload identities, policies and attachments."""
 
 import json
 from collections.abc import Iterator
@@ -8,98 +8,98 @@ from typing import TYPE_CHECKING, Any
 from client.policy.catalogue import Catalogue
 from client.policy.document import canonical_text, parse_document
 from service.catalogue.operations import operations
-from service.seed.insert import Row
+from service.seed.insert import Row, SeedFile
 
 if TYPE_CHECKING:
-    from service.seed.insert import World
+    pass
 
 PRINCIPALS = {"api_key": "keys", "workload_identity": "identities", "group": "groups"}
 
 
-def groups(world: "World") -> Iterator[Row]:
-    for entry in world.file.get("groups", {}).values():
-        created = world.at(entry["created"])
+def groups(seed: SeedFile) -> Iterator[Row]:
+    for entry in seed.file.get("groups", {}).values():
+        created = seed.at(entry["created"])
         yield {
             "id": entry["id"],
-            "tenant_id": world.id("tenants", entry["tenant"]),
+            "tenant_id": seed.id("tenants", entry["tenant"]),
             "name": entry["name"],
             "description": entry.get("description", ""),
             "version": 1,
-            "created_by": world.id("people", entry["by"]),
+            "created_by": seed.id("people", entry["by"]),
             "created_at": created,
             "updated_at": created,
         }
 
 
-def members(world: "World") -> Iterator[Row]:
-    for entry in world.file.get("groups", {}).values():
+def members(seed: SeedFile) -> Iterator[Row]:
+    for entry in seed.file.get("groups", {}).values():
         for member in entry.get("members", ()):
-            kind, identifier = principal(world, member)
+            kind, identifier = principal(seed, member)
             yield {
                 "group_id": entry["id"],
                 "member_type": kind,
                 "member_id": identifier,
-                "tenant_id": world.id("tenants", entry["tenant"]),
-                "added_by": world.id("people", entry["by"]),
-                "added_at": world.at(entry["created"]),
+                "tenant_id": seed.id("tenants", entry["tenant"]),
+                "added_by": seed.id("people", entry["by"]),
+                "added_at": seed.at(entry["created"]),
             }
 
 
-def identities(world: "World") -> Iterator[Row]:
-    for entry in world.file.get("identities", {}).values():
-        created = world.at(entry["created"])
+def identities(seed: SeedFile) -> Iterator[Row]:
+    for entry in seed.file.get("identities", {}).values():
+        created = seed.at(entry["created"])
         yield {
             "id": entry["id"],
-            "tenant_id": world.id("tenants", entry["tenant"]),
+            "tenant_id": seed.id("tenants", entry["tenant"]),
             "cluster_id": entry["cluster"],
             "namespace": entry["namespace"],
             "service_account": entry["service_account"],
             "scopes": entry.get("scopes", []),
-            "created_by": world.id("people", entry["by"]),
+            "created_by": seed.id("people", entry["by"]),
             "created_at": created,
             "updated_at": created,
         }
 
 
-def policies(world: "World") -> Iterator[Row]:
-    for entry in world.file.get("policies", {}).values():
-        latest = history(world, entry)[-1]
+def policies(seed: SeedFile) -> Iterator[Row]:
+    for entry in seed.file.get("policies", {}).values():
+        latest = history(seed, entry)[-1]
         yield {
             "id": entry["id"],
-            "tenant_id": world.id("tenants", entry["tenant"]),
+            "tenant_id": seed.id("tenants", entry["tenant"]),
             "name": entry["name"],
             "description": entry.get("description", ""),
             "document": latest["document"],
             "version": latest["version"],
             "authored_by": latest["authored_by"],
-            "created_at": world.at(entry["created"]),
+            "created_at": seed.at(entry["created"]),
             "updated_at": latest["changed_at"],
         }
 
 
-def versions(world: "World") -> Iterator[Row]:
-    for entry in world.file.get("policies", {}).values():
-        yield from history(world, entry)
+def versions(seed: SeedFile) -> Iterator[Row]:
+    for entry in seed.file.get("policies", {}).values():
+        yield from history(seed, entry)
 
 
-def history(world: "World", entry: dict[str, Any]) -> list[Row]:
-    """A policy's versions, oldest first: its `earlier` documents, then the one that counts now."""
+def history(seed: SeedFile, entry: dict[str, Any]) -> list[Row]:
+    """Return the versions of a policy, oldest first: its `earlier` documents, then the current one."""
     documents = [*entry.get("earlier", ()), {"document": entry["document"], "at": entry.get("updated")}]
     rows = []
     for number, told in enumerate(documents, start=1):
-        by = world.id("people", told.get("by", entry["by"]))
+        by = seed.id("people", told.get("by", entry["by"]))
         first = number == 1
         rows.append(
             {
                 "policy_id": entry["id"],
                 "version": number,
-                "tenant_id": world.id("tenants", entry["tenant"]),
+                "tenant_id": seed.id("tenants", entry["tenant"]),
                 "name": entry["name"],
                 "description": entry.get("description", ""),
-                "document": stored(told["document"]),
+                "document": canonical_document(told["document"]),
                 "authored_by": by,
                 "changed_by": by,
-                "changed_at": world.at(entry["created"] if first else told["at"]),
+                "changed_at": seed.at(entry["created"] if first else told["at"]),
                 "change": "create" if first else "update",
                 "changed": ["description", "document", "name"] if first else ["document"],
             }
@@ -107,32 +107,32 @@ def history(world: "World", entry: dict[str, Any]) -> list[Row]:
     return rows
 
 
-def attachments(world: "World") -> Iterator[Row]:
-    for entry in world.file.get("policies", {}).values():
+def attachments(seed: SeedFile) -> Iterator[Row]:
+    for entry in seed.file.get("policies", {}).values():
         for attachee in entry.get("attached", ()):
-            kind, identifier = principal(world, attachee)
+            kind, identifier = principal(seed, attachee)
             yield {
                 "policy_id": entry["id"],
                 "attachee_type": kind,
                 "attachee_id": identifier,
-                "tenant_id": world.id("tenants", entry["tenant"]),
-                "attached_by": world.id("people", entry["by"]),
-                "attached_at": world.at(entry["created"]),
+                "tenant_id": seed.id("tenants", entry["tenant"]),
+                "attached_by": seed.id("people", entry["by"]),
+                "attached_at": seed.at(entry["created"]),
             }
 
 
-def principal(world: "World", named: dict[str, str]) -> tuple[str, str]:
-    """`{group: deployers}` as type and id."""
+def principal(seed: SeedFile, named: dict[str, str]) -> tuple[str, str]:
+    """Return the type and id of a principal such as `{group: deployers}`."""
     ((kind, handle),) = named.items()
-    return kind, world.id(PRINCIPALS[kind], handle)
+    return kind, seed.id(PRINCIPALS[kind], handle)
 
 
-def stored(document: dict[str, Any]) -> str:
-    """A document of the file as it is stored. Raises DocumentRefused for one the platform would not accept."""
-    return canonical_text(parse_document(json.dumps(document), shipped()).document)
+def canonical_document(document: dict[str, Any]) -> str:
+    """Return the canonical text of a document. Raise InvalidDocument for an invalid one."""
+    return canonical_text(parse_document(json.dumps(document), shipped_catalogue()).document)
 
 
 @cache
-def shipped() -> Catalogue:
-    """The catalogue of this version."""
+def shipped_catalogue() -> Catalogue:
+    """Return the catalogue of this version."""
     return Catalogue(operation.name for operation in operations())

@@ -1,6 +1,6 @@
-"""What the loaders of every world share: adding many rows, setting up tenants, making key secrets.
+"""Shared parts of the seed loaders: bulk inserts, provisioned tenants, API-key secrets.
 
-Times of a world are written relative to the instant it is loaded, so that a fresh world looks alive.
+Times in a seed are relative to the instant at which it is loaded.
 """
 
 import re
@@ -15,45 +15,45 @@ from typing import Any
 from sqlalchemy import Connection, Table, insert
 
 from service.authn import api_keys
-from service.catalogue.data_files import document
+from service.catalogue.data_files import load_yaml
 from service.tenants.provisioning import WORK
 
-SEEDS = Path(__file__).with_name("data")
+SEEDS_DIR = Path(__file__).with_name("data")
 
 
 Row = dict[str, Any]
-BATCH = 5_000
+BATCH_ROWS = 5_000
 
 
-def add(connection: Connection, table: Table, rows: Iterable[Row]) -> None:
-    """Insert the rows in batches; each must have the same members as the first."""
+def insert_rows(connection: Connection, table: Table, rows: Iterable[Row]) -> None:
+    """Insert rows in batches. All rows have the same columns."""
     rest = iter(rows)
-    while batch := list(islice(rest, BATCH)):
+    while batch := list(islice(rest, BATCH_ROWS)):
         connection.execute(insert(table), batch)
 
 
-def set_up(connection: Connection, tenants: Iterable[tuple[str, datetime]]) -> None:
-    """What provisioning leaves behind, for tenants (id, created) that were ready long before the world was loaded."""
+def provision(connection: Connection, tenants: Iterable[tuple[str, datetime]]) -> None:
+    """Run all provisioning steps for tenants, given as id and creation time."""
     for tenant_id, created in tenants:
         for work in WORK.values():
             work(connection, tenant_id, created)
 
 
-def first_tags(tenants: Iterable[Row]) -> Iterator[Row]:
-    """Where the history of each tenant's default tags begins: at the set it comes with."""
+def first_tag_versions(tenants: Iterable[Row]) -> Iterator[Row]:
+    """Yield the first version of each tenant's default tags."""
     for row in tenants:
         yield {"tenant_id": row["id"], "version": 1, "tags": row["default_tags"], "changed_at": row["updated_at"]}
 
 
 @dataclass
 class KeyMinter:
-    """Makes the secrets of a world's keys and remembers them for the one file they are written to."""
+    """Creates the secrets of a seed's API keys and collects them for the key file."""
 
     secret: bytes
     minted: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def mint(self, name: str, key_id: str) -> Row:
-        """The columns of a new key that come from its secret. Raises ValueError when the world names two keys alike."""
+        """Return the columns of a key that depend on its secret. Raise ValueError for a duplicate name."""
         if name in self.minted:
             raise ValueError(f"two keys of this world are named {name!r}")
         plain = api_keys.mint()
@@ -61,37 +61,38 @@ class KeyMinter:
         return {"key_prefix": api_keys.prefix(plain), "key_hash": api_keys.digest(self.secret, plain)}
 
 
-OFFSET = re.compile(r"([+-])(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
+OFFSET_PATTERN = re.compile(r"([+-])(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 
 
 @cache
-def offset(text: str) -> timedelta:
-    """The distance `-40d`, `-2h30m` or `+300d` names; `now` is none.
+def parse_offset(text: str) -> timedelta:
+    """Parse an offset such as `-40d`, `-2h30m` or `+300d`; `now` is zero.
 
-    Raises ValueError for any other text, also for one that leaves the range of a date.
+    Raises:
+        ValueError: the text is not an offset, or is out of range.
     """
     if text == "now":
         return timedelta()
-    found = OFFSET.fullmatch(text)
-    if not found:
+    match = OFFSET_PATTERN.fullmatch(text)
+    if not match:
         raise ValueError(f"not an offset like -40d or +2h30m: {text!r}")
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[1:])
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:])
     try:
         distance = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
     except OverflowError as error:
         raise ValueError(f"offset is too far: {text!r}") from error
-    return -distance if found[1] == "-" else distance
+    return -distance if match[1] == "-" else distance
 
 
-class World:
-    """A world's file, with its handles (`web-shop`, `owner@aurora.example`) looked up and its offsets made instants."""
+class SeedFile:
+    """A seed's file. Resolves handles (`web-shop`, `owner@aurora.example`) to ids and offsets to instants."""
 
     def __init__(self, name: str, now: datetime) -> None:
         self.now = now
-        self.file: dict[str, Any] = document(SEEDS / f"{name}.yaml")
+        self.file: dict[str, Any] = load_yaml(SEEDS_DIR / f"{name}.yaml")
 
     def at(self, text: str) -> datetime:
-        return self.now + offset(text)
+        return self.now + parse_offset(text)
 
     def maybe(self, text: str | None) -> datetime | None:
         return None if text is None else self.at(text)

@@ -1,4 +1,4 @@
-"""The `large` world, for work at scale: generated from the few patterns of `large.yaml`, the same every time."""
+"""The `large` seed for tests at scale, generated deterministically from `large.yaml`."""
 
 import json
 from collections.abc import Iterator
@@ -10,23 +10,23 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from service.catalogue.data_files import document
+from service.catalogue.data_files import load_yaml
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
 from service.db import tables
-from service.seed.insert import SEEDS, KeyMinter, Row, add, first_tags, offset, set_up
+from service.seed.insert import SEEDS_DIR, KeyMinter, Row, first_tag_versions, insert_rows, parse_offset, provision
 
 KEY_LIFE = timedelta(days=365)
 RATE_LIMIT = 600
 
 
-class Pattern:
-    """The file, and the identifiers and instants made from it in a fixed order."""
+class LargeSeed:
+    """The file, and the ids generated from it in a fixed order."""
 
     def __init__(self, now: datetime) -> None:
-        self.file: dict[str, Any] = document(SEEDS / "large.yaml")
+        self.file: dict[str, Any] = load_yaml(SEEDS_DIR / "large.yaml")
         self.now = now
-        self.created = now + offset(self.file["created"])
+        self.created = now + parse_offset(self.file["created"])
         self.random = Random(self.file["seed"])  # noqa: S311 - names rows, guards nothing
         self.organizations = [self.id() for _ in self.file["organizations"]["names"]]
         self.people = {email: self.id() for email in self.file["people"]}
@@ -38,60 +38,60 @@ class Pattern:
 
 
 def fill(connection: Connection, now: datetime, minting: KeyMinter) -> None:
-    """Add every row of the large world except the catalogue's."""
-    world = Pattern(now)
-    add(connection, tables.platform_state, facts(world))
-    add(connection, tables.organizations, organizations(world))
-    add(connection, tables.users, people(world))
-    add(connection, tables.memberships, memberships(world))
-    add(connection, tables.tenants, tenants(world))
-    add(connection, tables.default_tag_versions, first_tags(tenants(world)))
-    add(connection, tables.tenant_quotas, changed_quotas(world))
-    set_up(connection, [(tenant, world.created) for tenant, _ in world.tenants])
-    add(connection, tables.organization_quotas, organization_quotas(world))
-    add(connection, tables.resources, resources(world))
-    add(connection, tables.api_keys, api_keys(world, minting))
+    """Insert all rows of the large seed except the catalogue."""
+    seed = LargeSeed(now)
+    insert_rows(connection, tables.platform_state, facts(seed))
+    insert_rows(connection, tables.organizations, organizations(seed))
+    insert_rows(connection, tables.users, people(seed))
+    insert_rows(connection, tables.memberships, memberships(seed))
+    insert_rows(connection, tables.tenants, tenants(seed))
+    insert_rows(connection, tables.default_tag_versions, first_tag_versions(tenants(seed)))
+    insert_rows(connection, tables.tenant_quotas, changed_quotas(seed))
+    provision(connection, [(tenant, seed.created) for tenant, _ in seed.tenants])
+    insert_rows(connection, tables.organization_quotas, organization_quotas(seed))
+    insert_rows(connection, tables.resources, resources(seed))
+    insert_rows(connection, tables.api_keys, api_keys(seed, minting))
 
 
-def facts(world: Pattern) -> Iterator[Row]:
-    yield {"name": "loaded_at", "value": wire_time(world.now)}
-    yield {"name": "first_person", "value": world.file["first_person"]}
+def facts(seed: LargeSeed) -> Iterator[Row]:
+    yield {"name": "loaded_at", "value": wire_time(seed.now)}
+    yield {"name": "first_person", "value": seed.file["first_person"]}
     yield {"name": "failing_listings", "value": json.dumps([])}
 
 
-def organizations(world: Pattern) -> Iterator[Row]:
-    for identifier, name in zip(world.organizations, world.file["organizations"]["names"], strict=True):
-        yield {"id": identifier, "name": name, "slug": _slug(name), "created_at": world.created}
+def organizations(seed: LargeSeed) -> Iterator[Row]:
+    for identifier, name in zip(seed.organizations, seed.file["organizations"]["names"], strict=True):
+        yield {"id": identifier, "name": name, "slug": _slug(name), "created_at": seed.created}
 
 
-def people(world: Pattern) -> Iterator[Row]:
-    for email, entry in world.file["people"].items():
+def people(seed: LargeSeed) -> Iterator[Row]:
+    for email, entry in seed.file["people"].items():
         yield {
-            "id": world.people[email],
+            "id": seed.people[email],
             "email": email,
             "name": entry["name"],
-            "default_tenant_id": world.tenants[0][0],
-            "created_at": world.created,
+            "default_tenant_id": seed.tenants[0][0],
+            "created_at": seed.created,
         }
 
 
-def memberships(world: Pattern) -> Iterator[Row]:
-    for position, organization in enumerate(world.organizations):
-        for email, entry in world.file["people"].items():
+def memberships(seed: LargeSeed) -> Iterator[Row]:
+    for position, organization in enumerate(seed.organizations):
+        for email, entry in seed.file["people"].items():
             yield {
-                "user_id": world.people[email],
+                "user_id": seed.people[email],
                 "organization_id": organization,
                 "role": entry["role"] if position == 0 else "member",
                 "limited": False,
-                "created_at": world.created,
+                "created_at": seed.created,
             }
 
 
-def tenants(world: Pattern) -> Iterator[Row]:
-    words = world.file["tenants"]
+def tenants(seed: LargeSeed) -> Iterator[Row]:
+    words = seed.file["tenants"]
     names = [f"{area} {stage}" for area, stage in product(words["areas"], words["stages"])]
-    each = world.file["organizations"]["tenants"]
-    for position, (tenant, organization) in enumerate(world.tenants):
+    each = seed.file["organizations"]["tenants"]
+    for position, (tenant, organization) in enumerate(seed.tenants):
         name = names[position % each]
         large = position == 0
         yield {
@@ -101,22 +101,22 @@ def tenants(world: Pattern) -> Iterator[Row]:
             "slug": words["large"]["slug"] if large else _slug(name),
             "status": "active",
             "default_tags": words["default_tags"],
-            "created_at": world.created,
-            "updated_at": world.created,
+            "created_at": seed.created,
+            "updated_at": seed.created,
         }
 
 
-def changed_quotas(world: Pattern) -> Iterator[Row]:
-    """The limits of the large tenant that differ from the platform's; the others are set up with every tenant."""
-    for resource_type, limit in world.file["tenants"]["large"]["quotas"].items():
-        yield {"tenant_id": world.tenants[0][0], "resource_type": resource_type, "limit": limit}
+def changed_quotas(seed: LargeSeed) -> Iterator[Row]:
+    """Yield the limits of the large tenant that differ from the platform defaults."""
+    for resource_type, limit in seed.file["tenants"]["large"]["quotas"].items():
+        yield {"tenant_id": seed.tenants[0][0], "resource_type": resource_type, "limit": limit}
 
 
-def organization_quotas(world: Pattern) -> Iterator[Row]:
-    """What so many tenants have together, and room to raise some of them."""
-    changed = world.file["tenants"]["large"]["quotas"]
-    tenants, room = world.file["organizations"]["tenants"], world.file["organizations"]["room"]
-    for position, organization in enumerate(world.organizations):
+def organization_quotas(seed: LargeSeed) -> Iterator[Row]:
+    """Yield limits that cover the tenants of each organization, with a margin for increases."""
+    changed = seed.file["tenants"]["large"]["quotas"]
+    tenants, room = seed.file["organizations"]["tenants"], seed.file["organizations"]["room"]
+    for position, organization in enumerate(seed.organizations):
         for name, quota in quota_types().items():
             if quota.organization is not None:
                 more = changed.get(name, quota.limit) - quota.limit if position == 0 else 0
@@ -125,16 +125,16 @@ def organization_quotas(world: Pattern) -> Iterator[Row]:
                 yield {"organization_id": organization, "resource_type": name, "limit": limit}
 
 
-def resources(world: Pattern) -> Iterator[Row]:
-    entry = world.file["resources"]
+def resources(seed: LargeSeed) -> Iterator[Row]:
+    entry = seed.file["resources"]
     numbers = count(1)
-    for position, (tenant, _) in enumerate(world.tenants):
-        rest = entry["total"] - entry["per_tenant"] * (len(world.tenants) - 1)
+    for position, (tenant, _) in enumerate(seed.tenants):
+        rest = entry["total"] - entry["per_tenant"] * (len(seed.tenants) - 1)
         for number in islice(numbers, rest if position == 0 else entry["per_tenant"]):
             kind = next(kind for kind in entry["kinds"] if number % kind["every"] == 0)
-            created = world.created + timedelta(minutes=number)
+            created = seed.created + timedelta(minutes=number)
             yield {
-                "id": world.id(),
+                "id": seed.id(),
                 "tenant_id": tenant,
                 "kind": kind["kind"],
                 "name": kind["name"].format(n=number),
@@ -148,12 +148,12 @@ def resources(world: Pattern) -> Iterator[Row]:
             }
 
 
-def api_keys(world: Pattern, minting: KeyMinter) -> Iterator[Row]:
-    entry = world.file["keys"]
-    maker = world.people[world.file["first_person"]]
-    for position, (tenant, _) in enumerate(world.tenants):
+def api_keys(seed: LargeSeed, minting: KeyMinter) -> Iterator[Row]:
+    entry = seed.file["keys"]
+    maker = seed.people[seed.file["first_person"]]
+    for position, (tenant, _) in enumerate(seed.tenants):
         for number in range(entry["per_tenant"]):
-            identifier = world.id()
+            identifier = seed.id()
             name = f"{entry['names'][number % len(entry['names'])]}-{position:04}"
             yield minting.mint(name, identifier) | {
                 "id": identifier,
@@ -162,8 +162,8 @@ def api_keys(world: Pattern, minting: KeyMinter) -> Iterator[Row]:
                 "name": name,
                 "scopes": entry["scopes"][number % len(entry["scopes"])],
                 "rate_limit": RATE_LIMIT,
-                "created_at": world.now - timedelta(days=30),
-                "expires_at": world.now - timedelta(days=30) + KEY_LIFE,
+                "created_at": seed.now - timedelta(days=30),
+                "expires_at": seed.now - timedelta(days=30) + KEY_LIFE,
             }
 
 

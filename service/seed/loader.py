@@ -1,7 +1,4 @@
-"""The first start of a platform: its catalogue, and the world it opens with. design: The local platform
-
-A world is loaded in one transaction, once; `facts` says afterwards which one it is.
-"""
+"""Load the catalogue and a seed into a new database, in one transaction. `platform_state` records which seed it is."""
 
 import json
 from dataclasses import asdict
@@ -25,13 +22,14 @@ KEY_FILE = "world-keys.json"
 
 
 def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: Path) -> bool:
-    """Fill an installation that has no world yet with the world `name`; False when it has one already.
+    """Load the seed `name` into a database without one; return False if it has one.
 
-    One that has a world only gets the catalogue entries that are new in this version (`facts.is_current` tells
-    whether there is anything to do, without loading this module).
-    The secrets of the world's API keys are made here, at random; only their digests under `secret` are stored.
-    The plain ones go to `world-keys.json` in `data_dir` (0600), for the person whose machine this is.
-    Raises ValueError for a world that does not exist.
+    A database with a seed only gets the catalogue entries that are new in this version. `platform_state.is_current`
+    tells whether anything is missing, without an import of this module. The API keys of the seed get random secrets:
+    the database stores their digests under `secret`, and `world-keys.json` in `data_dir` (mode 0600) the secrets.
+
+    Raises:
+        ValueError: there is no such seed.
     """
     if name not in WORLDS:
         raise ValueError(f"no world {name!r}; there are {', '.join(WORLDS)}")
@@ -44,7 +42,7 @@ def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: P
                 _append(connection)
                 _fill(connection, name, clock.now(), minting)
                 dialect.analyze(connection)
-                # Last, still inside the transaction: a world whose keys nobody could write down is not loaded.
+                # Inside the transaction: if the keys cannot be written, the seed is not loaded.
                 plain = json.dumps(minting.minted, indent=1, ensure_ascii=False)
                 files.write_atomically(data_dir / KEY_FILE, plain.encode())
                 return True
@@ -53,10 +51,7 @@ def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: P
 
 
 def append_catalogue(database: Database) -> int:
-    """Add the operations this version knows and the database does not; how many those were.
-
-    Entries that are there stay as they are. contract: the operation catalog is append-only
-    """
+    """Insert the catalogue entries that the database lacks; return their number. The catalogue is append-only."""
     with database.read() as connection:
         if not _missing(connection) and is_current(connection):
             return 0
@@ -65,9 +60,9 @@ def append_catalogue(database: Database) -> int:
 
 
 def _claim(connection: Connection, name: str) -> bool:
-    """Whether this call is the one that loads: of several replicas starting at once, the others wait here and lose."""
+    """Return whether this process loads the seed. Of replicas that start together, the others wait here."""
     claim = upsert_insert(connection, tables.platform_state).values(name="world", value=name).on_conflict_do_nothing()
-    # By what comes back: the PostgreSQL driver does not count the rows of such an insert.
+    # RETURNING tells whether a row was inserted; the PostgreSQL driver does not count the rows.
     return connection.scalar(claim.returning(tables.platform_state.c.name)) is not None
 
 

@@ -21,7 +21,7 @@ from sqlalchemy.exc import IntegrityError
 from service.audit.entries import record
 from service.audit.events import AuditEvent
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import defaults
+from service.catalogue.quota_types import default_limits
 from service.clock import Clock, wire_time
 from service.db.dialect import upsert_insert
 from service.db.engine import Database
@@ -287,7 +287,7 @@ def default_quotas(connection: Connection, tenant_id: str, at: datetime) -> None
     _add(
         connection,
         tenant_quotas,
-        [{"tenant_id": tenant_id, "resource_type": kind, "limit": limit} for kind, limit in defaults().items()],
+        [{"tenant_id": tenant_id, "resource_type": kind, "limit": limit} for kind, limit in default_limits().items()],
     )
 
 

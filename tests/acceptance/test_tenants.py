@@ -84,9 +84,9 @@ def test_T07_T08_provisioning_covers_its_four_parts_and_gives_the_default_quotas
             database.execute('SELECT resource_type, "limit" FROM tenant_quotas WHERE tenant_id = ?', [made["id"]])
         )
         projects = database.execute("SELECT name FROM isolation_projects WHERE tenant_id = ?", [made["id"]]).fetchall()
-    from service.catalogue.quota_types import defaults
+    from service.catalogue.quota_types import default_limits
 
-    assert limits == defaults()
+    assert limits == default_limits()
     assert len(projects) == 1
     assert str(made["slug"]) in projects[0][0]
 

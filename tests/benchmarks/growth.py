@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 from service.authn import api_keys as authn_api_keys
 from service.db import tables
 from service.db.engine import Database
-from service.seed.insert import Row, add, first_tags
+from service.seed.insert import Row, first_tag_versions, insert_rows
 from tests.benchmarks.ratios import Line
 from tests.homes import Answer
 from tests.service.access import allow, document
@@ -91,19 +91,19 @@ class World:
     def _fill(self, connection: Connection, owner: str, secret: bytes) -> None:
         made = {"created_at": NOW, "updated_at": NOW}
         organization = {"id": self.organization, "name": f"Scale {self.size}", "slug": f"scale-{self.size}"}
-        add(connection, tables.organizations, [organization | {"created_at": NOW}])
+        insert_rows(connection, tables.organizations, [organization | {"created_at": NOW}])
         member = {"user_id": owner, "organization_id": self.organization, "role": "owner", "limited": False}
-        add(connection, tables.memberships, [member | {"created_at": NOW}])
+        insert_rows(connection, tables.memberships, [member | {"created_at": NOW}])
         rows: list[Row] = [
             made
             | {"id": str(uuid4()) if number else self.tenant, "organization_id": self.organization}
             | {"display_name": f"Tenant {number}", "slug": f"tenant-{number}", "status": "active", "default_tags": {}}
             for number in range(self.size)
         ]
-        add(connection, tables.tenants, rows)
-        add(connection, tables.default_tag_versions, first_tags(rows))
+        insert_rows(connection, tables.tenants, rows)
+        insert_rows(connection, tables.default_tag_versions, first_tag_versions(rows))
         secrets = [authn_api_keys.mint() if number else self.key for number in range(self.size)]
-        add(
+        insert_rows(
             connection,
             tables.api_keys,
             (
@@ -117,7 +117,7 @@ class World:
                 for number, plain in enumerate(secrets)
             ),
         )
-        add(
+        insert_rows(
             connection,
             tables.policies,
             (

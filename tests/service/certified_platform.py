@@ -13,7 +13,7 @@ from service.catalogue import data_files
 
 def serve() -> int:
     """Run the platform; the scenario's world stands in the place of the empty one."""
-    shipped_document, shipped_table = data_files.document, data_files.table
+    shipped_document, shipped_table = data_files.load_yaml, data_files.read_table
     import yaml
 
     extra = yaml.safe_load(Path(__file__).with_name("certified.yaml").read_text("utf-8"))
@@ -34,7 +34,7 @@ def serve() -> int:
         lines = list(shipped_table(path))
         return iter(lines + extra["catalogue"] if path.name == "catalogue.csv" else lines)
 
-    data_files.document, data_files.table = document, table
+    data_files.load_yaml, data_files.read_table = document, table
     from service.__main__ import main
 
     return main()

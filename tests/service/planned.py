@@ -10,7 +10,7 @@ from uuid import uuid4
 from sqlalchemy import func, insert, select, update
 
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import defaults
+from service.catalogue.quota_types import default_limits
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import (
@@ -75,7 +75,7 @@ class Planned:
         assert self.row()["progress"] == 100
         assert [step["status"] for step in self.row()["steps"]] == ["completed"] * 4
         assert self.tenant()["status"] == "active"
-        assert self.parts() == (1, len(roles()), len(defaults()), 1)
+        assert self.parts() == (1, len(roles()), len(default_limits()), 1)
         assert self.audited() == [("platform", "tenant.provision")]
 
 

@@ -27,8 +27,8 @@ from service.db.engine import Database
 from service.db.tables import audit_log, tenants
 from service.operator import archive
 from service.operator.archive import InvalidBackup
-from service.operator.backup import make
-from service.operator.restore import READY, STAGED, finish_interrupted_restore, put_back
+from service.operator.backup import create_backup
+from service.operator.restore import READY, STAGED, finish_interrupted_restore, restore_backup
 from service.settings import Settings, from_arguments
 from tests.service.planned import until
 from tests.service.running import AURORA, OWNER, STAGING, Running
@@ -69,7 +69,7 @@ def test_a_busy_platform_is_put_back_to_one_moment(platform: Running, tmp_path: 
     busy = threading.Thread(target=be_busy)
     busy.start()
     try:
-        told = make(settings, file)
+        told = create_backup(settings, file)
     finally:
         stop.set()
         busy.join()
@@ -79,7 +79,7 @@ def test_a_busy_platform_is_put_back_to_one_moment(platform: Running, tmp_path: 
         "POST", f"/api/v1/organizations/{AURORA}/tenants", as_=OWNER, body={"displayName": "Later"}
     ).json()
     assert platform.stop() == 0
-    assert put_back(settings, file)["auditWhole"]
+    assert restore_backup(settings, file)["auditWhole"]
     platform.start()
     whole = verified(platform)
     # A session that is marked as seen writes no entry; nothing else was asked since.
@@ -94,7 +94,7 @@ def test_a_busy_platform_is_put_back_to_one_moment(platform: Running, tmp_path: 
 
 def test_a_running_platform_is_not_restored_under_its_feet(platform: Running, tmp_path: Path) -> None:
     file = tmp_path / "backup.tar"
-    make(settings_of(platform), file)
+    create_backup(settings_of(platform), file)
     words = [str(file), "--data-dir", str(platform.folder), "--database", platform.database_url]
     done = subprocess.run([sys.executable, "-m", "service.operator.restore", *words], capture_output=True, text=True)
     assert done.returncode == 75
@@ -107,7 +107,7 @@ def test_other_replicas_on_the_database_are_not_restored_under_their_feet(
 ) -> None:
     with Running(new_database_url("postgresql", True), "empty") as running:
         settings = settings_of(running)
-        make(settings, tmp_path / "backup.tar")
+        create_backup(settings, tmp_path / "backup.tar")
         other = Running(running.database_url, "empty")
         other.folder.mkdir(mode=0o700)
         for name in archive.FILES:
@@ -116,7 +116,7 @@ def test_other_replicas_on_the_database_are_not_restored_under_their_feet(
         with other:
             running.stop()
             with pytest.raises(InvalidBackup, match="other replicas are running"):
-                put_back(settings, tmp_path / "backup.tar")
+                restore_backup(settings, tmp_path / "backup.tar")
         running.start()
 
 
@@ -131,7 +131,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running,
     running.stop()
     file = tmp_path_factory.mktemp("backup") / "good.tar"
     settings = settings_of(running)
-    make(settings, file)
+    create_backup(settings, file)
     yield running, settings, file
     shutil.rmtree(running.folder.parent)
 
@@ -313,7 +313,7 @@ def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(
     before = state(running.folder)
     make_it, why = UNFIT[which]
     with pytest.raises(InvalidBackup, match=why):
-        put_back(settings, make_it(tmp_path / "bad.tar", good))
+        restore_backup(settings, make_it(tmp_path / "bad.tar", good))
     assert state(running.folder) == before
     assert not list(running.folder.parent.rglob("evil"))
 
@@ -395,14 +395,14 @@ def test_a_backup_replaces_nothing(stopped: tuple[Running, Settings, Path], tmp_
     _, settings, good = stopped
     before = good.read_bytes()
     with pytest.raises(InvalidBackup, match="is there already"):
-        make(settings, good)
+        create_backup(settings, good)
     assert good.read_bytes() == before
     assert [one.name for one in good.parent.iterdir()] == [good.name]
 
 
 def test_a_folder_without_a_platform_has_nothing_to_back_up(tmp_path: Path) -> None:
     with pytest.raises(InvalidBackup, match="there is no platform"):
-        make(from_arguments(["--data-dir", str(tmp_path)], {}), tmp_path / "b.tar")
+        create_backup(from_arguments(["--data-dir", str(tmp_path)], {}), tmp_path / "b.tar")
 
 
 @pytest.fixture
@@ -417,9 +417,9 @@ def elsewhere() -> Iterator[Path]:
 
 def test_a_database_on_another_disk_than_the_data_folder_is_put_back(tmp_path: Path, elsewhere: Path) -> None:
     settings = opened(tmp_path / "platform", "--database", f"sqlite:///{elsewhere / 'other.db'}")
-    make(settings, tmp_path / "good.tar")
+    create_backup(settings, tmp_path / "good.tar")
     changed(settings)
-    put_back(settings, tmp_path / "good.tar")
+    restore_backup(settings, tmp_path / "good.tar")
     assert "since" not in targets(settings)
     assert [one.name for one in elsewhere.iterdir()] == ["other.db"]
     assert not (settings.data_dir / READY).exists()
@@ -428,9 +428,9 @@ def test_a_database_on_another_disk_than_the_data_folder_is_put_back(tmp_path: P
 @pytest.mark.slow
 def test_a_path_with_a_mark_that_ends_a_url_means_itself(tmp_path: Path) -> None:
     settings = opened(tmp_path / "platform #1?a%41")
-    make(settings, tmp_path / "good.tar")
+    create_backup(settings, tmp_path / "good.tar")
     changed(settings)
-    put_back(settings, tmp_path / "good.tar")
+    restore_backup(settings, tmp_path / "good.tar")
     assert "since" not in targets(settings)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["good.tar", "platform #1?a%41"]
 
@@ -471,7 +471,7 @@ def test_a_restore_that_was_decided_is_finished_by_the_next_start(
         crash.setattr("service.files.fsync_directory", fail_after(1))
         crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
         with pytest.raises(KeyboardInterrupt):
-            put_back(settings, good)
+            restore_backup(settings, good)
     assert (settings.data_dir / READY).exists()
     finish_interrupted_restore(settings)
     assert "since" not in targets(settings)
@@ -487,7 +487,7 @@ def test_a_restore_that_was_not_decided_is_forgotten_by_the_next_start(
         crash.setattr("service.files.fsync_directory", fail_after(0))
         crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
         with pytest.raises(KeyboardInterrupt):
-            put_back(settings, good)
+            restore_backup(settings, good)
     assert (settings.data_dir / STAGED).exists()
     finish_interrupted_restore(settings)
     assert "since" in targets(settings)
@@ -542,22 +542,24 @@ def test_a_restore_of_postgresql_is_decided_by_its_transaction(
     with Running(new_database_url("postgresql", True), "empty") as running:
         settings, file = settings_of(running), tmp_path / "backup.tar"
         running.stop()
-        make(settings, file)
+        create_backup(settings, file)
         key = settings.data_dir / "secret.key"
         secret = key.read_bytes()
         changed(settings)
         # As after a loss of the folder: what belongs to the database comes back with it, and only with it.
         key.unlink()
         with monkeypatch.context() as crash:
-            crash.setattr(f"service.operator.restore.{'_is_whole' if committed else '_refuse_others'}", interrupted)
+            crash.setattr(
+                f"service.operator.restore.{'_is_audit_intact' if committed else '_require_no_replicas'}", interrupted
+            )
             crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
             with pytest.raises(KeyboardInterrupt):
-                put_back(settings, file, trust=True)
+                restore_backup(settings, file, trust=True)
         assert (settings.data_dir / STAGED).exists()
         finish_interrupted_restore(settings)
         assert ("since" in targets(settings)) is not committed
         assert (key.exists() and key.read_bytes() == secret) is committed
-        put_back(settings, file, trust=True)
+        restore_backup(settings, file, trust=True)
         running.start()
 
 
@@ -574,7 +576,7 @@ def test_killed_anywhere_in_a_restore_it_is_the_old_platform_or_the_new_one(
     with Running(new_database_url(kind, True) if kind == "postgresql" else None, "empty") as running:
         settings, file = settings_of(running), tmp_path / "backup.tar"
         running.stop()
-        make(settings, file)
+        create_backup(settings, file)
         words = [str(file), "--data-dir", str(running.folder), "--database", running.database_url]
         command = [sys.executable, "-m", "service.operator.restore", *words]
         began = time.monotonic()
@@ -593,6 +595,6 @@ def test_killed_anywhere_in_a_restore_it_is_the_old_platform_or_the_new_one(
             assert (settings.data_dir / "secret.key").stat().st_size == 32
             assert not (settings.data_dir / READY).exists()
             assert not (settings.data_dir / STAGED).exists()
-            put_back(settings, file)
+            restore_backup(settings, file)
         running.start()
         assert verified(running)["ok"]

@@ -14,7 +14,7 @@ from service.authn import api_keys
 from service.authz.route_policies import ROUTE_POLICIES
 from service.db import migrate
 from service.db.engine import Database
-from service.logs import JsonLines
+from service.logs import JsonFormatter
 from tests.service.planned import until
 from tests.service.running import MEMBER, OWNER, WEB_SHOP, Running
 
@@ -92,7 +92,7 @@ def test_a_key_in_an_exception_is_cut_short() -> None:
     except ValueError as error:
         told = (type(error), error, error.__traceback__)
     record = logging.LogRecord("service", logging.ERROR, __file__, 1, "failed: %s", (secret,), told)
-    line = JsonLines().format(record)
+    line = JsonFormatter().format(record)
     assert secret not in line
     assert line.count(secret[: api_keys.PREFIX_LENGTH]) == 2
 
@@ -114,7 +114,7 @@ def test_the_level_of_the_log_can_be_chosen(level: str, told: bool) -> None:
 def test_a_line_break_in_a_value_is_escaped(forged: str) -> None:
     record = logging.LogRecord("service", logging.INFO, __file__, 1, "name %s", (forged,), None)
     record.path = forged
-    line = JsonLines().format(record)
+    line = JsonFormatter().format(record)
     assert len(line.splitlines()) == 1
     assert line.isascii()
     assert line.isprintable()

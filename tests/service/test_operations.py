@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import defaults
+from service.catalogue.quota_types import default_limits
 from service.db.engine import Database
 from service.db.tables import audit_log, billing_accounts, isolation_projects, operations, tenant_quotas, tenant_roles
 from tests.service.live import Live
@@ -44,7 +44,7 @@ def parts(database: Database, tenant_id: str) -> tuple[int, ...]:
         )
 
 
-WHOLE = (1, len(roles()), len(defaults()), 1)
+WHOLE = (1, len(roles()), len(default_limits()), 1)
 
 
 def test_a_created_tenant_is_provisioned_and_its_operation_tells_the_story(platform: Live) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import delete, event, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import defaults
+from service.catalogue.quota_types import default_limits
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import billing_accounts, isolation_projects, tenant_quotas
@@ -50,14 +50,14 @@ async def test_the_quotas_of_a_new_tenant_are_the_platform_defaults(planned: Pla
                 tenant_quotas.c.tenant_id == planned.tenant_id
             )
         )
-        assert {row.resource_type: row.limit for row in limits} == defaults()
+        assert {row.resource_type: row.limit for row in limits} == default_limits()
 
 
 async def test_a_limit_that_is_set_already_stays(planned: Planned) -> None:
     with planned.database.write() as connection:
         connection.execute(
             insert(tenant_quotas).values(
-                tenant_id=planned.tenant_id, resource_type="vcpu", limit=defaults()["vcpu"] + 1
+                tenant_id=planned.tenant_id, resource_type="vcpu", limit=default_limits()["vcpu"] + 1
             )
         )
     await planned.provisioning.run(planned.run_id)
@@ -67,7 +67,7 @@ async def test_a_limit_that_is_set_already_stays(planned: Planned) -> None:
                 tenant_quotas.c.tenant_id == planned.tenant_id, tenant_quotas.c.resource_type == "vcpu"
             )
         )
-    assert limit == defaults()["vcpu"] + 1
+    assert limit == default_limits()["vcpu"] + 1
     planned.is_whole()
 
 
@@ -204,7 +204,9 @@ def test_killed_before_any_statement_or_commit_nothing_is_lost_or_done_twice(dat
         assert child.exitcode == -signal.SIGKILL
         done = [step["status"] == "completed" for step in planned.row()["steps"]]
         parts = planned.parts()
-        assert parts == tuple(n if d else 0 for n, d in zip((1, len(roles()), len(defaults()), 1), done, strict=True))
+        assert parts == tuple(
+            n if d else 0 for n, d in zip((1, len(roles()), len(default_limits()), 1), done, strict=True)
+        )
         assert planned.row()["progress"] == 25 * sum(done)
         assert (planned.tenant()["status"] == "active") == all(done)
         asyncio.run(planned.provisioning.run(planned.run_id))

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import func, select
 
-from service.catalogue.quota_types import defaults, quota_types
+from service.catalogue.quota_types import default_limits, quota_types
 from service.db.engine import Database
 from service.db.tables import resources
 from tests.service.access import Iam, allow, code, deny
@@ -99,7 +99,7 @@ def test_the_compute_service_tells_of_images_too(demo: Running) -> None:
 def test_a_tenant_still_being_set_up_has_the_defaults_it_is_about_to_get(demo: Running) -> None:
     """Q12, T07"""
     report = Quotas(demo, tenant=SANDBOX).report()
-    assert all(entry["limit"] == defaults()[name] for name, entry in report.items())
+    assert all(entry["limit"] == default_limits()[name] for name, entry in report.items())
     assert all(entry["used"] == 0 for entry in report.values())
 
 

@@ -12,7 +12,7 @@ from service.db import dialect
 from service.db.engine import Database
 from service.db.tables import operations, platform_state
 from service.operator import archive
-from service.operator.backup import make
+from service.operator.backup import create_backup
 from service.settings import from_arguments
 
 SECRET = bytes(32)
@@ -44,7 +44,7 @@ def test_a_backup_has_the_members_and_the_manifest_that_earlier_releases_read(tm
     settings = from_arguments(["--data-dir", str(tmp_path / "data"), "--world", "empty"], {})
     settings.data_dir.mkdir(mode=0o700)
     open_platform(settings).database.close()
-    made = make(settings, tmp_path / "backup.tar")
+    made = create_backup(settings, tmp_path / "backup.tar")
     assert set(made) == {"file", "bytes", "version", "createdAt", "database", "revision", "audit"}
     with tarfile.open(tmp_path / "backup.tar") as tar:
         names = tar.getnames()

@@ -12,11 +12,11 @@ from uuid import UUID
 
 import pytest
 
-from service.catalogue.data_files import document, table
+from service.catalogue.data_files import load_yaml, read_table
 from service.catalogue.operations import Operation, Role, operations, roles, scope_of, scopes
-from service.catalogue.quota_types import defaults, quota_types
+from service.catalogue.quota_types import default_limits, quota_types
 from service.catalogue.resource_types import kinds
-from service.seed.insert import SEEDS, offset
+from service.seed.insert import SEEDS_DIR, parse_offset
 
 ENTRY = re.compile(r"[a-z][a-z0-9-]{0,31}(:[a-z][a-z0-9-]{0,31}){2}")
 SHIPPED = 528
@@ -26,14 +26,14 @@ TIMES = {"created", "updated", "expires", "revoked", "used", "started", "seen", 
 
 @pytest.fixture(scope="module")
 def demo() -> dict[str, Any]:
-    world: dict[str, Any] = document(SEEDS / "demo.yaml")
+    world: dict[str, Any] = load_yaml(SEEDS_DIR / "demo.yaml")
     return world
 
 
 @pytest.fixture(scope="module")
 def inventory(demo: dict[str, Any]) -> list[dict[str, Any]]:
     """The demo's resources, their JSON read."""
-    lines: list[dict[str, Any]] = [dict(line) for line in table(SEEDS / demo["resources"])]
+    lines: list[dict[str, Any]] = [dict(line) for line in read_table(SEEDS_DIR / demo["resources"])]
     for line in lines:
         for column in ("tags", "relations", "attributes"):
             line[column] = json.loads(line[column])
@@ -252,7 +252,7 @@ def test_quotas_count_kinds_in_known_units() -> None:
     named = {"instance", "vcpu", "ram", "volume", "image", "image_storage", "registry_storage"}
     assert named <= set(quota_types())
     assert {name for name, quota in quota_types().items() if quota.organization is None} == {"image", "image_storage"}
-    assert defaults() == {name: quota.limit for name, quota in quota_types().items()}
+    assert default_limits() == {name: quota.limit for name, quota in quota_types().items()}
 
 
 # Offsets
@@ -270,13 +270,13 @@ def test_quotas_count_kinds_in_known_units() -> None:
     ],
 )
 def test_an_offset_is_read(text: str, distance: timedelta) -> None:
-    assert offset(text) == distance
+    assert parse_offset(text) == distance
 
 
 @pytest.mark.parametrize("text", ["", "-", "+", "40d", "-40", "-3h2d", "-1.5d", "- 1d", "-1d ", "-٤d", "-9999999999d"])
 def test_anything_else_is_no_offset(text: str) -> None:
     with pytest.raises(ValueError, match="offset"):
-        offset(text)
+        parse_offset(text)
 
 
 # The demo world
@@ -296,7 +296,7 @@ def texts(value: Any, key: str = "") -> Iterable[tuple[str, Any]]:
 
 @pytest.mark.parametrize("name", ["demo.yaml", "empty.yaml"])
 def test_ids_are_unique_and_look_like_any_other_and_times_are_offsets(name: str) -> None:
-    scalars = list(texts(document(SEEDS / name)))
+    scalars = list(texts(load_yaml(SEEDS_DIR / name)))
     ids = [value for key, value in scalars if key in {"id", "run"}]
     assert len(set(ids)) == len(ids)
     for value in ids:
@@ -305,7 +305,7 @@ def test_ids_are_unique_and_look_like_any_other_and_times_are_offsets(name: str)
         assert len(set(value)) > 8, "an id a person would not believe"
     for key, value in scalars:
         if key in TIMES:
-            offset(value)
+            parse_offset(value)
 
 
 def test_the_people_of_the_demo_and_their_seats(demo: dict[str, Any]) -> None:
@@ -376,7 +376,7 @@ def test_every_resource_is_legal_for_its_kind(inventory: list[dict[str, Any]]) -
         assert 1 <= len(line["name"]) <= 128, line
         assert unicodedata.is_normalized("NFC", line["name"]), line
         assert not any(unicodedata.category(letter) in {"Cc", "Cf", "Zl", "Zp"} for letter in line["name"]), line
-        assert offset(line["created"]) <= offset(line["updated"]) < timedelta(), line
+        assert parse_offset(line["created"]) <= parse_offset(line["updated"]) < timedelta(), line
 
 
 def test_what_resources_refer_to_is_there_in_the_same_tenant(inventory: list[dict[str, Any]]) -> None:
@@ -388,7 +388,7 @@ def test_what_resources_refer_to_is_there_in_the_same_tenant(inventory: list[dic
             if name in relations:
                 other = by_id[relations[name]["id"]]
                 assert (other["kind"], other["tenant"]) == (relations[name]["kind"], line["tenant"]), line
-                assert offset(other["created"]) <= offset(line["created"]), line
+                assert parse_offset(other["created"]) <= parse_offset(line["created"]), line
         if relations.get("bootVolume"):
             assert line["kind"] == "volume"
             assert relations["attachedTo"]["kind"] == "instance"
@@ -478,7 +478,7 @@ def use(inventory: list[dict[str, Any]], tenant: str) -> dict[str, int]:
 def test_the_demo_has_a_quota_nearly_used_up_one_over_one_of_nothing_and_one_unknown(
     demo: dict[str, Any], inventory: list[dict[str, Any]]
 ) -> None:
-    limits = {handle: defaults() | tenant.get("quotas", {}) for handle, tenant in demo["tenants"].items()}
+    limits = {handle: default_limits() | tenant.get("quotas", {}) for handle, tenant in demo["tenants"].items()}
     over = {
         (handle, name)
         for handle in limits
@@ -527,14 +527,14 @@ def test_keys_are_there_in_every_state_and_form(demo: dict[str, Any]) -> None:
         assert key["scopes"], name
         assert set(key["scopes"]) <= listed | named, name
         assert "*" not in key["scopes"], name
-        assert offset(key["created"]) < timedelta(), name
-        assert _expires(key) - offset(key["created"]) <= timedelta(days=730), name
+        assert parse_offset(key["created"]) < timedelta(), name
+        assert _expires(key) - parse_offset(key["created"]) <= timedelta(days=730), name
         assert demo["tenants"][key["tenant"]]["organization"] in demo["people"][key["by"]]["memberships"], name
-        assert offset(demo["people"][key["by"]]["created"]) <= offset(key["created"]), name
+        assert parse_offset(demo["people"][key["by"]]["created"]) <= parse_offset(key["created"]), name
 
 
 def _expires(key: dict[str, Any]) -> timedelta:
-    return offset(key["expires"]) if "expires" in key else offset(key["created"]) + timedelta(days=365)
+    return parse_offset(key["expires"]) if "expires" in key else parse_offset(key["created"]) + timedelta(days=365)
 
 
 def test_the_owner_has_sessions_on_other_devices_open_and_ended(demo: dict[str, Any]) -> None:
@@ -542,6 +542,6 @@ def test_the_owner_has_sessions_on_other_devices_open_and_ended(demo: dict[str, 
     assert len([session for session in mine if "ended" not in session]) == 3
     assert {session["reason"] for session in mine if "ended" in session} == {"revoked", "expired"}
     for session in demo["sessions"]:
-        assert offset(session["started"]) <= offset(session["seen"]) < timedelta()
+        assert parse_offset(session["started"]) <= parse_offset(session["seen"]) < timedelta()
         if "ended" not in session:
-            assert offset(session["started"]) > timedelta(days=-30)
+            assert parse_offset(session["started"]) > timedelta(days=-30)

@@ -16,7 +16,7 @@ from sqlalchemy import Table, func, insert, select
 from service.authn import api_keys
 from service.catalogue import operations
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import defaults, quota_types
+from service.catalogue.quota_types import default_limits, quota_types
 from service.catalogue.resource_types import kinds
 from service.clock import FixedClock
 from service.db import tables
@@ -232,13 +232,13 @@ def test_five_tenants_are_set_up_and_one_is_being_set_up(demo: tuple[Database, P
     for table in (tables.isolation_projects, tables.billing_accounts, tables.tenant_roles, tables.tenant_quotas):
         assert {row["tenant_id"] for row in rows(database, table)} == set(status) - {SANDBOX}, table.name
     assert count(database, tables.tenant_roles) == 5 * len(roles())
-    assert count(database, tables.tenant_quotas) == 5 * len(defaults())
+    assert count(database, tables.tenant_quotas) == 5 * len(default_limits())
     limits = {
         row["resource_type"]: row["limit"]
         for row in rows(database, tables.tenant_quotas, tables.tenant_quotas.c.tenant_id == WEB_SHOP)
     }
     assert limits["instance"] == 60
-    assert limits["dns_zone"] == defaults()["dns_zone"]
+    assert limits["dns_zone"] == default_limits()["dns_zone"]
 
 
 def test_each_tenant_has_its_provisioning_run_and_only_sandboxes_is_open(demo: tuple[Database, Path]) -> None:
@@ -350,7 +350,7 @@ def test_the_large_world_is_large_and_the_same_every_time(
     # The owner reaches every tenant, so that a switcher can hold all 2,000.
     owner = next(row["id"] for row in rows(database, tables.users) if row["email"] == person)
     assert len(rows(database, tables.memberships, tables.memberships.c.user_id == owner)) == 20
-    later = large.Pattern(NOW + timedelta(days=3))
+    later = large.LargeSeed(NOW + timedelta(days=3))
     assert {row["id"] for row in rows(database, tables.tenants)} == {tenant for tenant, _ in later.tenants}
     assert {row["id"] for row in rows(database, tables.resources)} == {row["id"] for row in large.resources(later)}
     database.close()

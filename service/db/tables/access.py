@@ -1,4 +1,4 @@
-"""Access policies. Every row carries its tenant, so that no query needs a join to stay inside it. design: Service"""
+"""Access policies. Every row carries its tenant, so that no query needs a join to stay inside it."""
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
 

@@ -147,7 +147,7 @@ authorization_codes = Table(
 )
 
 
-# A service account of a cluster of the tenant, as a principal. contract: Workload identity
+# A service account of a cluster of the tenant, as a principal.
 workload_identities = Table(
     "workload_identities",
     metadata,

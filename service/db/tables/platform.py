@@ -96,7 +96,7 @@ audit_head = Table(
 )
 
 
-# Durable work. The row is the truth; the workflow engine only drives it. design: Durable operations
+# Durable work. The row is the truth; the workflow engine only drives it.
 operations = Table(
     "operations",
     metadata,

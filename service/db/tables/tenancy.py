@@ -104,7 +104,7 @@ quota_requests = Table(
 
 PENDING_REQUEST = text("status = 'pending'")
 
-# One at a time for a resource type of an organization. checklist U21, U22
+# One at a time for a resource type of an organization.
 pending_requests = Index(
     "uq_quota_requests_pending",
     quota_requests.c.organization_id,
@@ -133,7 +133,7 @@ resources = Table(
     Index("ix_resources_tenant_kind", "tenant_id", "kind", "id"),
 )
 
-# Append-only: a row is never changed or removed (contract: Operation catalog entry).
+# Append-only: a row is never changed or removed.
 catalogue_operations = Table(
     "catalogue_operations",
     metadata,
