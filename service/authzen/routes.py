@@ -19,10 +19,10 @@ from service.api.protected_route import ProtectedRoute, protected_router
 from service.authz.authorize import AuthorizationContext, get_context
 from service.authzen import evaluation, search
 from service.authzen.evaluation import (
-    SEARCH,
+    REQUESTS_PER_SEARCH,
     EvaluationContext,
     charge_rate_limit,
-    cost_of_evaluations,
+    requests_for_evaluations,
 )
 from service.authzen.schemas import (
     ActionSearch,
@@ -32,7 +32,7 @@ from service.authzen.schemas import (
     ResourceSearch,
     Search,
     SubjectSearch,
-    one,
+    merge_evaluation,
 )
 from service.authzen.search import Candidate
 from service.context import Platform, platform_of
@@ -80,11 +80,11 @@ def describe_decision_point(request: Request, platform: Here) -> JSONResponse:
     Without one it is the address that the connection came in on, `http://localhost` over the unix socket. It is never
     taken from the `Host` header, which anyone can write.
     """
-    base = platform.settings.public_url or f"{request.scope['scheme']}://{listening_on(request)}"
+    base = platform.settings.public_url or f"{request.scope['scheme']}://{listening_address(request)}"
     return JSONResponse({"policy_decision_point": base} | {name: base + path for name, path in ENDPOINTS.items()})
 
 
-def listening_on(request: Request) -> str:
+def listening_address(request: Request) -> str:
     """Return host and port at which the server accepted a connection; `localhost` for the unix socket."""
     host, port = request.scope.get("server") or ("localhost", None)
     if port is None:
@@ -96,17 +96,17 @@ def listening_on(request: Request) -> str:
 def evaluate(access: Granted, platform: Here, body: Evaluation) -> JSONResponse:
     """May this subject do this to this resource?"""
     with platform.database.read() as connection:
-        return JSONResponse(evaluation.wire(get_evaluation_context(platform, connection, access).decide(body)))
+        return JSONResponse(evaluation.decision_wire(get_evaluation_context(platform, connection, access).decide(body)))
 
 
 @decisions.post("/access/v1/evaluations")
 def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONResponse:
     """Several questions at once, answered in their order; every ten of them count as a request of the key."""
     if not body.evaluations:
-        return evaluate(access, platform, one(body.defaults()))
+        return evaluate(access, platform, merge_evaluation(body.defaults()))
     if len(body.evaluations) > MAX_EVALUATIONS:
         raise errors.invalid_input(f"evaluations: at most {MAX_EVALUATIONS} in one request")
-    charge_rate_limit(platform, access.caller, cost_of_evaluations(len(body.evaluations)))
+    charge_rate_limit(platform, access.caller, requests_for_evaluations(len(body.evaluations)))
     semantic = (body.options or Options()).evaluations_semantic
     defaults = body.defaults()
     asked = [_one_of(defaults, given) for given in body.evaluations]
@@ -114,13 +114,13 @@ def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONRes
         sitting = get_evaluation_context(platform, connection, access)
         sitting.look_up(each.resource for each in asked if isinstance(each, Evaluation))
         said = (sitting.decide(each) if isinstance(each, Evaluation) else each for each in asked)
-        return JSONResponse({"evaluations": evaluation.evaluate(said, semantic)})
+        return JSONResponse({"evaluations": evaluation.apply_semantic(said, semantic)})
 
 
 def _one_of(defaults: Mapping[str, Any], given: Any) -> Evaluation | str:
     """Return one of several evaluations, or its error."""
     try:
-        return one(defaults, given)
+        return merge_evaluation(defaults, given)
     except RequestValidationError as error:
         return validation_error(error).message
 
@@ -149,10 +149,12 @@ def _searched(
     body: Search,
     examine: Callable[[EvaluationContext, str], Iterator[Candidate]],
 ) -> JSONResponse:
-    charge_rate_limit(platform, access.caller, SEARCH)
+    charge_rate_limit(platform, access.caller, REQUESTS_PER_SEARCH)
     with platform.database.read() as connection:
         sitting = get_evaluation_context(platform, connection, access)
-        return JSONResponse(search.page(platform, sitting.tenant_id, body, lambda after: examine(sitting, after)))
+        return JSONResponse(
+            search.search_page(platform, sitting.tenant_id, body, lambda after: examine(sitting, after))
+        )
 
 
 def get_evaluation_context(platform: Platform, connection: Any, access: AuthorizationContext) -> EvaluationContext:

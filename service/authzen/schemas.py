@@ -14,13 +14,13 @@ Properties = dict[str, Any] | None
 Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
 
 
-class Members(BaseModel):
+class AuthzenModel(BaseModel):
     """An object of the API."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
-class Subject(Members):
+class Subject(AuthzenModel):
     """Who asks for access."""
 
     type: str
@@ -28,14 +28,14 @@ class Subject(Members):
     properties: Properties = Field(None, description="Ignored: what is held of the subject counts")
 
 
-class Action(Members):
+class Action(AuthzenModel):
     """What is to be done."""
 
     name: str
     properties: Properties = Field(None, description="The tags of the request")
 
 
-class Resource(Members):
+class Resource(AuthzenModel):
     """What it is to be done to."""
 
     type: str
@@ -43,14 +43,14 @@ class Resource(Members):
     properties: Properties = Field(None, description="`region` of what does not exist yet; else ignored")
 
 
-class OfType(Members):
+class OfType(AuthzenModel):
     """A subject or resource that is searched for."""
 
     type: str
     properties: Properties = None
 
 
-class Part(Members):
+class Part(AuthzenModel):
     """A subject, action or resource of which evaluations say the rest."""
 
     type: str | None = None
@@ -59,7 +59,7 @@ class Part(Members):
     properties: Properties = None
 
 
-class Evaluation(Members):
+class Evaluation(AuthzenModel):
     """One question."""
 
     subject: Subject
@@ -68,13 +68,13 @@ class Evaluation(Members):
     context: Properties = Field(None, description="`ip` and `time` of the request; the rest is ignored")
 
 
-class Options(Members):
+class Options(AuthzenModel):
     """How several questions are answered."""
 
     evaluations_semantic: Semantic = "execute_all"
 
 
-class Evaluations(Members):
+class Evaluations(AuthzenModel):
     """Several questions; what stands beside them is the default of each. Without any it is one question itself."""
 
     subject: Part | None = None
@@ -89,7 +89,7 @@ class Evaluations(Members):
         return self.model_dump(include={"subject", "action", "resource", "context"}, exclude_unset=True)
 
 
-class Paging(Members):
+class Paging(AuthzenModel):
     """Which part of the results is asked for."""
 
     token: Annotated[str | None, Field(description="`page.next_token` of the page before")] = None
@@ -97,7 +97,7 @@ class Paging(Members):
     properties: Properties = None
 
 
-class SubjectSearch(Members):
+class SubjectSearch(AuthzenModel):
     """Who may do something to a resource?"""
 
     subject: OfType
@@ -107,7 +107,7 @@ class SubjectSearch(Members):
     page: Paging | None = None
 
 
-class ResourceSearch(Members):
+class ResourceSearch(AuthzenModel):
     """To which resources may somebody do something?"""
 
     subject: Subject
@@ -117,7 +117,7 @@ class ResourceSearch(Members):
     page: Paging | None = None
 
 
-class ActionSearch(Members):
+class ActionSearch(AuthzenModel):
     """What may somebody do to a resource?"""
 
     subject: Subject
@@ -129,10 +129,10 @@ class ActionSearch(Members):
 Search = SubjectSearch | ResourceSearch | ActionSearch
 
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
 
 
-def one(defaults: Mapping[str, Any], given: Any = NOTHING) -> Evaluation:
+def merge_evaluation(defaults: Mapping[str, Any], given: Any = NO_MEMBERS) -> Evaluation:
     """One of several evaluations: its own members in place of the defaults.
 
     A member takes the place of its default as a whole; only `type`, `id` and `name` that it leaves out are still the

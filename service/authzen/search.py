@@ -13,9 +13,9 @@ from typing import Any
 
 from service import errors
 from service.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, PageParams, page_of
-from service.authzen import questions, subjects
+from service.authzen import decision_requests, subjects
+from service.authzen.decision_requests import CREATE, TENANCY_TYPES
 from service.authzen.evaluation import EvaluationContext, is_allowed
-from service.authzen.questions import CREATE, PLACES
 from service.authzen.schemas import ActionSearch, Paging, Resource, ResourceSearch, Search, SubjectSearch
 from service.catalogue.resource_types import kinds
 from service.context import Platform
@@ -27,7 +27,7 @@ Candidate = tuple[str, dict[str, str] | None]
 """The key of one that was examined, and the result it is; None: it is none."""
 
 
-def page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[str], Iterator[Candidate]]) -> Any:
+def search_page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[str], Iterator[Candidate]]) -> Any:
     """A page of results. `examine` tells at most `MOST_EXAMINED` candidates behind a key, in order.
 
     Raises:
@@ -63,7 +63,7 @@ def search_subjects(sitting: EvaluationContext, body: SubjectSearch, after: str)
     """The subjects of a type, each decided; those who stand on the same are decided once."""
     request = sitting.request(body.context, body.action)
     question = sitting.question(body.action.name, body.resource, request)
-    if question is None or not subjects.is_kind(body.subject.type):
+    if question is None or not subjects.is_subject_type(body.subject.type):
         return
     decided: dict[object, bool] = {}
     for standing in subjects.next_grants(
@@ -80,19 +80,19 @@ def search_resources(sitting: EvaluationContext, body: ResourceSearch, after: st
     ready = sitting.subject(body.subject)
     request = sitting.request(body.context, body.action)
     type_, tenant_id = body.resource.type, sitting.tenant_id
-    operation = questions.operation_of(body.action.name, type_, sitting.known)
+    operation = decision_requests.find_operation(body.action.name, type_, sitting.known)
     if ready is None or operation is None:
         return
-    if type_ in PLACES:
+    if type_ in TENANCY_TYPES:
         place = tenant_id if type_ == "tenant" else ready.standing.organization_id
         if place > after:
-            allowed = is_allowed(ready, questions.on_place(operation, tenant_id, request))
+            allowed = is_allowed(ready, decision_requests.request_on_tenancy(operation, tenant_id, request))
             yield place, {"type": type_, "id": place} if allowed else None
         return
     if operation == kinds()[type_].operation(CREATE):
         return
     for row in subjects.next_resources(sitting.connection, tenant_id, type_, after, MAX_CANDIDATES):
-        allowed = is_allowed(ready, questions.on_resource(operation, row, tenant_id, request))
+        allowed = is_allowed(ready, decision_requests.request_on_resource(operation, row, tenant_id, request))
         yield row.id, {"type": type_, "id": row.id} if allowed else None
 
 
@@ -101,7 +101,7 @@ def search_actions(sitting: EvaluationContext, body: ActionSearch, after: str) -
     ready = sitting.subject(body.subject)
     request = sitting.request(body.context)
     resource: Resource = body.resource
-    for name in sorted(questions.operations_of(resource.type, sitting.known)):
+    for name in sorted(decision_requests.list_actions(resource.type, sitting.known)):
         if name > after:
             question = sitting.question(name, resource, request)
             allowed = ready is not None and question is not None and is_allowed(ready, question)

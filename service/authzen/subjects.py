@@ -28,35 +28,35 @@ _KEYS = select(api_keys.c.id, api_keys.c.user_id, api_keys.c.scopes, api_keys.c.
 )
 
 
-def person(connection: Connection, tenant_id: str, name: str) -> Record | None:
+def find_user(connection: Connection, tenant_id: str, name: str) -> Record | None:
     """Somebody who may enter the tenant, by id or e-mail: `id`, `role`."""
     named = or_(users.c.id == name, users.c.email == name.strip().lower())
     return connection.execute(_PEOPLE.where(tenants.c.id == tenant_id, named)).first()
 
 
-def key(connection: Connection, tenant_id: str, key_id: str, at: datetime) -> Record | None:
+def find_api_key(connection: Connection, tenant_id: str, key_id: str, at: datetime) -> Record | None:
     """A key of the tenant that works at an instant: `user_id`, `scopes`."""
     return connection.execute(_working(tenant_id, at).where(api_keys.c.id == key_id)).one_or_none()
 
 
-def identity(connection: Connection, tenant_id: str, identity_id: str) -> Record | None:
+def find_workload_identity(connection: Connection, tenant_id: str, identity_id: str) -> Record | None:
     """A workload identity of the tenant: `scopes`."""
     return connection.execute(_identities(tenant_id).where(workload_identities.c.id == identity_id)).one_or_none()
 
 
-def next_people(connection: Connection, tenant_id: str, after: str, most: int) -> Sequence[Record]:
+def next_users(connection: Connection, tenant_id: str, after: str, most: int) -> Sequence[Record]:
     """Those who may enter the tenant."""
     query = _PEOPLE.where(tenants.c.id == tenant_id, users.c.id > after)
     return connection.execute(query.order_by(users.c.id).limit(most)).all()
 
 
-def next_keys(connection: Connection, tenant_id: str, after: str, most: int, at: datetime) -> Sequence[Record]:
+def next_api_keys(connection: Connection, tenant_id: str, after: str, most: int, at: datetime) -> Sequence[Record]:
     """The keys of the tenant that work at an instant."""
     query = _working(tenant_id, at).where(api_keys.c.id > after)
     return connection.execute(query.order_by(api_keys.c.id).limit(most)).all()
 
 
-def next_identities(connection: Connection, tenant_id: str, after: str, most: int) -> Sequence[Record]:
+def next_workload_identities(connection: Connection, tenant_id: str, after: str, most: int) -> Sequence[Record]:
     """The workload identities of the tenant."""
     query = _identities(tenant_id).where(workload_identities.c.id > after)
     return connection.execute(query.order_by(workload_identities.c.id).limit(most)).all()
@@ -68,13 +68,13 @@ def next_resources(connection: Connection, tenant_id: str, kind: str, after: str
     return connection.execute(query.order_by(resources.c.id).limit(most)).all()
 
 
-def resources_among(connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]) -> dict[str, Record]:
+def find_resources(connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]) -> dict[str, Record]:
     """The resources of a kind with one of these ids, by id."""
     mine = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
     return {row.id: row for some in chunks(ids) for row in connection.execute(mine.where(resources.c.id.in_(some)))}
 
 
-def rate_limit(connection: Connection, key_id: str) -> int:
+def rate_limit_of_key(connection: Connection, key_id: str) -> int:
     """How many requests a minute a key may make."""
     return int(connection.scalars(select(api_keys.c.rate_limit).where(api_keys.c.id == key_id)).one())
 
@@ -96,32 +96,32 @@ def _identities(tenant_id: str) -> Select[Any]:
     return select(workload_identities.c.id, workload_identities.c.scopes).where(mine)
 
 
-KINDS: tuple[PrincipalType, ...] = ("user", "api_key", "workload_identity")
+SUBJECT_TYPES: tuple[PrincipalType, ...] = ("user", "api_key", "workload_identity")
 
 
-def is_kind(text: str) -> bool:
-    return text in KINDS
+def is_subject_type(text: str) -> bool:
+    return text in SUBJECT_TYPES
 
 
-def grants_of(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> PrincipalGrants:
+def load_grants(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> PrincipalGrants:
     """What a subject stands on now."""
     organization_id = stored.organization_id_of(connection, tenant_id)
     nobody = PrincipalGrants(cast(PrincipalType, kind), identifier, tenant_id, organization_id, None, ())
     if kind == "user":
-        member = person(connection, tenant_id, identifier)
+        member = find_user(connection, tenant_id, identifier)
         return (
             nobody
             if member is None
             else PrincipalGrants("user", member.id, tenant_id, organization_id, member.role, None)
         )
     if kind == "api_key":
-        api_key = key(connection, tenant_id, identifier, at)
+        api_key = find_api_key(connection, tenant_id, identifier, at)
         role = stored.role_in(connection, tenant_id, api_key.user_id if api_key else identifier)
         held = stored.policies_for_principal(connection, tenant_id, kind, identifier)
         if api_key is None:
             return nobody
         return PrincipalGrants("api_key", identifier, tenant_id, organization_id, role, tuple(api_key.scopes), held)
-    workload = identity(connection, tenant_id, identifier)
+    workload = find_workload_identity(connection, tenant_id, identifier)
     held = stored.policies_for_principal(connection, tenant_id, "workload_identity", identifier)
     if workload is None:
         return nobody
@@ -135,18 +135,18 @@ def next_grants(
     """The subjects of a kind whose ids come behind `after`, with what they stand on."""
     organization_id = stored.organization_id_of(connection, tenant_id)
     if kind == "user":
-        for row in next_people(connection, tenant_id, after, most):
+        for row in next_users(connection, tenant_id, after, most):
             yield PrincipalGrants("user", row.id, tenant_id, organization_id, row.role, None)
         return
     if kind == "api_key":
-        rows = next_keys(connection, tenant_id, after, most, at)
+        rows = next_api_keys(connection, tenant_id, after, most, at)
         roles = stored.roles_in(connection, tenant_id)
         held = stored.policies_for(connection, tenant_id, kind, [row.id for row in rows])
         for row in rows:
             role, policies = roles.get(row.user_id), held.get(row.id, ())
             yield PrincipalGrants("api_key", row.id, tenant_id, organization_id, role, tuple(row.scopes), policies)
         return
-    rows = next_identities(connection, tenant_id, after, most)
+    rows = next_workload_identities(connection, tenant_id, after, most)
     held = stored.policies_for(connection, tenant_id, kind, [row.id for row in rows])
     for row in rows:
         scopes = tuple(row.scopes) or None

@@ -24,10 +24,18 @@ from service.validation import is_id
 router = protected_router("interactive sessions")
 INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
 # What a port can be forwarded to: whatever listens.
-LISTENING = ("instance", "database", "cache", "kubernetes_cluster", "webserver", "message_broker", "load_balancer")
+LISTENING_KINDS = (
+    "instance",
+    "database",
+    "cache",
+    "kubernetes_cluster",
+    "webserver",
+    "message_broker",
+    "load_balancer",
+)
 
-OPENED_TO = {
-    "sessions:port-forwards:open": LISTENING,
+KINDS_BY_OPERATION = {
+    "sessions:port-forwards:open": LISTENING_KINDS,
     "sessions:database-consoles:open": ("database",),
     "sessions:shells:open": ("instance",),
     "sessions:cluster-proxies:open": ("kubernetes_cluster",),
@@ -49,36 +57,36 @@ class Opening(BaseModel):
 @router.post(INTERACTIVE + "/port-forwards")
 def forward_port(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a local port may be forwarded to a resource."""
-    return opened(access, platform, body.resource_id)
+    return open_session(access, platform, body.resource_id)
 
 
 @router.post(INTERACTIVE + "/database-consoles")
 def open_database_console(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether the console of a database may be opened."""
-    return opened(access, platform, body.resource_id)
+    return open_session(access, platform, body.resource_id)
 
 
 @router.post(INTERACTIVE + "/shells")
 def open_shell(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a shell on an instance may be opened."""
-    return opened(access, platform, body.resource_id)
+    return open_session(access, platform, body.resource_id)
 
 
 @router.post(INTERACTIVE + "/cluster-proxies")
 def open_cluster_proxy(access: Granted, platform: Here, body: Opening) -> JSONResponse:
     """Whether a proxy to the API of a Kubernetes cluster may be opened."""
-    return opened(access, platform, body.resource_id)
+    return open_session(access, platform, body.resource_id)
 
 
-def opened(access: AuthorizationContext, platform: Platform, resource_id: str) -> JSONResponse:
+def open_session(access: AuthorizationContext, platform: Platform, resource_id: str) -> JSONResponse:
     """The decision on a resource of one of the kinds that the operation is done to.
 
     Raises:
         Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
-    now, tenant_id, kinds = platform.clock.now(), str(access.tenant_id), OPENED_TO[str(access.action)]
+    now, tenant_id, kinds = platform.clock.now(), str(access.tenant_id), KINDS_BY_OPERATION[str(access.action)]
     with change(platform, access) as (connection, access):
-        row = queries.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
+        row = queries.find_of_kinds(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
         if row is None:
             require_somewhere(load_grants(platform, connection, access.caller, tenant_id), access)
             raise errors.not_found()

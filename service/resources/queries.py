@@ -19,13 +19,13 @@ _ONE = select(resources).where(
 _HELD = _ONE.with_for_update()
 
 
-def one(connection: Connection, tenant_id: str, kind: str, resource_id: str, *, lock: bool = False) -> Record | None:
+def find(connection: Connection, tenant_id: str, kind: str, resource_id: str, *, lock: bool = False) -> Record | None:
     """A resource of the tenant; `lock` holds it against other writers until the transaction ends."""
     asked = {"tenant": tenant_id, "of_kind": kind, "one": resource_id}
     return connection.execute(_HELD if lock else _ONE, asked).one_or_none()
 
 
-def any_kind(connection: Connection, tenant_id: str, kinds: Sequence[str], resource_id: str) -> Record | None:
+def find_of_kinds(connection: Connection, tenant_id: str, kinds: Sequence[str], resource_id: str) -> Record | None:
     """A resource of the tenant that is of one of these kinds."""
     return connection.execute(
         select(resources).where(

@@ -34,13 +34,13 @@ from service.principals.queries import CLUSTER
 from service.quotas.usage import counted_attributes, require_room
 from service.resources import queries
 from service.resources import validation as resources_validation
-from service.resources.search import MOST_DECIDED, Search
+from service.resources.search import MAX_DECISIONS, ListFilter
 from service.validation import is_id
 from service.workloads import queries as workload_queries
 
 router = protected_router("resources")
 RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
-SEARCHED = 1_000
+SEARCH_BATCH = 1_000
 """Resources read at a time until one is found that the caller may list."""
 REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
 
@@ -53,12 +53,14 @@ Provider = Annotated[
 Tags = dict[str, str]
 
 
-async def kind_of(kind: Annotated[str, Path(description="such as instance, volume, kubernetes_cluster")]) -> Kind:
+async def get_kind_or_404(
+    kind: Annotated[str, Path(description="such as instance, volume, kubernetes_cluster")],
+) -> Kind:
     """The kind of the path; the guard has seen that there is one."""
     return or_404(kinds().get(kind))
 
 
-OfKind = Annotated[Kind, Depends(kind_of)]
+OfKind = Annotated[Kind, Depends(get_kind_or_404)]
 
 
 class NewResource(BaseModel):
@@ -94,7 +96,7 @@ def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging
     with platform.database.read() as connection:
         ready = load_grants(platform, connection, access.caller, tenant_id)
         require_somewhere(ready, access)
-        search = Search(ready, access)
+        search = ListFilter(ready, access)
         shown: list[Record] = []
         after, size = page.after, page.limit
         while not shown:
@@ -113,22 +115,22 @@ def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging
             if not cursor:
                 break
             if not shown and search.exhausted:
-                raise none_found(access)
-            after, size = (rows[-1].created_at, rows[-1].id), SEARCHED
+                raise search_limit_error(access)
+            after, size = (rows[-1].created_at, rows[-1].id), SEARCH_BATCH
         if not shown and page.after is None:
             for row in queries.page(connection, tenant_id, kind.name, None, 0):
-                refused = ready.decide(str(access.action), target_in(access, row), facts_of(access, row))
+                refused = ready.decide(str(access.action), target_in(access, row), request_context_of(access, row))
                 if not refused.allowed:
                     raise errors.insufficient_permissions(str(access.action), refused.part, refused.reason)
     return JSONResponse({"resources": [resources_validation.wire(row, kind) for row in shown], "nextCursor": cursor})
 
 
-def none_found(access: AuthorizationContext) -> ApiError:
+def search_limit_error(access: AuthorizationContext) -> ApiError:
     """Return the refusal of a listing that decided about as many resources as one request may and found none."""
     return ApiError(
         403,
         "INSUFFICIENT_PERMISSIONS",
-        f"{access.action} is allowed on none of the next {MOST_DECIDED} resources",
+        f"{access.action} is allowed on none of the next {MAX_DECISIONS} resources",
         details={"reason": "no_match"},
         required_permission=str(access.action),
         hint="name the resources by id, or by region, in the policies of this credential",
@@ -145,15 +147,15 @@ def create_resource(
     changed, and nobody's rights may depend on that.
     """
     now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
-    kept = resources_validation.tags(body.tags, kind)
-    attributes = resources_validation.attributes(body.attributes, counted_attributes(kind))
+    kept = resources_validation.validate_tags(body.tags, kind)
+    attributes = resources_validation.validate_attributes(body.attributes, counted_attributes(kind))
     values = {
         "id": resource_id,
         "tenant_id": tenant_id,
         "kind": kind.name,
         "name": service_validation.display_name(body.name, "name"),
         "region": body.region,
-        "state": resources_validation.first_state(kind),
+        "state": resources_validation.initial_state(kind),
         "relations": {},
         "attributes": attributes,
         "created_at": now,
@@ -171,7 +173,7 @@ def create_resource(
         details = {"name": values["name"], "region": body.region}
         audit_in_tenant(connection, access, "resource.create", f"{kind.name}:{resource_id}", now, details)
         return JSONResponse(
-            resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, resource_id)), kind), 201
+            resources_validation.wire(or_404(queries.find(connection, tenant_id, kind.name, resource_id)), kind), 201
         )
 
 
@@ -180,7 +182,7 @@ def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: st
     """One resource."""
     with platform.database.read() as connection:
         return JSONResponse(
-            resources_validation.wire(the_resource(connection, platform, access, kind, resource_id), kind)
+            resources_validation.wire(get_resource_or_404(connection, platform, access, kind, resource_id), kind)
         )
 
 
@@ -194,13 +196,13 @@ def update_resource(
         raise errors.invalid_input("nothing to change: give name or tags", reason="nothing")
     values: dict[str, Any] = {} if body.name is None else {"name": service_validation.display_name(body.name, "name")}
     if body.tags is not None:
-        values["tags"] = resources_validation.tags(body.tags, kind)
+        values["tags"] = resources_validation.validate_tags(body.tags, kind)
     with change(platform, access) as (connection, access):
         facts = replace(access.facts, request_tags=values.get("tags", {}))
-        row = the_resource(connection, platform, replace(access, facts=facts), kind, resource_id, lock=True)
+        row = get_resource_or_404(connection, platform, replace(access, facts=facts), kind, resource_id, lock=True)
         resources_validation.require_changeable(row, kind, retags="tags" in values)
         details = {name: {"from": getattr(row, name), "to": value} for name, value in values.items()}
-        return changed_to(connection, access, kind, row, values, "update", now, details)
+        return update_and_audit(connection, access, kind, row, values, "update", now, details)
 
 
 @router.delete(RESOURCES + "/{resource_id}", status_code=204)
@@ -208,10 +210,10 @@ def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: 
     """Remove a resource for good; a cluster with the keys its tokens were believed by, and what was given for them."""
     now, tenant_id = platform.clock.now(), str(access.tenant_id)
     with change(platform, access) as (connection, access):
-        row = the_resource(connection, platform, access, kind, resource_id, lock=True)
+        row = get_resource_or_404(connection, platform, access, kind, resource_id, lock=True)
         resources_validation.require_changeable(row, kind, retags=False)
         if kind.name == CLUSTER:
-            workload_queries.remove(connection, tenant_id, resource_id)
+            workload_queries.delete_issuer(connection, tenant_id, resource_id)
         queries.remove(connection, tenant_id, resource_id)
         audit_in_tenant(connection, access, "resource.delete", f"{kind.name}:{resource_id}", now, {"name": row.name})
     return no_content()
@@ -220,32 +222,34 @@ def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: 
 @router.post(RESOURCES + "/{resource_id}/start")
 def start_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Start what is stopped."""
-    return powered(access, platform, kind, resource_id, "start")
+    return change_power_state(access, platform, kind, resource_id, "start")
 
 
 @router.post(RESOURCES + "/{resource_id}/stop")
 def stop_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Stop what is running."""
-    return powered(access, platform, kind, resource_id, "stop")
+    return change_power_state(access, platform, kind, resource_id, "stop")
 
 
 @router.post(RESOURCES + "/{resource_id}/restart")
 def restart_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
     """Restart what is running."""
-    return powered(access, platform, kind, resource_id, "restart")
+    return change_power_state(access, platform, kind, resource_id, "restart")
 
 
-def powered(access: AuthorizationContext, platform: Platform, kind: Kind, resource_id: str, verb: str) -> JSONResponse:
+def change_power_state(
+    access: AuthorizationContext, platform: Platform, kind: Kind, resource_id: str, verb: str
+) -> JSONResponse:
     """Start, stop or restart, with its audit entry."""
     now = platform.clock.now()
     with change(platform, access) as (connection, access):
-        row = the_resource(connection, platform, access, kind, resource_id, lock=True)
+        row = get_resource_or_404(connection, platform, access, kind, resource_id, lock=True)
         state = resources_validation.next_state(verb, kind, row.state)
         details = {"from": row.state, "to": state}
-        return changed_to(connection, access, kind, row, {"state": state}, verb, now, details)
+        return update_and_audit(connection, access, kind, row, {"state": state}, verb, now, details)
 
 
-def changed_to(
+def update_and_audit(
     connection: Connection,
     access: AuthorizationContext,
     kind: Kind,
@@ -259,10 +263,10 @@ def changed_to(
     tenant_id = str(access.tenant_id)
     queries.change(connection, tenant_id, row.id, values | {"updated_at": now})
     audit_in_tenant(connection, access, f"resource.{verb}", f"{kind.name}:{row.id}", now, details)
-    return JSONResponse(resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, row.id)), kind))
+    return JSONResponse(resources_validation.wire(or_404(queries.find(connection, tenant_id, kind.name, row.id)), kind))
 
 
-def the_resource(
+def get_resource_or_404(
     connection: Connection,
     platform: Platform,
     access: AuthorizationContext,
@@ -277,14 +281,14 @@ def the_resource(
         Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
     tenant_id = str(access.tenant_id)
-    row = queries.one(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
+    row = queries.find(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
     if row is None:
         require_somewhere(load_grants(platform, connection, access.caller, tenant_id), access)
         raise errors.not_found()
-    require(platform, connection, access, target_in(access, row), facts_of(access, row))
+    require(platform, connection, access, target_in(access, row), request_context_of(access, row))
     return row
 
 
-def facts_of(access: AuthorizationContext, row: Record) -> RequestContext:
+def request_context_of(access: AuthorizationContext, row: Record) -> RequestContext:
     """What is known of a request for a resource that is there."""
     return replace(access.facts, region=row.region, resource_tags=row.tags)

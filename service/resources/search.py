@@ -16,29 +16,29 @@ from service.authz.authorize import AuthorizationContext
 from service.authz.decisions import CompiledGrants, Decision
 from service.db.engine import Record
 
-MOST_IDS = 5_000
+MAX_IDS = 5_000
 """Ids in one query; rules that name more are decided resource by resource."""
-MOST_PATTERNS = 20
-MOST_DECIDED = 5_000
+MAX_PATTERNS = 20
+MAX_DECISIONS = 5_000
 """Resources that one request decides one by one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class Bounds:
     """Where all resources are that may be allowed; None: anywhere. An id may be a pattern with `*`."""
 
     regions: frozenset[str] | None = None
     ids: frozenset[str] | None = None
 
-    def and_also(self, other: "Within") -> "Within":
+    def and_also(self, other: "Bounds") -> "Within":
         """Return the narrower of both. Of two sets of ids the first is taken: they may hold patterns."""
         regions = [one.regions for one in (self, other) if one.regions is not None]
-        return Within(
+        return Bounds(
             frozenset.intersection(*regions) if regions else None, other.ids if self.ids is None else self.ids
         )
 
 
-class Search:
+class ListFilter:
     """Decides about the resources of one listing.
 
     `within` bounds what has to be read. `exhausted` is true once `MOST_DECIDED` resources were decided one by one.
@@ -49,12 +49,12 @@ class Search:
         self._access = access
         asked = parse_target(target_in(access, None))
         engines = [engine for engine in (ready.role, ready.policies) if engine is not None]
-        self.within = Within()
+        self.within = Bounds()
         for engine in engines:
             self.within = self.within.and_also(_within(engine, str(access.action), asked))
         self._by_id = any(_names_ids(engine, str(access.action), asked) for engine in engines)
         self._known: dict[Any, Decision] = {}
-        self._left = MOST_DECIDED
+        self._left = MAX_DECISIONS
 
     @property
     def exhausted(self) -> bool:
@@ -90,10 +90,10 @@ def _any(pattern: str) -> bool:
     return not pattern.strip(STAR)
 
 
-def _within(engine: Engine, action: str, asked: Target) -> Within:
+def _within(engine: Engine, action: str, asked: Target) -> Bounds:
     """Return where the allows of an engine reach."""
     targets = [pattern for rule, _ in _rules(engine, action) if not rule.denies for pattern in _targets(rule, asked)]
-    return Within(_named([pattern.region for pattern in targets]), _few([pattern.id for pattern in targets]))
+    return Bounds(_named([pattern.region for pattern in targets]), _few([pattern.id for pattern in targets]))
 
 
 def _named(values: Sequence[str]) -> frozenset[str] | None:
@@ -102,7 +102,7 @@ def _named(values: Sequence[str]) -> frozenset[str] | None:
 
 def _few(ids: Sequence[str]) -> frozenset[str] | None:
     named = _named(ids)
-    if named is None or len(named) > MOST_IDS or sum(STAR in one for one in named) > MOST_PATTERNS:
+    if named is None or len(named) > MAX_IDS or sum(STAR in one for one in named) > MAX_PATTERNS:
         return None
     return named
 

@@ -9,10 +9,10 @@ from service.clock import wire_time
 from service.db.engine import Record
 from service.errors import ApiError
 
-TAG_KEY_MAX, TAG_VALUE_MAX = 128, 255
-ATTRIBUTE_MAX = 2**53
+MAX_TAG_KEY_BYTES, MAX_TAG_VALUE_BYTES = 128, 255
+MAX_ATTRIBUTE = 2**53
 # What a machine must be for something to be done to it, and what it is then.
-POWER: dict[str, tuple[tuple[str, ...], str]] = {
+POWER_TRANSITIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "start": (("stopped",), "running"),
     "stop": (("running",), "stopped"),
     "restart": (("running",), "running"),
@@ -20,7 +20,7 @@ POWER: dict[str, tuple[tuple[str, ...], str]] = {
 _SERVICES = {"running": "active"}
 
 
-def tags(given: Mapping[str, str], kind: Kind) -> dict[str, str]:
+def validate_tags(given: Mapping[str, str], kind: Kind) -> dict[str, str]:
     """The tags of a resource as they are kept.
 
     Raises:
@@ -31,17 +31,17 @@ def tags(given: Mapping[str, str], kind: Kind) -> dict[str, str]:
             f"{kind.title} carries at most {kind.tag_limit} tags", member="tags", reason="too_many", max=kind.tag_limit
         )
     for key, value in given.items():
-        fits = 1 <= len(key.encode()) <= TAG_KEY_MAX and len(value.encode()) <= TAG_VALUE_MAX
+        fits = 1 <= len(key.encode()) <= MAX_TAG_KEY_BYTES and len(value.encode()) <= MAX_TAG_VALUE_BYTES
         if not fits or validation.has_control(key + value) or not validation.visible(key):
             raise errors.invalid_input(
-                f"a tag is a key of 1 to {TAG_KEY_MAX} bytes and a value of at most {TAG_VALUE_MAX}, both printable",
+                f"a tag is a key of 1 to {MAX_TAG_KEY_BYTES} bytes and a value of at most {MAX_TAG_VALUE_BYTES}, both printable",
                 member="tags",
                 reason="tag",
             )
     return dict(given)
 
 
-def attributes(given: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, int]:
+def validate_attributes(given: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, int]:
     """The attributes of a new resource as they are kept.
 
     Args:
@@ -58,18 +58,18 @@ def attributes(given: Mapping[str, int], counted: Mapping[str, int]) -> dict[str
                 reason="unknown_attribute",
                 known=list(counted),
             )
-        if not 0 <= value <= ATTRIBUTE_MAX:
+        if not 0 <= value <= MAX_ATTRIBUTE:
             raise errors.invalid_input(
-                f"{name} must be 0 to {ATTRIBUTE_MAX}",
+                f"{name} must be 0 to {MAX_ATTRIBUTE}",
                 member=f"attributes.{name}",
                 reason="range",
                 min=0,
-                max=ATTRIBUTE_MAX,
+                max=MAX_ATTRIBUTE,
             )
     return {**counted, **given}
 
 
-def first_state(kind: Kind) -> str:
+def initial_state(kind: Kind) -> str:
     """The state of one that was just made: nothing lies behind it that would take time."""
     return next(state for state in kind.states if state != kind.creating)
 
@@ -80,7 +80,7 @@ def next_state(verb: str, kind: Kind, state: str) -> str:
     Raises:
         Refusal: flat 409 `invalid_state`.
     """
-    before, after = POWER[verb]
+    before, after = POWER_TRANSITIONS[verb]
     if "running" not in kind.states:
         # A service the platform runs: what a machine calls running it calls active.
         before, after = tuple(_SERVICES.get(name, name) for name in before), _SERVICES.get(after, after)

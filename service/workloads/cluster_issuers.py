@@ -31,11 +31,11 @@ from service.http_server.client_address import address_of
 from service.principal import Principal
 from service.principals import queries
 from service.workloads import token_exchange
-from service.workloads.queries import end_tokens, one, put, remove
+from service.workloads.queries import delete_issuer, delete_tokens, find_issuer, save_issuer
 
 router = protected_router("workload identities")
 ISSUER = "/api/v1/tenants/{tenant_id}/workload-identity/clusters/{cluster_id}/issuer"
-GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
 TOKEN_TYPES = ("urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token")
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
 
@@ -59,24 +59,24 @@ def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIs
     When a key or the issuer goes, the tokens its workloads were given go with it; a key that is added ends none.
     """
     tenant_id, now = str(access.tenant_id), platform.clock.now()
-    issuer, keys = token_exchange.issuer_url(body.issuer), token_exchange.public_keys(body.keys)
+    issuer, keys = token_exchange.validate_issuer(body.issuer), token_exchange.validate_public_keys(body.keys)
     with change(platform, access) as (connection, access):
         require_cluster(connection, tenant_id, cluster_id)
-        before = one(connection, tenant_id, cluster_id)
+        before = find_issuer(connection, tenant_id, cluster_id)
         if before and (before.issuer != issuer or any(key not in keys for key in before.keys)):
-            end_tokens(connection, tenant_id, cluster_id)
+            delete_tokens(connection, tenant_id, cluster_id)
         values = {"issuer": issuer, "keys": keys, "changed_by": access.caller.user_id, "changed_at": now}
-        put(connection, tenant_id, cluster_id, values)
+        save_issuer(connection, tenant_id, cluster_id, values)
         details = {"issuer": issuer, "keyIds": [key["kid"] for key in keys]}
         audit_in_tenant(connection, access, "workload_identity.issuer.set", f"cluster:{cluster_id}", now, details)
-        return JSONResponse(wire(or_404(one(connection, tenant_id, cluster_id))))
+        return JSONResponse(wire(or_404(find_issuer(connection, tenant_id, cluster_id))))
 
 
 @router.get(ISSUER)
 def get_issuer(access: Granted, platform: Here, cluster_id: str) -> JSONResponse:
     """What a cluster's tokens are checked against, and the audience they must be made out to."""
     with platform.database.read() as connection:
-        return JSONResponse(wire(or_404(one(connection, str(access.tenant_id), cluster_id))))
+        return JSONResponse(wire(or_404(find_issuer(connection, str(access.tenant_id), cluster_id))))
 
 
 @router.delete(ISSUER, status_code=204)
@@ -84,8 +84,8 @@ def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
     """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     with change(platform, access) as (connection, access):
-        or_404(one(connection, tenant_id, cluster_id))
-        remove(connection, tenant_id, cluster_id)
+        or_404(find_issuer(connection, tenant_id, cluster_id))
+        delete_issuer(connection, tenant_id, cluster_id)
         audit_in_tenant(connection, access, "workload_identity.issuer.remove", f"cluster:{cluster_id}", now)
     return no_content()
 
@@ -93,11 +93,11 @@ def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
 @router.post("/api/v1/auth/workload-token")
 async def exchange_token(request: Request, platform: Here, access: Granted) -> JSONResponse:
     """A token of a workload's binding for a token of its cluster; a form, as RFC 8693 has it."""
-    subject_token = await subject_token_of(request)
-    return await run_in_threadpool(exchanged, platform, access.caller, subject_token, request.scope)
+    subject_token = await read_subject_token(request)
+    return await run_in_threadpool(exchange_subject_token, platform, access.caller, subject_token, request.scope)
 
 
-async def subject_token_of(request: Request) -> str:
+async def read_subject_token(request: Request) -> str:
     """The cluster's token out of the form.
 
     Raises:
@@ -111,7 +111,7 @@ async def subject_token_of(request: Request) -> str:
         raise errors.invalid_input("invalid request body: not a form", reason="form") from None
     if any(len(values) > 1 for values in fields.values()):
         raise errors.invalid_input("invalid request body: a field given twice", reason="form")
-    for name, known in (("grant_type", (GRANT,)), ("subject_token_type", TOKEN_TYPES)):
+    for name, known in (("grant_type", (GRANT_TYPE,)), ("subject_token_type", TOKEN_TYPES)):
         validation.require_choice(name, fields.get(name, [""])[0], known)
     token = fields.get("subject_token", [""])[0]
     if not token:
@@ -119,7 +119,7 @@ async def subject_token_of(request: Request) -> str:
     return token
 
 
-def exchanged(platform: Platform, anonymous: Principal, subject_token: str, scope: Scope) -> JSONResponse:
+def exchange_subject_token(platform: Platform, anonymous: Principal, subject_token: str, scope: Scope) -> JSONResponse:
     """The answer to an exchange. In `scope` is left who asks, once that is known, for a refusal to be audited.
 
     Raises:

@@ -64,7 +64,7 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
     def require_authority(connection: Connection, access: AuthorizationContext) -> None:
         if not validation.is_id(body.cluster_id) or not queries.cluster_exists(connection, tenant_id, body.cluster_id):
             raise errors.not_found()
-        require_new(connection, tenant_id, subject)
+        require_unbound(connection, tenant_id, subject)
         require_scopes(author_check.author_of(connection, platform, access), scopes)
 
     # Checked twice: the answers of the first time are remembered, so that the check takes no time under the locks.
@@ -78,7 +78,7 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
         )
         details = subject | {"scopes": scopes}
         audit_in_tenant(connection, access, "workload_identity.create", f"workload_identity:{binding_id}", now, details)
-        return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)), 201)
+        return JSONResponse(binding_wire(connection, get_binding_or_404(connection, access, binding_id)), 201)
 
 
 @router.get(BINDINGS)
@@ -100,7 +100,7 @@ def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONRespon
 def get_binding(access: Granted, platform: Here, binding_id: str) -> JSONResponse:
     """One binding."""
     with platform.database.read() as connection:
-        return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
+        return JSONResponse(binding_wire(connection, get_binding_or_404(connection, access, binding_id)))
 
 
 @router.put(BINDINGS + "/{binding_id}")
@@ -132,7 +132,7 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
             audit_in_tenant(
                 connection, access, "workload_identity.update", f"workload_identity:{binding_id}", now, details
             )
-        return JSONResponse(shown(connection, get_binding_or_404(connection, access, binding_id)))
+        return JSONResponse(binding_wire(connection, get_binding_or_404(connection, access, binding_id)))
 
 
 @router.delete(BINDINGS + "/{binding_id}", status_code=204)
@@ -163,13 +163,13 @@ def get_binding_or_404(connection: Connection, access: AuthorizationContext, bin
     return or_404(queries.identity(connection, tenant_id, binding_id) if validation.is_id(binding_id) else None)
 
 
-def shown(connection: Connection, row: Record) -> dict[str, object]:
+def binding_wire(connection: Connection, row: Record) -> dict[str, object]:
     """A binding on the wire."""
     granted = queries.granted_policies(connection, row.tenant_id, [row.id])
     return representations.binding(row, row.id in granted)
 
 
-def require_new(connection: Connection, tenant_id: str, subject: dict[str, str]) -> None:
+def require_unbound(connection: Connection, tenant_id: str, subject: dict[str, str]) -> None:
     """Refuse a service account that is bound already, naming the binding."""
     bound = queries.bound(connection, tenant_id, subject)
     if bound is not None:

@@ -9,13 +9,13 @@ from service.db.tables import cluster_issuers, resources, workload_identities, w
 from service.principals.queries import CLUSTER
 
 
-def put(connection: Connection, tenant_id: str, cluster_id: str, values: dict[str, Any]) -> None:
+def save_issuer(connection: Connection, tenant_id: str, cluster_id: str, values: dict[str, Any]) -> None:
     """Write what is known of a cluster's issuer, in place of what was."""
     statement = upsert_insert(connection, cluster_issuers).values(tenant_id=tenant_id, cluster_id=cluster_id, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant_id", "cluster_id"], set_=values))
 
 
-def one(connection: Connection, tenant_id: str, cluster_id: str) -> Record | None:
+def find_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> Record | None:
     return connection.execute(
         select(cluster_issuers).where(
             cluster_issuers.c.tenant_id == tenant_id, cluster_issuers.c.cluster_id == cluster_id
@@ -23,9 +23,9 @@ def one(connection: Connection, tenant_id: str, cluster_id: str) -> Record | Non
     ).one_or_none()
 
 
-def remove(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+def delete_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> None:
     """Forget a cluster's issuer, and what its workloads were given for its tokens."""
-    end_tokens(connection, tenant_id, cluster_id)
+    delete_tokens(connection, tenant_id, cluster_id)
     connection.execute(
         delete(cluster_issuers).where(
             cluster_issuers.c.tenant_id == tenant_id, cluster_issuers.c.cluster_id == cluster_id
@@ -33,7 +33,7 @@ def remove(connection: Connection, tenant_id: str, cluster_id: str) -> None:
     )
 
 
-def end_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+def delete_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
     """End the tokens of a cluster's identities: nobody can tell any more whom they were given to."""
     theirs = select(workload_identities.c.id).where(
         workload_identities.c.tenant_id == tenant_id, workload_identities.c.cluster_id == cluster_id
@@ -41,7 +41,7 @@ def end_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
     connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id.in_(theirs)))
 
 
-def of_cluster(connection: Connection, cluster_id: str) -> Record | None:
+def find_issuer_of_cluster(connection: Connection, cluster_id: str) -> Record | None:
     """The issuer of a cluster that is still there, in the tenant it is in."""
     return connection.execute(
         select(cluster_issuers)
@@ -53,7 +53,7 @@ def of_cluster(connection: Connection, cluster_id: str) -> Record | None:
     ).one_or_none()
 
 
-def identity(
+def find_identity(
     connection: Connection, tenant_id: str, cluster_id: str, namespace: str, service_account: str
 ) -> Record | None:
     """The identity a service account of a cluster is bound to."""

@@ -21,12 +21,12 @@ from service.errors import ApiError
 from service.validation import is_id
 from service.workloads import queries
 
-AUDIENCE = "frost:cluster:"
+AUDIENCE_PREFIX = "frost:cluster:"
 MAX_KEYS = 10
 ALGORITHMS: Sequence[str] = ExternalIssuer.algorithms
 CURVES = ("P-256", "P-384")
 RSA_BITS = range(2048, 8192 + 1)
-LONGEST_KID = 200
+MAX_KID_LENGTH = 200
 _PUBLIC = ("kty", "crv", "x", "y", "n", "e")
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 _SUBJECT = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})", re.ASCII)
@@ -34,10 +34,10 @@ _SUBJECT = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,25
 
 def audience(cluster_id: str) -> str:
     """What a token must be made out to so that this cluster's keys are asked."""
-    return AUDIENCE + cluster_id
+    return AUDIENCE_PREFIX + cluster_id
 
 
-def issuer_url(text: str) -> str:
+def validate_issuer(text: str) -> str:
     """The issuer of a cluster as its tokens name it.
 
     Raises:
@@ -50,7 +50,7 @@ def issuer_url(text: str) -> str:
     return text
 
 
-def public_keys(given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def validate_public_keys(given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Keys as they are kept: public parts of signing keys, each with an id of its own, and nothing else.
 
     Raises:
@@ -72,8 +72,8 @@ def _public_key(given: dict[str, Any]) -> dict[str, Any]:
     if _PRIVATE & given.keys():
         raise _refused("a private or symmetric key must not leave its owner; give the public part")
     kid, kind = given.get("kid"), given.get("kty")
-    if not isinstance(kid, str) or not 1 <= len(kid) <= LONGEST_KID or not kid.isprintable():
-        raise _refused(f"each key has a kid of 1 to {LONGEST_KID} printable characters")
+    if not isinstance(kid, str) or not 1 <= len(kid) <= MAX_KID_LENGTH or not kid.isprintable():
+        raise _refused(f"each key has a kid of 1 to {MAX_KID_LENGTH} printable characters")
     if kind not in ("EC", "RSA") or given.get("use", "sig") != "sig" or given.get("alg", "ES256") not in ALGORITHMS:
         raise _refused(f"{kid!r} must be of kty EC or RSA, to sign with {', '.join(ALGORITHMS)}")
     algorithm: type[ECKey | RSAKey] = ECKey if kind == "EC" else RSAKey
@@ -104,7 +104,7 @@ def verify_subject_token(connection: Connection, token: str, now: datetime) -> t
     try:
         unchecked = json.loads(jws.extract_compact(token.encode("ascii")).payload)
         cluster_id = _cluster_of(unchecked)
-        registered = cluster_id and queries.of_cluster(connection, cluster_id)
+        registered = cluster_id and queries.find_issuer_of_cluster(connection, cluster_id)
         if not registered:
             return None
         keys = KeySet.import_key_set({"keys": registered.keys})
@@ -115,7 +115,7 @@ def verify_subject_token(connection: Connection, token: str, now: datetime) -> t
     subject = _SUBJECT.fullmatch(claims["sub"]) if isinstance(claims.get("sub"), str) else None
     if claims.get("iss") != registered.issuer or not in_time(claims, now) or subject is None:
         return None
-    identity = queries.identity(connection, registered.tenant_id, registered.cluster_id, subject[1], subject[2])
+    identity = queries.find_identity(connection, registered.tenant_id, registered.cluster_id, subject[1], subject[2])
     return None if identity is None else (identity, _end(claims["exp"]))
 
 
@@ -123,7 +123,11 @@ def _cluster_of(claims: Any) -> str | None:
     """The one cluster a token is made out to."""
     given = claims.get("aud")
     audiences = given if isinstance(given, list) else [given]
-    named = [one.removeprefix(AUDIENCE) for one in audiences if isinstance(one, str) and one.startswith(AUDIENCE)]
+    named = [
+        one.removeprefix(AUDIENCE_PREFIX)
+        for one in audiences
+        if isinstance(one, str) and one.startswith(AUDIENCE_PREFIX)
+    ]
     # A database need not take every text there is.
     return named[0] if len(named) == 1 and is_id(named[0]) else None
 

@@ -16,20 +16,20 @@ from service.authz.decisions import CatalogueSnapshot
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.catalogue.resource_types import Kind, kinds
 from service.db.engine import Record
-from service.resources.interactive import OPENED_TO
+from service.resources.interactive import KINDS_BY_OPERATION
 
-PLACES = ("tenant", "organization")
+TENANCY_TYPES = ("tenant", "organization")
 CREATE = "create"
 _ON_THE_MINUTE = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(Z|[+-]\d{2}:\d{2})", re.ASCII)
 
 # What the platform decides about a tenant or its organization themselves, by operation.
-PLATFORM: Mapping[str, RoutePolicy] = {
+TENANCY_POLICIES: Mapping[str, RoutePolicy] = {
     rule.action: rule for rule in ROUTE_POLICIES.values() if rule.action and rule.who == "caller" and not rule.of_people
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DecisionRequest:
     """May this be done? `rule` is the platform's own where it is about a place; then the target is the place's."""
 
     operation: str
@@ -38,37 +38,37 @@ class Question:
     rule: RoutePolicy | None = None
 
 
-def place_of(operation: str) -> str:
+def tenancy_type_of(operation: str) -> str:
     """`tenant` or `organization`, of an operation that the platform decides about one."""
     return "organization" if operation.split(":")[1] == "organizations" else "tenant"
 
 
-def operation_of(name: str, type_: str, known: CatalogueSnapshot) -> str | None:
+def find_operation(name: str, type_: str, known: CatalogueSnapshot) -> str | None:
     """The operation an action's name means for a type of resource; None where there is none."""
-    if type_ in PLACES:
-        return name if name in PLATFORM and place_of(name) == type_ else None
+    if type_ in TENANCY_TYPES:
+        return name if name in TENANCY_POLICIES and tenancy_type_of(name) == type_ else None
     kind = kinds().get(type_)
     if kind is None:
         return None
     whole = name if ":" in name else kind.operation(name)
     own = whole in known.levels and whole.startswith(kind.operation(""))
-    return whole if own or type_ in OPENED_TO.get(whole, ()) else None
+    return whole if own or type_ in KINDS_BY_OPERATION.get(whole, ()) else None
 
 
-def operations_of(type_: str, known: CatalogueSnapshot) -> Iterator[str]:
+def list_actions(type_: str, known: CatalogueSnapshot) -> Iterator[str]:
     """Every action there is for a type of resource, as its name is written."""
-    if type_ in PLACES:
-        yield from sorted(name for name in PLATFORM if place_of(name) == type_)
+    if type_ in TENANCY_TYPES:
+        yield from sorted(name for name in TENANCY_POLICIES if tenancy_type_of(name) == type_)
         return
     kind = kinds().get(type_)
     if kind is None:
         return
     own = kind.operation("")
     yield from (name.removeprefix(own) for name in known.catalogue.names if name.startswith(own))
-    yield from (name for name, opened in OPENED_TO.items() if type_ in opened)
+    yield from (name for name, opened in KINDS_BY_OPERATION.items() if type_ in opened)
 
 
-def resource_id(text: str, kind: Kind, tenant_id: str) -> str:
+def parse_resource_id(text: str, kind: Kind, tenant_id: str) -> str:
     """The id in a resource's id, which may be its full name. One of another tenant, service or type names nothing."""
     if not text.startswith("frn:"):
         return text
@@ -80,34 +80,34 @@ def resource_id(text: str, kind: Kind, tenant_id: str) -> str:
     return name.id if fits else ""
 
 
-def on_resource(operation: str, row: Record, tenant_id: str, request: RequestContext) -> Question:
+def request_on_resource(operation: str, row: Record, tenant_id: str, request: RequestContext) -> DecisionRequest:
     """An operation on a resource that is there."""
     service, type_, _ = operation.split(":")
     facts = RequestContext(
         request.source_ip, request.current_time, row.region, None, tenant_id, request.request_tags, row.tags
     )
-    return Question(operation, f"frn:{service}:{row.region}:{tenant_id}:{type_}/{row.id}", facts)
+    return DecisionRequest(operation, f"frn:{service}:{row.region}:{tenant_id}:{type_}/{row.id}", facts)
 
 
-def on_new_resource(
+def request_to_create(
     operation: str, properties: Mapping[str, Any] | None, tenant_id: str, request: RequestContext
-) -> Question:
+) -> DecisionRequest:
     """The making of a resource."""
     service, type_, _ = operation.split(":")
     region = (properties or {}).get("region")
     if not isinstance(region, str) or not is_region(region):
         region = None
     facts = RequestContext(request.source_ip, request.current_time, region, None, tenant_id, request.request_tags, {})
-    return Question(operation, f"frn:{service}:{region or STAR}:{tenant_id}:{type_}/{STAR}", facts)
+    return DecisionRequest(operation, f"frn:{service}:{region or STAR}:{tenant_id}:{type_}/{STAR}", facts)
 
 
-def on_place(operation: str, tenant_id: str, request: RequestContext) -> Question:
+def request_on_tenancy(operation: str, tenant_id: str, request: RequestContext) -> DecisionRequest:
     """An operation on the tenant or its organization; requests for those carry no tags."""
     facts = RequestContext(request.source_ip, request.current_time, None, None, tenant_id, {}, {})
-    return Question(operation, "", facts, PLATFORM[operation])
+    return DecisionRequest(operation, "", facts, TENANCY_POLICIES[operation])
 
 
-def request_facts(
+def parse_request_context(
     context: Mapping[str, Any] | None, properties: Mapping[str, Any] | None, now: float
 ) -> RequestContext:
     """What the caller knows of a request: address, instant, tags. What cannot be read is not known."""
