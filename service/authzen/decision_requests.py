@@ -24,7 +24,9 @@ _ON_THE_MINUTE = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(Z|[+-]\d{2}:\d{2})
 
 # What the platform decides about a tenant or its organization themselves, by operation.
 TENANCY_POLICIES: Mapping[str, RoutePolicy] = {
-    rule.action: rule for rule in ROUTE_POLICIES.values() if rule.action and rule.who == "caller" and not rule.of_people
+    policy.action: policy
+    for policy in ROUTE_POLICIES.values()
+    if policy.action and policy.who == "caller" and not policy.of_people
 }
 
 
@@ -34,8 +36,8 @@ class DecisionRequest:
 
     operation: str
     target: str
-    facts: RequestContext
-    rule: RoutePolicy | None = None
+    context: RequestContext
+    policy: RoutePolicy | None = None
 
 
 def tenancy_type_of(operation: str) -> str:
@@ -43,29 +45,29 @@ def tenancy_type_of(operation: str) -> str:
     return "organization" if operation.split(":")[1] == "organizations" else "tenant"
 
 
-def find_operation(name: str, type_: str, known: CatalogueSnapshot) -> str | None:
+def find_operation(name: str, resource_type: str, catalogue: CatalogueSnapshot) -> str | None:
     """The operation an action's name means for a type of resource; None where there is none."""
-    if type_ in TENANCY_TYPES:
-        return name if name in TENANCY_POLICIES and tenancy_type_of(name) == type_ else None
-    kind = kinds().get(type_)
+    if resource_type in TENANCY_TYPES:
+        return name if name in TENANCY_POLICIES and tenancy_type_of(name) == resource_type else None
+    kind = kinds().get(resource_type)
     if kind is None:
         return None
-    whole = name if ":" in name else kind.operation(name)
-    own = whole in known.levels and whole.startswith(kind.operation(""))
-    return whole if own or type_ in KINDS_BY_OPERATION.get(whole, ()) else None
+    operation = name if ":" in name else kind.operation(name)
+    is_own = operation in catalogue.levels and operation.startswith(kind.operation(""))
+    return operation if is_own or resource_type in KINDS_BY_OPERATION.get(operation, ()) else None
 
 
-def list_actions(type_: str, known: CatalogueSnapshot) -> Iterator[str]:
+def list_actions(resource_type: str, catalogue: CatalogueSnapshot) -> Iterator[str]:
     """Every action there is for a type of resource, as its name is written."""
-    if type_ in TENANCY_TYPES:
-        yield from sorted(name for name in TENANCY_POLICIES if tenancy_type_of(name) == type_)
+    if resource_type in TENANCY_TYPES:
+        yield from sorted(name for name in TENANCY_POLICIES if tenancy_type_of(name) == resource_type)
         return
-    kind = kinds().get(type_)
+    kind = kinds().get(resource_type)
     if kind is None:
         return
-    own = kind.operation("")
-    yield from (name.removeprefix(own) for name in known.catalogue.names if name.startswith(own))
-    yield from (name for name, opened in KINDS_BY_OPERATION.items() if type_ in opened)
+    prefix = kind.operation("")
+    yield from (name.removeprefix(prefix) for name in catalogue.catalogue.names if name.startswith(prefix))
+    yield from (name for name, kinds_opened in KINDS_BY_OPERATION.items() if resource_type in kinds_opened)
 
 
 def parse_resource_id(text: str, kind: Kind, tenant_id: str) -> str:
@@ -73,54 +75,70 @@ def parse_resource_id(text: str, kind: Kind, tenant_id: str) -> str:
     if not text.startswith("frn:"):
         return text
     try:
-        name = parse_target(text)
+        target = parse_target(text)
     except InvalidPattern:
         return ""
-    fits = (name.service, name.type) == (kind.service, kind.resource) and name.tenant in (STAR, tenant_id)
-    return name.id if fits else ""
+    matches = (target.service, target.type) == (kind.service, kind.resource) and target.tenant in (STAR, tenant_id)
+    return target.id if matches else ""
 
 
-def request_on_resource(operation: str, row: Record, tenant_id: str, request: RequestContext) -> DecisionRequest:
+def request_on_resource(
+    operation: str, row: Record, tenant_id: str, request_context: RequestContext
+) -> DecisionRequest:
     """An operation on a resource that is there."""
     service, type_, _ = operation.split(":")
-    facts = RequestContext(
-        request.source_ip, request.current_time, row.region, None, tenant_id, request.request_tags, row.tags
+    context = RequestContext(
+        request_context.source_ip,
+        request_context.current_time,
+        row.region,
+        None,
+        tenant_id,
+        request_context.request_tags,
+        row.tags,
     )
-    return DecisionRequest(operation, f"frn:{service}:{row.region}:{tenant_id}:{type_}/{row.id}", facts)
+    return DecisionRequest(operation, f"frn:{service}:{row.region}:{tenant_id}:{type_}/{row.id}", context)
 
 
 def request_to_create(
-    operation: str, properties: Mapping[str, Any] | None, tenant_id: str, request: RequestContext
+    operation: str, properties: Mapping[str, Any] | None, tenant_id: str, request_context: RequestContext
 ) -> DecisionRequest:
     """The making of a resource."""
     service, type_, _ = operation.split(":")
     region = (properties or {}).get("region")
     if not isinstance(region, str) or not is_region(region):
         region = None
-    facts = RequestContext(request.source_ip, request.current_time, region, None, tenant_id, request.request_tags, {})
-    return DecisionRequest(operation, f"frn:{service}:{region or STAR}:{tenant_id}:{type_}/{STAR}", facts)
+    context = RequestContext(
+        request_context.source_ip,
+        request_context.current_time,
+        region,
+        None,
+        tenant_id,
+        request_context.request_tags,
+        {},
+    )
+    return DecisionRequest(operation, f"frn:{service}:{region or STAR}:{tenant_id}:{type_}/{STAR}", context)
 
 
-def request_on_tenancy(operation: str, tenant_id: str, request: RequestContext) -> DecisionRequest:
+def request_on_tenancy(operation: str, tenant_id: str, request_context: RequestContext) -> DecisionRequest:
     """An operation on the tenant or its organization; requests for those carry no tags."""
-    facts = RequestContext(request.source_ip, request.current_time, None, None, tenant_id, {}, {})
-    return DecisionRequest(operation, "", facts, TENANCY_POLICIES[operation])
+    context = RequestContext(request_context.source_ip, request_context.current_time, None, None, tenant_id, {}, {})
+    return DecisionRequest(operation, "", context, TENANCY_POLICIES[operation])
 
 
 def parse_request_context(
     context: Mapping[str, Any] | None, properties: Mapping[str, Any] | None, now: float
 ) -> RequestContext:
     """What the caller knows of a request: address, instant, tags. What cannot be read is not known."""
-    said = context or {}
-    address, instant = said.get("ip"), said.get("time")
+    members = context or {}
+    address, time = members.get("ip"), members.get("time")
     return RequestContext(
         source_ip=parse_address(address) if isinstance(address, str) else None,
-        current_time=now if "time" not in said else _instant(instant),
-        request_tags=_tags(properties or {}),
+        current_time=now if "time" not in members else _parse_time(time),
+        request_tags=_request_tags(properties or {}),
     )
 
 
-def _instant(text: Any) -> float | None:
+def _parse_time(text: Any) -> float | None:
     """An RFC 3339 instant; whole minutes, as the examples of the specification have them, are read as well."""
     if not isinstance(text, str):
         return None
@@ -128,7 +146,7 @@ def _instant(text: Any) -> float | None:
     return parse_instant(f"{minute[1]}:00{minute[2]}" if minute else text)
 
 
-def _tags(properties: Mapping[str, Any]) -> dict[str, str] | None:
+def _request_tags(properties: Mapping[str, Any]) -> dict[str, str] | None:
     """Properties of an action as tags of the request; with one that is no single value none of them is known."""
     if not all(isinstance(value, str | bool | int | float) for value in properties.values()):
         return None

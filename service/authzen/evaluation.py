@@ -38,119 +38,127 @@ class EvaluationContext:
         self.connection = connection
         self.tenant_id = tenant_id
         self.now = platform.clock.now()
-        self.known = platform.decisions.known(connection)
+        self.catalogue = platform.decisions.known(connection)
         self._subjects: dict[tuple[str, str], CompiledGrants] = {}
         self._resources: dict[tuple[str, str], Record | None] = {}
 
-    def subject(self, asked: Subject) -> CompiledGrants | None:
+    def load_subject(self, subject: Subject) -> CompiledGrants | None:
         """Who asks, ready to decide; None for a type that nobody has."""
-        if not subjects.is_subject_type(asked.type):
+        if not subjects.is_subject_type(subject.type):
             return None
-        name = (asked.type, safe_lookup_value(asked.id))
+        name = (subject.type, safe_lookup_value(subject.id))
         if name not in self._subjects:
-            standing = subjects.load_grants(self.connection, self.tenant_id, *name, self.now)
-            self._subjects[name] = self.compiled(standing)
+            subject_grants = subjects.load_grants(self.connection, self.tenant_id, *name, self.now)
+            self._subjects[name] = self.compile(subject_grants)
         return self._subjects[name]
 
-    def compiled(self, standing: PrincipalGrants) -> CompiledGrants:
-        return self.platform.decisions.compiled(self.connection, standing)
+    def compile(self, grants: PrincipalGrants) -> CompiledGrants:
+        return self.platform.decisions.compiled(self.connection, grants)
 
-    def look_up(self, asked: Iterable[Resource]) -> None:
+    def load_resources(self, resources: Iterable[Resource]) -> None:
         """Read resources in a statement for each kind, however many decisions are about them."""
-        wanted: dict[str, set[str]] = {}
-        for resource in asked:
+        missing: dict[str, set[str]] = {}
+        for resource in resources:
             if kind := kinds().get(resource.type):
                 name = safe_lookup_value(decision_requests.parse_resource_id(resource.id, kind, self.tenant_id))
                 if (kind.name, name) not in self._resources:
-                    wanted.setdefault(kind.name, set()).add(name)
-        for kind_name, names in wanted.items():
-            found = subjects.find_resources(self.connection, self.tenant_id, kind_name, sorted(names))
-            self._resources |= {(kind_name, name): found.get(name) for name in names}
+                    missing.setdefault(kind.name, set()).add(name)
+        for kind_name, names in missing.items():
+            rows = subjects.find_resources(self.connection, self.tenant_id, kind_name, sorted(names))
+            self._resources |= {(kind_name, name): rows.get(name) for name in names}
 
-    def request(self, context: dict[str, Any] | None, action: Action | None = None) -> RequestContext:
+    def request_context(self, context: dict[str, Any] | None, action: Action | None = None) -> RequestContext:
         """What is known of a request from its caller."""
         return decision_requests.parse_request_context(
             context, action.properties if action else None, self.now.timestamp()
         )
 
-    def question(self, name: str, resource: Resource, request: RequestContext) -> DecisionRequest | None:
+    def resolve_request(self, name: str, resource: Resource, request_context: RequestContext) -> DecisionRequest | None:
         """What is asked; None where there is no such action or resource."""
-        operation = decision_requests.find_operation(name, resource.type, self.known)
+        operation = decision_requests.find_operation(name, resource.type, self.catalogue)
         if resource.type in TENANCY_TYPES:
-            place = self.tenant_id if resource.type == "tenant" else organization_id_of(self.connection, self.tenant_id)
-            if operation is None or resource.id != place:
+            tenancy_id = (
+                self.tenant_id if resource.type == "tenant" else organization_id_of(self.connection, self.tenant_id)
+            )
+            if operation is None or resource.id != tenancy_id:
                 return None
-            return decision_requests.request_on_tenancy(operation, self.tenant_id, request)
-        self.look_up([resource])
+            return decision_requests.request_on_tenancy(operation, self.tenant_id, request_context)
+        self.load_resources([resource])
         kind = kinds().get(resource.type)
         if operation is None or kind is None:
             return None
         if operation == kind.operation(CREATE):
-            made = resource.id == STAR
+            is_new = resource.id == STAR
             return (
-                decision_requests.request_to_create(operation, resource.properties, self.tenant_id, request)
-                if made
+                decision_requests.request_to_create(operation, resource.properties, self.tenant_id, request_context)
+                if is_new
                 else None
             )
         row = self._resources[
             kind.name, safe_lookup_value(decision_requests.parse_resource_id(resource.id, kind, self.tenant_id))
         ]
-        return None if row is None else decision_requests.request_on_resource(operation, row, self.tenant_id, request)
+        return (
+            None
+            if row is None
+            else decision_requests.request_on_resource(operation, row, self.tenant_id, request_context)
+        )
 
-    def decide(self, asked: Evaluation) -> bool:
+    def decide(self, evaluation: Evaluation) -> bool:
         """Whether a subject may do what is asked."""
-        ready = self.subject(asked.subject)
-        question = self.question(asked.action.name, asked.resource, self.request(asked.context, asked.action))
-        return ready is not None and question is not None and is_allowed(ready, question)
+        grants = self.load_subject(evaluation.subject)
+        request = self.resolve_request(
+            evaluation.action.name, evaluation.resource, self.request_context(evaluation.context, evaluation.action)
+        )
+        return grants is not None and request is not None and is_allowed(grants, request)
 
 
-def is_allowed(ready: CompiledGrants, question: DecisionRequest) -> bool:
+def is_allowed(grants: CompiledGrants, request: DecisionRequest) -> bool:
     """Whether a principal may do something, by the same parts as when it asks for it itself."""
-    facts = replace(question.facts, principal_type=ready.standing.kind)
-    if question.rule is None:
-        return ready.decide(question.operation, question.target, facts).allowed
-    if not passes_route_policy(ready.standing, question):
+    context = replace(request.context, principal_type=grants.standing.kind)
+    if request.policy is None:
+        return grants.decide(request.operation, request.target, context).allowed
+    if not passes_route_policy(grants.standing, request):
         return False
-    said = (
+    decision = (
         None
-        if ready.standing.kind == "user"
-        else decide_for_machine_principal(ready, question.rule, question.operation, facts)
+        if grants.standing.kind == "user"
+        else decide_for_machine_principal(grants, request.policy, request.operation, context)
     )
-    return said is None or said.allowed
+    return decision is None or decision.allowed
 
 
-def passes_route_policy(standing: PrincipalGrants, question: DecisionRequest) -> bool:
+def passes_route_policy(grants: PrincipalGrants, request: DecisionRequest) -> bool:
     """Whether a principal passes what a route of the platform asks before anything is decided: entitlement to the
     tenant, the roles it names, its scope. access/authority.py"""
-    assert question.rule is not None
-    roles, scope = question.rule.roles, question.rule.scope
-    if standing.kind == "workload_identity":
-        if roles is not None or not (standing.scopes or standing.policies):
+    assert request.policy is not None
+    roles, scope = request.policy.roles, request.policy.scope
+    if grants.kind == "workload_identity":
+        if roles is not None or not (grants.scopes or grants.policies):
             return False
-    elif standing.role is None or (roles is not None and standing.role not in roles):
+    elif grants.role is None or (roles is not None and grants.role not in roles):
         return False
-    if standing.scopes is None:
+    if grants.scopes is None:
         return True
-    return covers(standing.scopes, scope) if scope else not enforced_scopes().keys().isdisjoint(standing.scopes)
+    return covers(grants.scopes, scope) if scope else not enforced_scopes().keys().isdisjoint(grants.scopes)
 
 
 def apply_semantic(decisions: Iterable[bool | str], semantic: Semantic) -> list[dict[str, Any]]:
     """Decisions as they travel, as far as the semantic goes; a text is the error of an evaluation."""
     stop = {"deny_on_first_deny": False, "permit_on_first_permit": True}.get(semantic)
-    shown = []
-    for said in decisions:
-        allowed = said is True
-        shown.append(decision_wire(said))
+    results = []
+    for decision in decisions:
+        allowed = decision is True
+        results.append(decision_wire(decision))
         if allowed is stop:
             break
-    return shown
+    return results
 
 
-def decision_wire(said: bool | str) -> dict[str, Any]:
+def decision_wire(decision: bool | str) -> dict[str, Any]:
     """A decision. A refusal says the same whatever it comes from: nobody learns from it who and what there is."""
-    if isinstance(said, str):
-        return {"decision": False, "context": {"error": {"status": 400, "message": said}}}
-    return {"decision": True} if said else {"decision": False, "context": {"reason": "not permitted"}}
+    if isinstance(decision, str):
+        return {"decision": False, "context": {"error": {"status": 400, "message": decision}}}
+    return {"decision": True} if decision else {"decision": False, "context": {"reason": "not permitted"}}
 
 
 def safe_lookup_value(name: str) -> str:

@@ -54,19 +54,19 @@ class DecisionRoute(ProtectedRoute):
     """A guarded route that refuses in the words of the Authorization API."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        answer = super().get_route_handler()
+        handler = super().get_route_handler()
 
-        async def spoken(request: Request) -> Response:
+        async def plain_text(request: Request) -> Response:
             try:
-                return await answer(request)
+                return await handler(request)
             except RequestValidationError as error:
-                refusal = validation_error(error)
+                api_error = validation_error(error)
             except ApiError as error:
-                refusal = error
+                api_error = error
             # The binding knows no 415: another type of content is a bad request.
-            return refusal.plain(400 if refusal.status_code == 415 else None)
+            return api_error.plain(400 if api_error.status_code == 415 else None)
 
-        return spoken
+        return plain_text
 
 
 discovery = protected_router("decision point")
@@ -109,18 +109,18 @@ def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONRes
     charge_rate_limit(platform, access.caller, requests_for_evaluations(len(body.evaluations)))
     semantic = (body.options or Options()).evaluations_semantic
     defaults = body.defaults()
-    asked = [_one_of(defaults, given) for given in body.evaluations]
+    evaluations = [_merge(defaults, members) for members in body.evaluations]
     with platform.database.read() as connection:
-        sitting = get_evaluation_context(platform, connection, access)
-        sitting.look_up(each.resource for each in asked if isinstance(each, Evaluation))
-        said = (sitting.decide(each) if isinstance(each, Evaluation) else each for each in asked)
-        return JSONResponse({"evaluations": evaluation.apply_semantic(said, semantic)})
+        context = get_evaluation_context(platform, connection, access)
+        context.load_resources(each.resource for each in evaluations if isinstance(each, Evaluation))
+        decisions_made = (context.decide(each) if isinstance(each, Evaluation) else each for each in evaluations)
+        return JSONResponse({"evaluations": evaluation.apply_semantic(decisions_made, semantic)})
 
 
-def _one_of(defaults: Mapping[str, Any], given: Any) -> Evaluation | str:
+def _merge(defaults: Mapping[str, Any], members: Any) -> Evaluation | str:
     """Return one of several evaluations, or its error."""
     try:
-        return merge_evaluation(defaults, given)
+        return merge_evaluation(defaults, members)
     except RequestValidationError as error:
         return validation_error(error).message
 
@@ -128,22 +128,22 @@ def _one_of(defaults: Mapping[str, Any], given: Any) -> Evaluation | str:
 @decisions.post("/access/v1/search/subject")
 def search_subjects(access: Granted, platform: Here, body: SubjectSearch) -> JSONResponse:
     """Who may do this to this resource? It counts as five requests of the key."""
-    return _searched(access, platform, body, lambda sitting, after: search.search_subjects(sitting, body, after))
+    return _search(access, platform, body, lambda context, after: search.search_subjects(context, body, after))
 
 
 @decisions.post("/access/v1/search/resource")
 def search_resources(access: Granted, platform: Here, body: ResourceSearch) -> JSONResponse:
     """To which resources of a type may this subject do this? It counts as five requests of the key."""
-    return _searched(access, platform, body, lambda sitting, after: search.search_resources(sitting, body, after))
+    return _search(access, platform, body, lambda context, after: search.search_resources(context, body, after))
 
 
 @decisions.post("/access/v1/search/action")
 def search_actions(access: Granted, platform: Here, body: ActionSearch) -> JSONResponse:
     """What may this subject do to this resource? It counts as five requests of the key."""
-    return _searched(access, platform, body, lambda sitting, after: search.search_actions(sitting, body, after))
+    return _search(access, platform, body, lambda context, after: search.search_actions(context, body, after))
 
 
-def _searched(
+def _search(
     access: AuthorizationContext,
     platform: Platform,
     body: Search,
@@ -151,9 +151,9 @@ def _searched(
 ) -> JSONResponse:
     charge_rate_limit(platform, access.caller, REQUESTS_PER_SEARCH)
     with platform.database.read() as connection:
-        sitting = get_evaluation_context(platform, connection, access)
+        context = get_evaluation_context(platform, connection, access)
         return JSONResponse(
-            search.search_page(platform, sitting.tenant_id, body, lambda after: examine(sitting, after))
+            search.search_page(platform, context.tenant_id, body, lambda after: examine(context, after))
         )
 
 

@@ -132,7 +132,7 @@ Search = SubjectSearch | ResourceSearch | ActionSearch
 NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
 
 
-def merge_evaluation(defaults: Mapping[str, Any], given: Any = NO_MEMBERS) -> Evaluation:
+def merge_evaluation(defaults: Mapping[str, Any], members: Any = NO_MEMBERS) -> Evaluation:
     """One of several evaluations: its own members in place of the defaults.
 
     A member takes the place of its default as a whole; only `type`, `id` and `name` that it leaves out are still the
@@ -141,16 +141,18 @@ def merge_evaluation(defaults: Mapping[str, Any], given: Any = NO_MEMBERS) -> Ev
     Raises:
         RequestValidationError: it is no evaluation.
     """
-    members = given
-    if isinstance(given, Mapping):
-        members = {**defaults, **{name: _completed(value, defaults.get(name)) for name, value in given.items()}}
+    members = members
+    if isinstance(members, Mapping):
+        members = {**defaults, **{name: _merge_member(value, defaults.get(name)) for name, value in members.items()}}
     try:
         return Evaluation.model_validate(members)
     except ValidationError as error:
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from None
+        raise RequestValidationError(
+            [{**detail, "loc": ("body", *detail["loc"])} for detail in error.errors()]
+        ) from None
 
 
-def _completed(given: Any, default: Any) -> Any:
-    if not isinstance(given, dict) or not isinstance(default, dict):
-        return given
-    return {name: default[name] for name in ("type", "id", "name") if name in default} | given
+def _merge_member(value: Any, default: Any) -> Any:
+    if not isinstance(value, dict) or not isinstance(default, dict):
+        return value
+    return {name: default[name] for name in ("type", "id", "name") if name in default} | value

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, or_, select
 
 from service.db.engine import Record, chunks
 from service.db.tables import api_keys, memberships, resources, tenants, users, workload_identities
-from service.principals import grants as stored
+from service.principals import grants as principal_grants
 from service.principals.grants import PrincipalGrants, PrincipalType, entitled_membership
 
 # Columns are told by name: a principal has none of the columns of another kind.
@@ -36,7 +36,7 @@ def find_user(connection: Connection, tenant_id: str, name: str) -> Record | Non
 
 def find_api_key(connection: Connection, tenant_id: str, key_id: str, at: datetime) -> Record | None:
     """A key of the tenant that works at an instant: `user_id`, `scopes`."""
-    return connection.execute(_working(tenant_id, at).where(api_keys.c.id == key_id)).one_or_none()
+    return connection.execute(_active_keys(tenant_id, at).where(api_keys.c.id == key_id)).one_or_none()
 
 
 def find_workload_identity(connection: Connection, tenant_id: str, identity_id: str) -> Record | None:
@@ -44,34 +44,34 @@ def find_workload_identity(connection: Connection, tenant_id: str, identity_id: 
     return connection.execute(_identities(tenant_id).where(workload_identities.c.id == identity_id)).one_or_none()
 
 
-def next_users(connection: Connection, tenant_id: str, after: str, most: int) -> Sequence[Record]:
+def next_users(connection: Connection, tenant_id: str, after: str, limit: int) -> Sequence[Record]:
     """Those who may enter the tenant."""
     query = _PEOPLE.where(tenants.c.id == tenant_id, users.c.id > after)
-    return connection.execute(query.order_by(users.c.id).limit(most)).all()
+    return connection.execute(query.order_by(users.c.id).limit(limit)).all()
 
 
-def next_api_keys(connection: Connection, tenant_id: str, after: str, most: int, at: datetime) -> Sequence[Record]:
+def next_api_keys(connection: Connection, tenant_id: str, after: str, limit: int, at: datetime) -> Sequence[Record]:
     """The keys of the tenant that work at an instant."""
-    query = _working(tenant_id, at).where(api_keys.c.id > after)
-    return connection.execute(query.order_by(api_keys.c.id).limit(most)).all()
+    query = _active_keys(tenant_id, at).where(api_keys.c.id > after)
+    return connection.execute(query.order_by(api_keys.c.id).limit(limit)).all()
 
 
-def next_workload_identities(connection: Connection, tenant_id: str, after: str, most: int) -> Sequence[Record]:
+def next_workload_identities(connection: Connection, tenant_id: str, after: str, limit: int) -> Sequence[Record]:
     """The workload identities of the tenant."""
     query = _identities(tenant_id).where(workload_identities.c.id > after)
-    return connection.execute(query.order_by(workload_identities.c.id).limit(most)).all()
+    return connection.execute(query.order_by(workload_identities.c.id).limit(limit)).all()
 
 
-def next_resources(connection: Connection, tenant_id: str, kind: str, after: str, most: int) -> Sequence[Record]:
+def next_resources(connection: Connection, tenant_id: str, kind: str, after: str, limit: int) -> Sequence[Record]:
     """The resources of a kind: `id`, `region`, `tags`."""
     query = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind, resources.c.id > after)
-    return connection.execute(query.order_by(resources.c.id).limit(most)).all()
+    return connection.execute(query.order_by(resources.c.id).limit(limit)).all()
 
 
 def find_resources(connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]) -> dict[str, Record]:
     """The resources of a kind with one of these ids, by id."""
-    mine = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
-    return {row.id: row for some in chunks(ids) for row in connection.execute(mine.where(resources.c.id.in_(some)))}
+    query = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
+    return {row.id: row for batch in chunks(ids) for row in connection.execute(query.where(resources.c.id.in_(batch)))}
 
 
 def rate_limit_of_key(connection: Connection, key_id: str) -> int:
@@ -82,7 +82,7 @@ def rate_limit_of_key(connection: Connection, key_id: str) -> int:
 _RESOURCES = select(resources.c.id, resources.c.region, resources.c.tags)
 
 
-def _working(tenant_id: str, at: datetime) -> Select[Any]:
+def _active_keys(tenant_id: str, at: datetime) -> Select[Any]:
     return _KEYS.where(
         api_keys.c.tenant_id == tenant_id,
         api_keys.c.revoked_at.is_(None),
@@ -105,51 +105,49 @@ def is_subject_type(text: str) -> bool:
 
 def load_grants(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> PrincipalGrants:
     """What a subject stands on now."""
-    organization_id = stored.organization_id_of(connection, tenant_id)
-    nobody = PrincipalGrants(cast(PrincipalType, kind), identifier, tenant_id, organization_id, None, ())
+    organization_id = principal_grants.organization_id_of(connection, tenant_id)
+    no_grants = PrincipalGrants(cast(PrincipalType, kind), identifier, tenant_id, organization_id, None, ())
     if kind == "user":
-        member = find_user(connection, tenant_id, identifier)
+        user = find_user(connection, tenant_id, identifier)
         return (
-            nobody
-            if member is None
-            else PrincipalGrants("user", member.id, tenant_id, organization_id, member.role, None)
+            no_grants if user is None else PrincipalGrants("user", user.id, tenant_id, organization_id, user.role, None)
         )
     if kind == "api_key":
         api_key = find_api_key(connection, tenant_id, identifier, at)
-        role = stored.role_in(connection, tenant_id, api_key.user_id if api_key else identifier)
-        held = stored.policies_for_principal(connection, tenant_id, kind, identifier)
+        role = principal_grants.role_in(connection, tenant_id, api_key.user_id if api_key else identifier)
+        policies = principal_grants.policies_for_principal(connection, tenant_id, kind, identifier)
         if api_key is None:
-            return nobody
-        return PrincipalGrants("api_key", identifier, tenant_id, organization_id, role, tuple(api_key.scopes), held)
+            return no_grants
+        return PrincipalGrants("api_key", identifier, tenant_id, organization_id, role, tuple(api_key.scopes), policies)
     workload = find_workload_identity(connection, tenant_id, identifier)
-    held = stored.policies_for_principal(connection, tenant_id, "workload_identity", identifier)
+    policies = principal_grants.policies_for_principal(connection, tenant_id, "workload_identity", identifier)
     if workload is None:
-        return nobody
+        return no_grants
     scopes = tuple(workload.scopes) or None
-    return PrincipalGrants("workload_identity", identifier, tenant_id, organization_id, None, scopes, held)
+    return PrincipalGrants("workload_identity", identifier, tenant_id, organization_id, None, scopes, policies)
 
 
 def next_grants(
-    connection: Connection, tenant_id: str, kind: str, after: str, most: int, at: datetime
+    connection: Connection, tenant_id: str, kind: str, after: str, limit: int, at: datetime
 ) -> Iterator[PrincipalGrants]:
     """The subjects of a kind whose ids come behind `after`, with what they stand on."""
-    organization_id = stored.organization_id_of(connection, tenant_id)
+    organization_id = principal_grants.organization_id_of(connection, tenant_id)
     if kind == "user":
-        for row in next_users(connection, tenant_id, after, most):
+        for row in next_users(connection, tenant_id, after, limit):
             yield PrincipalGrants("user", row.id, tenant_id, organization_id, row.role, None)
         return
     if kind == "api_key":
-        rows = next_api_keys(connection, tenant_id, after, most, at)
-        roles = stored.roles_in(connection, tenant_id)
-        held = stored.policies_for(connection, tenant_id, kind, [row.id for row in rows])
+        rows = next_api_keys(connection, tenant_id, after, limit, at)
+        roles = principal_grants.roles_in(connection, tenant_id)
+        policies_by_id = principal_grants.policies_for(connection, tenant_id, kind, [row.id for row in rows])
         for row in rows:
-            role, policies = roles.get(row.user_id), held.get(row.id, ())
+            role, policies = roles.get(row.user_id), policies_by_id.get(row.id, ())
             yield PrincipalGrants("api_key", row.id, tenant_id, organization_id, role, tuple(row.scopes), policies)
         return
-    rows = next_workload_identities(connection, tenant_id, after, most)
-    held = stored.policies_for(connection, tenant_id, kind, [row.id for row in rows])
+    rows = next_workload_identities(connection, tenant_id, after, limit)
+    policies_by_id = principal_grants.policies_for(connection, tenant_id, kind, [row.id for row in rows])
     for row in rows:
         scopes = tuple(row.scopes) or None
         yield PrincipalGrants(
-            "workload_identity", row.id, tenant_id, organization_id, None, scopes, held.get(row.id, ())
+            "workload_identity", row.id, tenant_id, organization_id, None, scopes, policies_by_id.get(row.id, ())
         )

@@ -90,8 +90,8 @@ def open_session(access: AuthorizationContext, platform: Platform, resource_id: 
         if row is None:
             require_somewhere(load_grants(platform, connection, access.caller, tenant_id), access)
             raise errors.not_found()
-        facts = replace(access.facts, region=row.region, resource_tags=row.tags)
-        require(platform, connection, access, target_in(access, row), facts)
+        context = replace(access.facts, region=row.region, resource_tags=row.tags)
+        require(platform, connection, access, target_in(access, row), context)
         details = {"operation": access.action}
         audit_in_tenant(connection, access, "interactive.open", f"{row.kind}:{row.id}", now, details)
     return JSONResponse(

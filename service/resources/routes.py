@@ -94,35 +94,37 @@ def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging
     tenant_id = str(access.tenant_id)
     page = page_of(platform, paging, "resources", tenant_id, kind.name)
     with platform.database.read() as connection:
-        ready = load_grants(platform, connection, access.caller, tenant_id)
-        require_somewhere(ready, access)
-        search = ListFilter(ready, access)
-        shown: list[Record] = []
+        grants = load_grants(platform, connection, access.caller, tenant_id)
+        require_somewhere(grants, access)
+        list_filter = ListFilter(grants, access)
+        listed: list[Record] = []
         after, size = page.after, page.limit
-        while not shown:
+        while not listed:
             rows, cursor = replace(page, limit=size).cut(
-                queries.page(connection, tenant_id, kind.name, after, size, search.within.regions, search.within.ids),
+                queries.page(
+                    connection, tenant_id, kind.name, after, size, list_filter.bounds.regions, list_filter.bounds.ids
+                ),
                 "created_at",
                 "id",
             )
             for row in rows:
-                if not search.decide(row).allowed:
+                if not list_filter.decide(row).allowed:
                     continue
-                if len(shown) == page.limit:
-                    cursor = page.cursor(shown[-1].created_at, shown[-1].id)
+                if len(listed) == page.limit:
+                    cursor = page.cursor(listed[-1].created_at, listed[-1].id)
                     break
-                shown.append(row)
+                listed.append(row)
             if not cursor:
                 break
-            if not shown and search.exhausted:
+            if not listed and list_filter.exhausted:
                 raise search_limit_error(access)
             after, size = (rows[-1].created_at, rows[-1].id), SEARCH_BATCH
-        if not shown and page.after is None:
+        if not listed and page.after is None:
             for row in queries.page(connection, tenant_id, kind.name, None, 0):
-                refused = ready.decide(str(access.action), target_in(access, row), request_context_of(access, row))
-                if not refused.allowed:
-                    raise errors.insufficient_permissions(str(access.action), refused.part, refused.reason)
-    return JSONResponse({"resources": [resources_validation.wire(row, kind) for row in shown], "nextCursor": cursor})
+                decision = grants.decide(str(access.action), target_in(access, row), request_context_of(access, row))
+                if not decision.allowed:
+                    raise errors.insufficient_permissions(str(access.action), decision.part, decision.reason)
+    return JSONResponse({"resources": [resources_validation.wire(row, kind) for row in listed], "nextCursor": cursor})
 
 
 def search_limit_error(access: AuthorizationContext) -> ApiError:
@@ -147,7 +149,7 @@ def create_resource(
     changed, and nobody's rights may depend on that.
     """
     now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
-    kept = resources_validation.validate_tags(body.tags, kind)
+    tags = resources_validation.validate_tags(body.tags, kind)
     attributes = resources_validation.validate_attributes(body.attributes, counted_attributes(kind))
     values = {
         "id": resource_id,
@@ -162,10 +164,10 @@ def create_resource(
         "updated_at": now,
     }
     with change(platform, access) as (connection, access):
-        facts = replace(access.facts, region=body.region, request_tags=kept)
+        context = replace(access.facts, region=body.region, request_tags=tags)
         defaults = propagated(connection, tenant_id, now - timedelta(seconds=platform.settings.tag_propagation))
-        values["tags"] = with_defaults(kind, kept, defaults)
-        require(platform, connection, access, target_in(access, None, body.region), facts)
+        values["tags"] = with_defaults(kind, tags, defaults)
+        require(platform, connection, access, target_in(access, None, body.region), context)
         if defaults:
             require_new_provider(provider)
         require_room(connection, tenant_id, kind, attributes)
@@ -198,8 +200,8 @@ def update_resource(
     if body.tags is not None:
         values["tags"] = resources_validation.validate_tags(body.tags, kind)
     with change(platform, access) as (connection, access):
-        facts = replace(access.facts, request_tags=values.get("tags", {}))
-        row = get_resource_or_404(connection, platform, replace(access, facts=facts), kind, resource_id, lock=True)
+        context = replace(access.facts, request_tags=values.get("tags", {}))
+        row = get_resource_or_404(connection, platform, replace(access, facts=context), kind, resource_id, lock=True)
         resources_validation.require_changeable(row, kind, retags="tags" in values)
         details = {name: {"from": getattr(row, name), "to": value} for name, value in values.items()}
         return update_and_audit(connection, access, kind, row, values, "update", now, details)

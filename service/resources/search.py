@@ -30,9 +30,9 @@ class Bounds:
     regions: frozenset[str] | None = None
     ids: frozenset[str] | None = None
 
-    def and_also(self, other: "Bounds") -> "Within":
+    def intersection(self, other: "Bounds") -> "Bounds":
         """Return the narrower of both. Of two sets of ids the first is taken: they may hold patterns."""
-        regions = [one.regions for one in (self, other) if one.regions is not None]
+        regions = [bounds.regions for bounds in (self, other) if bounds.regions is not None]
         return Bounds(
             frozenset.intersection(*regions) if regions else None, other.ids if self.ids is None else self.ids
         )
@@ -44,37 +44,37 @@ class ListFilter:
     `within` bounds what has to be read. `exhausted` is true once `MOST_DECIDED` resources were decided one by one.
     """
 
-    def __init__(self, ready: CompiledGrants, access: AuthorizationContext) -> None:
-        self._ready = ready
+    def __init__(self, grants: CompiledGrants, access: AuthorizationContext) -> None:
+        self._grants = grants
         self._access = access
-        asked = parse_target(target_in(access, None))
-        engines = [engine for engine in (ready.role, ready.policies) if engine is not None]
-        self.within = Bounds()
+        requested = parse_target(target_in(access, None))
+        engines = [engine for engine in (grants.role, grants.policies) if engine is not None]
+        self.bounds = Bounds()
         for engine in engines:
-            self.within = self.within.and_also(_within(engine, str(access.action), asked))
-        self._by_id = any(_names_ids(engine, str(access.action), asked) for engine in engines)
-        self._known: dict[Any, Decision] = {}
-        self._left = MAX_DECISIONS
+            self.bounds = self.bounds.intersection(_bounds(engine, str(access.action), requested))
+        self._by_id = any(_names_ids(engine, str(access.action), requested) for engine in engines)
+        self._decisions: dict[Any, Decision] = {}
+        self._remaining = MAX_DECISIONS
 
     @property
     def exhausted(self) -> bool:
-        return self._left <= 0
+        return self._remaining <= 0
 
     def decide(self, row: Record) -> Decision:
         """Return whether the caller may list a resource."""
         if self._by_id:
-            self._left -= 1
+            self._remaining -= 1
             return self._decide(row)
-        alike = (row.region, tuple(sorted(row.tags.items())))
-        known = self._known.get(alike)
-        if known is None:
-            known = self._known[alike] = self._decide(row)
-        return known
+        key = (row.region, tuple(sorted(row.tags.items())))
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self._decisions[key] = self._decide(row)
+        return decision
 
     def _decide(self, row: Record) -> Decision:
         access = self._access
-        facts = replace(access.facts, region=row.region, resource_tags=row.tags)
-        return self._ready.decide(str(access.action), target_in(access, row), facts)
+        context = replace(access.facts, region=row.region, resource_tags=row.tags)
+        return self._grants.decide(str(access.action), target_in(access, row), context)
 
 
 def _rules(engine: Engine, action: str) -> Iterable[tuple[Rule, Engine | None]]:
@@ -82,37 +82,39 @@ def _rules(engine: Engine, action: str) -> Iterable[tuple[Rule, Engine | None]]:
         yield engine.rules[number - 1].rule, engine.rules[number - 1].cap
 
 
-def _targets(rule: Rule, asked: Target) -> list[Target]:
-    return [pattern for pattern in rule.targets if fields_may_cover(pattern, asked)]
+def _targets(rule: Rule, requested: Target) -> list[Target]:
+    return [pattern for pattern in rule.targets if fields_may_cover(pattern, requested)]
 
 
-def _any(pattern: str) -> bool:
+def _is_any(pattern: str) -> bool:
     return not pattern.strip(STAR)
 
 
-def _within(engine: Engine, action: str, asked: Target) -> Bounds:
+def _bounds(engine: Engine, action: str, requested: Target) -> Bounds:
     """Return where the allows of an engine reach."""
-    targets = [pattern for rule, _ in _rules(engine, action) if not rule.denies for pattern in _targets(rule, asked)]
-    return Bounds(_named([pattern.region for pattern in targets]), _few([pattern.id for pattern in targets]))
+    targets = [
+        pattern for rule, _ in _rules(engine, action) if not rule.denies for pattern in _targets(rule, requested)
+    ]
+    return Bounds(_literals([pattern.region for pattern in targets]), _bounded_ids([pattern.id for pattern in targets]))
 
 
-def _named(values: Sequence[str]) -> frozenset[str] | None:
-    return None if any(map(_any, values)) else frozenset(values)
+def _literals(values: Sequence[str]) -> frozenset[str] | None:
+    return None if any(map(_is_any, values)) else frozenset(values)
 
 
-def _few(ids: Sequence[str]) -> frozenset[str] | None:
-    named = _named(ids)
-    if named is None or len(named) > MAX_IDS or sum(STAR in one for one in named) > MAX_PATTERNS:
+def _bounded_ids(ids: Sequence[str]) -> frozenset[str] | None:
+    literals = _literals(ids)
+    if literals is None or len(literals) > MAX_IDS or sum(STAR in id_ for id_ in literals) > MAX_PATTERNS:
         return None
-    return named
+    return literals
 
 
-def _names_ids(engine: Engine, action: str, asked: Target) -> bool:
+def _names_ids(engine: Engine, action: str, requested: Target) -> bool:
     """Return whether a rule, or the rights of its author, depends on the id of a resource."""
     caps: dict[int, Engine] = {}
     for rule, cap in _rules(engine, action):
-        if not all(_any(pattern.id) for pattern in _targets(rule, asked)):
+        if not all(_is_any(pattern.id) for pattern in _targets(rule, requested)):
             return True
         if cap is not None:
             caps[id(cap)] = cap
-    return any(_names_ids(cap, action, asked) for cap in caps.values())
+    return any(_names_ids(cap, action, requested) for cap in caps.values())

@@ -17,20 +17,20 @@ POWER_TRANSITIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "stop": (("running",), "stopped"),
     "restart": (("running",), "running"),
 }
-_SERVICES = {"running": "active"}
+_SERVICE_STATES = {"running": "active"}
 
 
-def validate_tags(given: Mapping[str, str], kind: Kind) -> dict[str, str]:
+def validate_tags(values: Mapping[str, str], kind: Kind) -> dict[str, str]:
     """The tags of a resource as they are kept.
 
     Raises:
         Refusal: 400 INVALID_INPUT.
     """
-    if len(given) > kind.tag_limit:
+    if len(values) > kind.tag_limit:
         raise errors.invalid_input(
             f"{kind.title} carries at most {kind.tag_limit} tags", member="tags", reason="too_many", max=kind.tag_limit
         )
-    for key, value in given.items():
+    for key, value in values.items():
         fits = 1 <= len(key.encode()) <= MAX_TAG_KEY_BYTES and len(value.encode()) <= MAX_TAG_VALUE_BYTES
         if not fits or validation.has_control(key + value) or not validation.visible(key):
             raise errors.invalid_input(
@@ -38,10 +38,10 @@ def validate_tags(given: Mapping[str, str], kind: Kind) -> dict[str, str]:
                 member="tags",
                 reason="tag",
             )
-    return dict(given)
+    return dict(values)
 
 
-def validate_attributes(given: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, int]:
+def validate_attributes(values: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, int]:
     """The attributes of a new resource as they are kept.
 
     Args:
@@ -50,7 +50,7 @@ def validate_attributes(given: Mapping[str, int], counted: Mapping[str, int]) ->
     Raises:
         Refusal: 400 INVALID_INPUT for any other, and for what is no whole number from 0 to 2^53.
     """
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in counted:
             raise errors.invalid_input(
                 "an attribute of a new resource is one that quotas count of its kind",
@@ -66,7 +66,7 @@ def validate_attributes(given: Mapping[str, int], counted: Mapping[str, int]) ->
                 min=0,
                 max=MAX_ATTRIBUTE,
             )
-    return {**counted, **given}
+    return {**counted, **values}
 
 
 def initial_state(kind: Kind) -> str:
@@ -80,13 +80,16 @@ def next_state(verb: str, kind: Kind, state: str) -> str:
     Raises:
         Refusal: flat 409 `invalid_state`.
     """
-    before, after = POWER_TRANSITIONS[verb]
+    allowed_states, new_state = POWER_TRANSITIONS[verb]
     if "running" not in kind.states:
         # A service the platform runs: what a machine calls running it calls active.
-        before, after = tuple(_SERVICES.get(name, name) for name in before), _SERVICES.get(after, after)
-    if state not in before:
+        allowed_states, new_state = (
+            tuple(_SERVICE_STATES.get(name, name) for name in allowed_states),
+            _SERVICE_STATES.get(new_state, new_state),
+        )
+    if state not in allowed_states:
         raise _conflict("invalid_state", f"{kind.title} is {state}", state=state)
-    return after
+    return new_state
 
 
 def require_changeable(row: Record, kind: Kind, *, retags: bool) -> None:

@@ -111,8 +111,8 @@ async def read_subject_token(request: Request) -> str:
         raise errors.invalid_input("invalid request body: not a form", reason="form") from None
     if any(len(values) > 1 for values in fields.values()):
         raise errors.invalid_input("invalid request body: a field given twice", reason="form")
-    for name, known in (("grant_type", (GRANT_TYPE,)), ("subject_token_type", TOKEN_TYPES)):
-        validation.require_choice(name, fields.get(name, [""])[0], known)
+    for name, choices in (("grant_type", (GRANT_TYPE,)), ("subject_token_type", TOKEN_TYPES)):
+        validation.require_choice(name, fields.get(name, [""])[0], choices)
     token = fields.get("subject_token", [""])[0]
     if not token:
         raise errors.invalid_input('"subject_token" is required', member="subject_token", reason="missing")
@@ -129,35 +129,35 @@ def exchange_subject_token(platform: Platform, anonymous: Principal, subject_tok
     platform.attempts.require_patience(address, subject_token)
     now = platform.clock.now()
     with platform.database.read() as connection:
-        believed = token_exchange.verify_subject_token(connection, subject_token, now)
-    if believed is None:
+        verified = token_exchange.verify_subject_token(connection, subject_token, now)
+    if verified is None:
         platform.attempts.wrong(address)
         raise errors.authentication_required()
     with platform.database.write() as connection:
         # Asked again where nothing of it can change any more: the binding, its scopes or the cluster may have.
-        statements.lock_tenant(connection, believed[0].tenant_id, shared=True)
-        believed = token_exchange.verify_subject_token(connection, subject_token, now)
-        if believed is None:
+        statements.lock_tenant(connection, verified[0].tenant_id, shared=True)
+        verified = token_exchange.verify_subject_token(connection, subject_token, now)
+        if verified is None:
             raise errors.authentication_required()
-        identity, ends = believed
-        caller = Principal(
+        identity, token_expiry = verified
+        principal = Principal(
             kind="workload", request_id=anonymous.request_id, workload_id=identity.id, tenant_id=identity.tenant_id
         )
         scope["frost.caller"], scope["frost.access"] = (
-            caller,
-            AuthorizationContext(caller, tenant_id=identity.tenant_id),
+            principal,
+            AuthorizationContext(principal, tenant_id=identity.tenant_id),
         )
         if not workload_tokens.has_grant(connection, identity.tenant_id, identity.id, identity.scopes):
             raise ApiError(403, "WORKLOAD_HAS_NO_GRANT", "this workload identity has neither scopes nor a policy")
-        until = min(now + workload_tokens.LIFETIME, ends)
-        token = workload_tokens.issue(connection, platform.secret, identity.id, at=now, until=until)
+        expires_at = min(now + workload_tokens.LIFETIME, token_expiry)
+        token = workload_tokens.issue(connection, platform.secret, identity.id, at=now, until=expires_at)
         entries.record(
             connection,
-            caller,
+            principal,
             operation="workload_identity.exchange",
             target=f"workload_identity:{identity.id}",
             tenant_id=identity.tenant_id,
-            details={"until": wire_time(until)},
+            details={"until": wire_time(expires_at)},
             at=now,
         )
     return JSONResponse(
@@ -165,7 +165,7 @@ def exchange_subject_token(platform: Platform, anonymous: Principal, subject_tok
             "access_token": token,
             "issued_token_type": ACCESS_TOKEN,
             "token_type": "Bearer",
-            "expires_in": int((until - now).total_seconds()),
+            "expires_in": int((expires_at - now).total_seconds()),
         }
     )
 

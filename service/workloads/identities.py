@@ -110,25 +110,25 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
     scopes = validation.scopes(body.scopes or [])
 
     def require_authority(connection: Connection, access: AuthorizationContext) -> Record:
-        before = get_binding_or_404(connection, access, binding_id)
-        if before.scopes != scopes:
+        binding = get_binding_or_404(connection, access, binding_id)
+        if binding.scopes != scopes:
             author = author_check.author_of(connection, platform, access)
             author_check.require_authority_over(connection, author, [(KIND, binding_id)])
             require_scopes(author, scopes)
             if not scopes:
                 require_policies_within(connection, author, binding_id)
-        return before
+        return binding
 
     # Checked twice, as in `create_binding`.
     with platform.database.read() as connection:
         require_authority(connection, access)
     with change(platform, access) as (connection, access):
-        before = require_authority(connection, access)
-        if before.scopes != scopes:
+        binding = require_authority(connection, access)
+        if binding.scopes != scopes:
             granted = attachments.granted_identities(connection, tenant_id, [binding_id])
             queries.change_scopes(connection, tenant_id, binding_id, scopes, now)
             attachments.require_remaining_grants(connection, tenant_id, granted)
-            details = {"from": before.scopes, "to": scopes}
+            details = {"from": binding.scopes, "to": scopes}
             audit_in_tenant(
                 connection, access, "workload_identity.update", f"workload_identity:{binding_id}", now, details
             )
@@ -171,10 +171,13 @@ def binding_wire(connection: Connection, row: Record) -> dict[str, object]:
 
 def require_unbound(connection: Connection, tenant_id: str, subject: dict[str, str]) -> None:
     """Refuse a service account that is bound already, naming the binding."""
-    bound = queries.bound(connection, tenant_id, subject)
-    if bound is not None:
+    binding_id = queries.bound(connection, tenant_id, subject)
+    if binding_id is not None:
         raise ApiError(
-            409, "BINDING_EXISTS", f"this service account is bound already: {bound}", details={"bindingId": bound}
+            409,
+            "BINDING_EXISTS",
+            f"this service account is bound already: {binding_id}",
+            details={"bindingId": binding_id},
         )
 
 
@@ -189,6 +192,6 @@ def require_policies_within(connection: Connection, author: Author, binding_id: 
 
     With scopes a policy could only narrow; without them it gives all that it allows.
     """
-    held = [one.policy_id for one in policies_for_principal(connection, author.tenant_id, KIND, binding_id)]
-    for policy_id, (name, text) in policy_documents(connection, author.tenant_id, held).items():
+    policy_ids = [policy.policy_id for policy in policies_for_principal(connection, author.tenant_id, KIND, binding_id)]
+    for policy_id, (name, text) in policy_documents(connection, author.tenant_id, policy_ids).items():
         author_check.require_within(author, text, policyId=policy_id, policyName=name)

@@ -35,10 +35,10 @@ def delete_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> No
 
 def delete_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
     """End the tokens of a cluster's identities: nobody can tell any more whom they were given to."""
-    theirs = select(workload_identities.c.id).where(
+    identity_ids = select(workload_identities.c.id).where(
         workload_identities.c.tenant_id == tenant_id, workload_identities.c.cluster_id == cluster_id
     )
-    connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id.in_(theirs)))
+    connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id.in_(identity_ids)))
 
 
 def find_issuer_of_cluster(connection: Connection, cluster_id: str) -> Record | None:

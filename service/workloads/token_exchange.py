@@ -50,46 +50,52 @@ def validate_issuer(text: str) -> str:
     return text
 
 
-def validate_public_keys(given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def validate_public_keys(keys: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Keys as they are kept: public parts of signing keys, each with an id of its own, and nothing else.
 
     Raises:
         Refusal: 400 INVALID_INPUT; a private key is never stored.
     """
-    if not 1 <= len(given) <= MAX_KEYS:
-        raise _refused(f"one to {MAX_KEYS} keys")
-    kept = [_public_key(key) for key in given]
-    if len({key["kid"] for key in kept}) < len(kept):
-        raise _refused("two keys have the same kid")
-    return kept
+    if not 1 <= len(keys) <= MAX_KEYS:
+        raise _invalid_keys(f"one to {MAX_KEYS} keys")
+    validated = [_public_key(key) for key in keys]
+    if len({key["kid"] for key in validated}) < len(validated):
+        raise _invalid_keys("two keys have the same kid")
+    return validated
 
 
-def _public_key(given: dict[str, Any]) -> dict[str, Any]:
+def _public_key(key_data: dict[str, Any]) -> dict[str, Any]:
     """One key as it is kept: read, and written anew from what it is."""
     from joserfc.errors import JoseError
     from joserfc.jwk import ECKey, RSAKey
 
-    if _PRIVATE & given.keys():
-        raise _refused("a private or symmetric key must not leave its owner; give the public part")
-    kid, kind = given.get("kid"), given.get("kty")
+    if _PRIVATE & key_data.keys():
+        raise _invalid_keys("a private or symmetric key must not leave its owner; give the public part")
+    kid, key_type = key_data.get("kid"), key_data.get("kty")
     if not isinstance(kid, str) or not 1 <= len(kid) <= MAX_KID_LENGTH or not kid.isprintable():
-        raise _refused(f"each key has a kid of 1 to {MAX_KID_LENGTH} printable characters")
-    if kind not in ("EC", "RSA") or given.get("use", "sig") != "sig" or given.get("alg", "ES256") not in ALGORITHMS:
-        raise _refused(f"{kid!r} must be of kty EC or RSA, to sign with {', '.join(ALGORITHMS)}")
-    algorithm: type[ECKey | RSAKey] = ECKey if kind == "EC" else RSAKey
+        raise _invalid_keys(f"each key has a kid of 1 to {MAX_KID_LENGTH} printable characters")
+    if (
+        key_type not in ("EC", "RSA")
+        or key_data.get("use", "sig") != "sig"
+        or key_data.get("alg", "ES256") not in ALGORITHMS
+    ):
+        raise _invalid_keys(f"{kid!r} must be of kty EC or RSA, to sign with {', '.join(ALGORITHMS)}")
+    algorithm: type[ECKey | RSAKey] = ECKey if key_type == "EC" else RSAKey
     try:
-        read = algorithm.import_key({name: given[name] for name in _PUBLIC if name in given})
-        key = algorithm.import_key(read.as_pem(private=False))
+        parsed = algorithm.import_key({name: key_data[name] for name in _PUBLIC if name in key_data})
+        public_key = algorithm.import_key(parsed.as_pem(private=False))
     except (JoseError, ValueError, TypeError) as error:
-        raise _refused(f"{kid!r} is no key ({type(error).__name__})") from None
-    if isinstance(key, ECKey) and key.curve_name not in CURVES:
-        raise _refused(f"{kid!r} is on none of the curves {', '.join(CURVES)}")
-    if isinstance(key, RSAKey) and key.public_key.key_size not in RSA_BITS:
-        raise _refused(f"{kid!r} has {key.public_key.key_size} bits; RSA keys have {RSA_BITS[0]} to {RSA_BITS[-1]}")
-    return {**key.as_dict(private=False), "kid": kid}
+        raise _invalid_keys(f"{kid!r} is no key ({type(error).__name__})") from None
+    if isinstance(public_key, ECKey) and public_key.curve_name not in CURVES:
+        raise _invalid_keys(f"{kid!r} is on none of the curves {', '.join(CURVES)}")
+    if isinstance(public_key, RSAKey) and public_key.public_key.key_size not in RSA_BITS:
+        raise _invalid_keys(
+            f"{kid!r} has {public_key.public_key.key_size} bits; RSA keys have {RSA_BITS[0]} to {RSA_BITS[-1]}"
+        )
+    return {**public_key.as_dict(private=False), "kid": kid}
 
 
-def _refused(message: str) -> ApiError:
+def _invalid_keys(message: str) -> ApiError:
     return errors.invalid_input(f"keys: {message}", member="keys", reason="keys")
 
 
@@ -103,36 +109,36 @@ def verify_subject_token(connection: Connection, token: str, now: datetime) -> t
         return None
     try:
         unchecked = json.loads(jws.extract_compact(token.encode("ascii")).payload)
-        cluster_id = _cluster_of(unchecked)
-        registered = cluster_id and queries.find_issuer_of_cluster(connection, cluster_id)
-        if not registered:
+        cluster_id = _cluster_id(unchecked)
+        issuer = cluster_id and queries.find_issuer_of_cluster(connection, cluster_id)
+        if not issuer:
             return None
-        keys = KeySet.import_key_set({"keys": registered.keys})
+        keys = KeySet.import_key_set({"keys": issuer.keys})
         claims = jwt.decode(token, keys, ALGORITHMS).claims
     except (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # joserfc's own refusals, and what Python says to a wrong shape.
         return None
     subject = _SUBJECT.fullmatch(claims["sub"]) if isinstance(claims.get("sub"), str) else None
-    if claims.get("iss") != registered.issuer or not in_time(claims, now) or subject is None:
+    if claims.get("iss") != issuer.issuer or not in_time(claims, now) or subject is None:
         return None
-    identity = queries.find_identity(connection, registered.tenant_id, registered.cluster_id, subject[1], subject[2])
-    return None if identity is None else (identity, _end(claims["exp"]))
+    identity = queries.find_identity(connection, issuer.tenant_id, issuer.cluster_id, subject[1], subject[2])
+    return None if identity is None else (identity, _expiry_time(claims["exp"]))
 
 
-def _cluster_of(claims: Any) -> str | None:
+def _cluster_id(claims: Any) -> str | None:
     """The one cluster a token is made out to."""
-    given = claims.get("aud")
-    audiences = given if isinstance(given, list) else [given]
-    named = [
-        one.removeprefix(AUDIENCE_PREFIX)
-        for one in audiences
-        if isinstance(one, str) and one.startswith(AUDIENCE_PREFIX)
+    audience_claim = claims.get("aud")
+    audiences = audience_claim if isinstance(audience_claim, list) else [audience_claim]
+    cluster_ids = [
+        value.removeprefix(AUDIENCE_PREFIX)
+        for value in audiences
+        if isinstance(value, str) and value.startswith(AUDIENCE_PREFIX)
     ]
     # A database need not take every text there is.
-    return named[0] if len(named) == 1 and is_id(named[0]) else None
+    return cluster_ids[0] if len(cluster_ids) == 1 and is_id(cluster_ids[0]) else None
 
 
-def _end(expiry: float) -> datetime:
+def _expiry_time(expiry: float) -> datetime:
     """The instant of an `exp` claim; one beyond what a date can be is as good as the last."""
     try:
         return datetime.fromtimestamp(expiry, UTC)
