@@ -1,7 +1,7 @@
-"""What is asked about, in the engine's terms: an operation, a target, and facts.
+"""Translates AuthZEN requests to operations, targets and contexts of the policy engine.
 
-Of a caller's words only these become facts: the request's address, instant and tags, and the region of what does not
-exist yet. Region and tags of a resource are the inventory's. hostile A20
+A client sets only the address, time and tags of a request, and the region of a new resource. The region and tags of a
+resource come from the inventory.
 """
 
 import json
@@ -22,7 +22,7 @@ TENANCY_TYPES = ("tenant", "organization")
 CREATE = "create"
 _ON_THE_MINUTE = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(Z|[+-]\d{2}:\d{2})", re.ASCII)
 
-# What the platform decides about a tenant or its organization themselves, by operation.
+# Route policies of operations on a tenant or organization, by operation.
 TENANCY_POLICIES: Mapping[str, RoutePolicy] = {
     policy.action: policy
     for policy in ROUTE_POLICIES.values()
@@ -32,7 +32,7 @@ TENANCY_POLICIES: Mapping[str, RoutePolicy] = {
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """May this be done? `rule` is the platform's own where it is about a place; then the target is the place's."""
+    """An operation on a target. `policy` is the route policy for a tenant or organization; the target is then empty."""
 
     operation: str
     target: str
@@ -41,12 +41,12 @@ class DecisionRequest:
 
 
 def tenancy_type_of(operation: str) -> str:
-    """`tenant` or `organization`, of an operation that the platform decides about one."""
+    """Return `tenant` or `organization`, the type that an operation of `TENANCY_POLICIES` acts on."""
     return "organization" if operation.split(":")[1] == "organizations" else "tenant"
 
 
 def find_operation(name: str, resource_type: str, catalogue: CatalogueSnapshot) -> str | None:
-    """The operation an action's name means for a type of resource; None where there is none."""
+    """Return the operation that an action name means for a resource type; None if there is none."""
     if resource_type in TENANCY_TYPES:
         return name if name in TENANCY_POLICIES and tenancy_type_of(name) == resource_type else None
     kind = kinds().get(resource_type)
@@ -58,7 +58,7 @@ def find_operation(name: str, resource_type: str, catalogue: CatalogueSnapshot) 
 
 
 def list_actions(resource_type: str, catalogue: CatalogueSnapshot) -> Iterator[str]:
-    """Every action there is for a type of resource, as its name is written."""
+    """Yield the names of all actions on a resource type."""
     if resource_type in TENANCY_TYPES:
         yield from sorted(name for name in TENANCY_POLICIES if tenancy_type_of(name) == resource_type)
         return
@@ -71,7 +71,7 @@ def list_actions(resource_type: str, catalogue: CatalogueSnapshot) -> Iterator[s
 
 
 def parse_resource_id(text: str, kind: Kind, tenant_id: str) -> str:
-    """The id in a resource's id, which may be its full name. One of another tenant, service or type names nothing."""
+    """Return the id in an id or full name; "" if the name has another tenant, service or type."""
     if not text.startswith("frn:"):
         return text
     try:
@@ -85,7 +85,7 @@ def parse_resource_id(text: str, kind: Kind, tenant_id: str) -> str:
 def request_on_resource(
     operation: str, row: Record, tenant_id: str, request_context: RequestContext
 ) -> DecisionRequest:
-    """An operation on a resource that is there."""
+    """Return the request for an operation on a stored resource."""
     service, type_, _ = operation.split(":")
     context = RequestContext(
         request_context.source_ip,
@@ -102,7 +102,7 @@ def request_on_resource(
 def request_to_create(
     operation: str, properties: Mapping[str, Any] | None, tenant_id: str, request_context: RequestContext
 ) -> DecisionRequest:
-    """The making of a resource."""
+    """Return the request to create a resource."""
     service, type_, _ = operation.split(":")
     region = (properties or {}).get("region")
     if not isinstance(region, str) or not is_region(region):
@@ -120,7 +120,7 @@ def request_to_create(
 
 
 def request_on_tenancy(operation: str, tenant_id: str, request_context: RequestContext) -> DecisionRequest:
-    """An operation on the tenant or its organization; requests for those carry no tags."""
+    """Return the request for an operation on the tenant or its organization; these requests have no tags."""
     context = RequestContext(request_context.source_ip, request_context.current_time, None, None, tenant_id, {}, {})
     return DecisionRequest(operation, "", context, TENANCY_POLICIES[operation])
 
@@ -128,7 +128,7 @@ def request_on_tenancy(operation: str, tenant_id: str, request_context: RequestC
 def parse_request_context(
     context: Mapping[str, Any] | None, properties: Mapping[str, Any] | None, now: float
 ) -> RequestContext:
-    """What the caller knows of a request: address, instant, tags. What cannot be read is not known."""
+    """Return the address, time and tags of a request. Invalid values are unknown."""
     members = context or {}
     address, time = members.get("ip"), members.get("time")
     return RequestContext(
@@ -139,7 +139,7 @@ def parse_request_context(
 
 
 def _parse_time(text: Any) -> float | None:
-    """An RFC 3339 instant; whole minutes, as the examples of the specification have them, are read as well."""
+    """Parse an RFC 3339 time; seconds may be missing, as in the examples of the specification."""
     if not isinstance(text, str):
         return None
     minute = _ON_THE_MINUTE.fullmatch(text)
@@ -147,7 +147,7 @@ def _parse_time(text: Any) -> float | None:
 
 
 def _request_tags(properties: Mapping[str, Any]) -> dict[str, str] | None:
-    """Properties of an action as tags of the request; with one that is no single value none of them is known."""
+    """Return an action's properties as request tags; unknown if any of them is not a scalar."""
     if not all(isinstance(value, str | bool | int | float) for value in properties.values()):
         return None
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in properties.items()}

@@ -1,4 +1,4 @@
-"""Decisions about subjects of a tenant, made as the platform makes them about its own callers."""
+"""Decides AuthZEN evaluations by the rules of the platform's own routes."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -31,7 +31,7 @@ MAX_ID_LENGTH = 2_048
 
 
 class EvaluationContext:
-    """The decisions of one request: what was read for one is there for the others, on one state of the database."""
+    """Subjects and resources of one request, each read once, in one transaction."""
 
     def __init__(self, platform: Platform, connection: Connection, tenant_id: str) -> None:
         self.platform = platform
@@ -43,7 +43,7 @@ class EvaluationContext:
         self._resources: dict[tuple[str, str], Record | None] = {}
 
     def load_subject(self, subject: Subject) -> CompiledGrants | None:
-        """Who asks, ready to decide; None for a type that nobody has."""
+        """Return the compiled grants of a subject; None for an unknown type."""
         if not subjects.is_subject_type(subject.type):
             return None
         name = (subject.type, safe_lookup_value(subject.id))
@@ -56,7 +56,7 @@ class EvaluationContext:
         return self.platform.decisions.compiled(self.connection, grants)
 
     def load_resources(self, resources: Iterable[Resource]) -> None:
-        """Read resources in a statement for each kind, however many decisions are about them."""
+        """Load resources with one statement for each kind."""
         missing: dict[str, set[str]] = {}
         for resource in resources:
             if kind := kinds().get(resource.type):
@@ -68,13 +68,13 @@ class EvaluationContext:
             self._resources |= {(kind_name, name): rows.get(name) for name in names}
 
     def request_context(self, context: dict[str, Any] | None, action: Action | None = None) -> RequestContext:
-        """What is known of a request from its caller."""
+        """Return what the client says about a request."""
         return decision_requests.parse_request_context(
             context, action.properties if action else None, self.now.timestamp()
         )
 
     def resolve_request(self, name: str, resource: Resource, request_context: RequestContext) -> DecisionRequest | None:
-        """What is asked; None where there is no such action or resource."""
+        """Return the request to decide; None if there is no such action or resource."""
         operation = decision_requests.find_operation(name, resource.type, self.catalogue)
         if resource.type in TENANCY_TYPES:
             tenancy_id = (
@@ -104,7 +104,7 @@ class EvaluationContext:
         )
 
     def decide(self, evaluation: Evaluation) -> bool:
-        """Whether a subject may do what is asked."""
+        """Return whether the subject may perform the action on the resource."""
         grants = self.load_subject(evaluation.subject)
         request = self.resolve_request(
             evaluation.action.name, evaluation.resource, self.request_context(evaluation.context, evaluation.action)
@@ -113,7 +113,7 @@ class EvaluationContext:
 
 
 def is_allowed(grants: CompiledGrants, request: DecisionRequest) -> bool:
-    """Whether a principal may do something, by the same parts as when it asks for it itself."""
+    """Return whether a principal may perform a request, as if it called the platform itself."""
     context = replace(request.context, principal_type=grants.standing.kind)
     if request.policy is None:
         return grants.decide(request.operation, request.target, context).allowed
@@ -128,8 +128,7 @@ def is_allowed(grants: CompiledGrants, request: DecisionRequest) -> bool:
 
 
 def passes_route_policy(grants: PrincipalGrants, request: DecisionRequest) -> bool:
-    """Whether a principal passes what a route of the platform asks before anything is decided: entitlement to the
-    tenant, the roles it names, its scope. access/authority.py"""
+    """Return whether a principal satisfies a route policy: membership in the tenant, role, and scope."""
     assert request.policy is not None
     roles, scope = request.policy.roles, request.policy.scope
     if grants.kind == "workload_identity":
@@ -143,7 +142,7 @@ def passes_route_policy(grants: PrincipalGrants, request: DecisionRequest) -> bo
 
 
 def apply_semantic(decisions: Iterable[bool | str], semantic: Semantic) -> list[dict[str, Any]]:
-    """Decisions as they travel, as far as the semantic goes; a text is the error of an evaluation."""
+    """Return decisions in wire form, up to where the semantic stops; a text is the error of an evaluation."""
     stop = {"deny_on_first_deny": False, "permit_on_first_permit": True}.get(semantic)
     results = []
     for decision in decisions:
@@ -155,14 +154,14 @@ def apply_semantic(decisions: Iterable[bool | str], semantic: Semantic) -> list[
 
 
 def decision_wire(decision: bool | str) -> dict[str, Any]:
-    """A decision. A refusal says the same whatever it comes from: nobody learns from it who and what there is."""
+    """Return a decision in wire form. All denials are equal, so that they do not reveal what exists."""
     if isinstance(decision, str):
         return {"decision": False, "context": {"error": {"status": 400, "message": decision}}}
     return {"decision": True} if decision else {"decision": False, "context": {"reason": "not permitted"}}
 
 
 def safe_lookup_value(name: str) -> str:
-    """A name as the database can be asked for it; what cannot be one is looked for all the same, and not found."""
+    """Return an id to look up; "" for values that no id can have (too long, NUL byte)."""
     return name if len(name) <= MAX_ID_LENGTH and "\0" not in name else ""
 
 
@@ -173,15 +172,15 @@ REQUESTS_PER_SEARCH = 5
 
 
 def requests_for_evaluations(count: int) -> int:
-    """How many requests so many evaluations in one are."""
+    """Return how many requests of the rate limit a number of evaluations counts as."""
     return -(-count // EVALUATIONS_PER_REQUEST)
 
 
 def charge_rate_limit(platform: Platform, caller: Principal, requests: int) -> None:
-    """Count a request as so many; the first of them was counted when it came in.
+    """Count a request as several; the first was counted when it arrived.
 
     Raises:
-        Refusal: 429 when the key has not so many left.
+        ApiError: 429 if the key has not enough requests left.
     """
     if requests <= 1:
         return

@@ -1,9 +1,7 @@
-"""The Authorization API over HTTP (OpenID AuthZEN 1.0): evaluation, evaluations, the three searches, metadata.
+"""HTTP routes of the AuthZEN Authorization API 1.0: evaluation, evaluations, searches, metadata.
 
-Refusals are an error message as plain text, and what cannot be read is 400 whatever is wrong with it. A decision is
-never an error: it comes with 200, whichever it is. Nothing is written for a decision but the count of the key's rate.
-
-What a request that makes many decisions costs its key: several requests of its rate limit. hostile D03
+Errors are plain text, and every invalid request is a 400. Denials have status 200. The only write is that of the key's
+rate limit; a request with many decisions counts as several.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -51,7 +49,7 @@ Here = Annotated[Platform, Depends(platform_of)]
 
 
 class DecisionRoute(ProtectedRoute):
-    """A guarded route that refuses in the words of the Authorization API."""
+    """A protected route with plain-text errors."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
@@ -63,7 +61,7 @@ class DecisionRoute(ProtectedRoute):
                 api_error = validation_error(error)
             except ApiError as error:
                 api_error = error
-            # The binding knows no 415: another type of content is a bad request.
+            # The HTTP binding of AuthZEN has no 415: other content types are a bad request.
             return api_error.plain(400 if api_error.status_code == 415 else None)
 
         return plain_text
@@ -75,17 +73,17 @@ decisions = APIRouter(route_class=DecisionRoute, tags=["decision point"])
 
 @discovery.get("/.well-known/authzen-configuration")
 def describe_decision_point(request: Request, platform: Here) -> JSONResponse:
-    """Return the addresses of the decision point, under the platform's public address (`--public-url`).
+    """Return the endpoints of the decision point under the platform's public address (`--public-url`).
 
-    Without one it is the address that the connection came in on, `http://localhost` over the unix socket. It is never
-    taken from the `Host` header, which anyone can write.
+    Without one, use the address that the connection arrived at (`http://localhost` for the unix socket). The `Host`
+    header is not used: any client can forge it.
     """
     base = platform.settings.public_url or f"{request.scope['scheme']}://{listening_address(request)}"
     return JSONResponse({"policy_decision_point": base} | {name: base + path for name, path in ENDPOINTS.items()})
 
 
 def listening_address(request: Request) -> str:
-    """Return host and port at which the server accepted a connection; `localhost` for the unix socket."""
+    """Return host and port of the accepting socket; `localhost` for the unix socket."""
     host, port = request.scope.get("server") or ("localhost", None)
     if port is None:
         return "localhost"
@@ -94,14 +92,14 @@ def listening_address(request: Request) -> str:
 
 @decisions.post("/access/v1/evaluation")
 def evaluate(access: Granted, platform: Here, body: Evaluation) -> JSONResponse:
-    """May this subject do this to this resource?"""
+    """Decide whether a subject may perform an action on a resource."""
     with platform.database.read() as connection:
         return JSONResponse(evaluation.decision_wire(get_evaluation_context(platform, connection, access).decide(body)))
 
 
 @decisions.post("/access/v1/evaluations")
 def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONResponse:
-    """Several questions at once, answered in their order; every ten of them count as a request of the key."""
+    """Decide several evaluations, in their order. Every ten count as one request of the key."""
     if not body.evaluations:
         return evaluate(access, platform, merge_evaluation(body.defaults()))
     if len(body.evaluations) > MAX_EVALUATIONS:
@@ -113,12 +111,12 @@ def evaluate_many(access: Granted, platform: Here, body: Evaluations) -> JSONRes
     with platform.database.read() as connection:
         context = get_evaluation_context(platform, connection, access)
         context.load_resources(each.resource for each in evaluations if isinstance(each, Evaluation))
-        decisions_made = (context.decide(each) if isinstance(each, Evaluation) else each for each in evaluations)
-        return JSONResponse({"evaluations": evaluation.apply_semantic(decisions_made, semantic)})
+        results = (context.decide(each) if isinstance(each, Evaluation) else each for each in evaluations)
+        return JSONResponse({"evaluations": evaluation.apply_semantic(results, semantic)})
 
 
 def _merge(defaults: Mapping[str, Any], members: Any) -> Evaluation | str:
-    """Return one of several evaluations, or its error."""
+    """Return an evaluation, or its error."""
     try:
         return merge_evaluation(defaults, members)
     except RequestValidationError as error:
@@ -127,19 +125,19 @@ def _merge(defaults: Mapping[str, Any], members: Any) -> Evaluation | str:
 
 @decisions.post("/access/v1/search/subject")
 def search_subjects(access: Granted, platform: Here, body: SubjectSearch) -> JSONResponse:
-    """Who may do this to this resource? It counts as five requests of the key."""
+    """List the subjects that may perform an action on a resource. Counts as five requests of the key."""
     return _search(access, platform, body, lambda context, after: search.search_subjects(context, body, after))
 
 
 @decisions.post("/access/v1/search/resource")
 def search_resources(access: Granted, platform: Here, body: ResourceSearch) -> JSONResponse:
-    """To which resources of a type may this subject do this? It counts as five requests of the key."""
+    """List the resources of a type that a subject may perform an action on. Counts as five requests of the key."""
     return _search(access, platform, body, lambda context, after: search.search_resources(context, body, after))
 
 
 @decisions.post("/access/v1/search/action")
 def search_actions(access: Granted, platform: Here, body: ActionSearch) -> JSONResponse:
-    """What may this subject do to this resource? It counts as five requests of the key."""
+    """List the actions that a subject may perform on a resource. Counts as five requests of the key."""
     return _search(access, platform, body, lambda context, after: search.search_actions(context, body, after))
 
 
@@ -158,7 +156,7 @@ def _search(
 
 
 def get_evaluation_context(platform: Platform, connection: Any, access: AuthorizationContext) -> EvaluationContext:
-    """Decisions in the tenant of the key that asks."""
+    """Return the context for decisions in the tenant of the key."""
     return EvaluationContext(platform, connection, str(access.caller.tenant_id))
 
 

@@ -1,6 +1,6 @@
-"""The objects of the Authorization API as they travel. Members that are not known are ignored, as its text demands.
+"""Request bodies of the Authorization API. Unknown members are ignored, as the specification requires.
 
-Several evaluations in one request are read one by one: one that cannot be read is an error of its own.
+Evaluations in one request are validated one by one: an invalid one is an error of its own.
 """
 
 from collections.abc import Mapping
@@ -85,7 +85,7 @@ class Evaluations(AuthzenModel):
     options: Options | None = None
 
     def defaults(self) -> dict[str, Any]:
-        """What every one of them starts from."""
+        """Return the members that apply to all evaluations."""
         return self.model_dump(include={"subject", "action", "resource", "context"}, exclude_unset=True)
 
 
@@ -133,13 +133,12 @@ NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
 
 
 def merge_evaluation(defaults: Mapping[str, Any], members: Any = NO_MEMBERS) -> Evaluation:
-    """One of several evaluations: its own members in place of the defaults.
+    """Return one of several evaluations: its members, with the defaults for those that are missing.
 
-    A member takes the place of its default as a whole; only `type`, `id` and `name` that it leaves out are still the
-    default's (certification scenario: default value merging).
+    A member replaces its default, but keeps the default's `type`, `id` and `name` if it lacks them.
 
     Raises:
-        RequestValidationError: it is no evaluation.
+        RequestValidationError: the result is not a valid evaluation.
     """
     members = members
     if isinstance(members, Mapping):

@@ -1,8 +1,8 @@
-"""The three searches: a page of those whose evaluation says yes.
+"""AuthZEN searches: pages of the candidates that are allowed.
 
-A request examines at most `MOST_EXAMINED` candidates, in the order of their ids, and begins none after `MOST_SECONDS`:
-their policies may have to be read and compiled first. So a page may hold fewer results than asked for, even none, while
-`next_token` leads on. A token is good for the same question only.
+A request examines up to `MAX_CANDIDATES` in the order of their ids, and starts none after `MAX_SECONDS`: policies may
+have to be read and compiled first. A page may thus have fewer results than the limit, even none, and a `next_token`.
+A token is valid only for the same query.
 """
 
 import json
@@ -24,14 +24,14 @@ MAX_CANDIDATES = 500
 MAX_SECONDS = 2.0
 
 Candidate = tuple[str, dict[str, str] | None]
-"""The key of one that was examined, and the result it is; None: it is none."""
+"""The key of an examined candidate, and its result; None if it is denied."""
 
 
 def search_page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[str], Iterator[Candidate]]) -> Any:
-    """A page of results. `examine` tells at most `MOST_EXAMINED` candidates behind a key, in order.
+    """Return a page of results. `examine` yields up to `MAX_CANDIDATES` after a key, in order.
 
     Raises:
-        Refusal: 400 for a token of another question, or a limit that is not the one it was given for.
+        ApiError: 400 for a token of another query, or a limit other than that of the first page.
     """
     paging = body.page or Paging()
     query = [type(body).__name__, body.model_dump(exclude={"page"}), paging.properties]
@@ -60,7 +60,7 @@ def search_page(platform: Platform, tenant_id: str, body: Search, examine: Calla
 
 
 def search_subjects(context: EvaluationContext, body: SubjectSearch, after: str) -> Iterator[Candidate]:
-    """The subjects of a type, each decided; those who stand on the same are decided once."""
+    """Decide for each subject of a type; subjects with equal grants are decided once."""
     request_context = context.request_context(body.context, body.action)
     request = context.resolve_request(body.action.name, body.resource, request_context)
     if request is None or not subjects.is_subject_type(body.subject.type):
@@ -76,7 +76,7 @@ def search_subjects(context: EvaluationContext, body: SubjectSearch, after: str)
 
 
 def search_resources(context: EvaluationContext, body: ResourceSearch, after: str) -> Iterator[Candidate]:
-    """The resources of a type, each decided."""
+    """Decide for each resource of a type."""
     grants = context.load_subject(body.subject)
     request_context = context.request_context(body.context, body.action)
     resource_type, tenant_id = body.resource.type, context.tenant_id
@@ -97,7 +97,7 @@ def search_resources(context: EvaluationContext, body: ResourceSearch, after: st
 
 
 def search_actions(context: EvaluationContext, body: ActionSearch, after: str) -> Iterator[Candidate]:
-    """The actions there are for a resource, each decided for a request without properties of its own."""
+    """Decide for each action on a resource, without request tags."""
     grants = context.load_subject(body.subject)
     request_context = context.request_context(body.context)
     resource: Resource = body.resource

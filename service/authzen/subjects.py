@@ -1,8 +1,6 @@
-"""Principals and resources of a tenant as the decision point looks for them: one, some, or the next of them by id.
+"""Queries for the subjects and resources of AuthZEN requests, and the grants of subjects.
 
-A subject as a principal of the tenant: all that its decisions rest on is read here, nothing comes from a caller.
-
-One who is not there stands on nothing, and is looked up with the same statements as one who is.
+An unknown subject has no grants, and is looked up with the same statements as a known one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +14,7 @@ from service.db.tables import api_keys, memberships, resources, tenants, users, 
 from service.principals import grants as principal_grants
 from service.principals.grants import PrincipalGrants, PrincipalType, entitled_membership
 
-# Columns are told by name: a principal has none of the columns of another kind.
+# Columns are accessed by name: each type of subject has its own.
 _PEOPLE = (
     select(users.c.id, users.c.email, memberships.c.role)
     .select_from(users)
@@ -29,53 +27,53 @@ _KEYS = select(api_keys.c.id, api_keys.c.user_id, api_keys.c.scopes, api_keys.c.
 
 
 def find_user(connection: Connection, tenant_id: str, name: str) -> Record | None:
-    """Somebody who may enter the tenant, by id or e-mail: `id`, `role`."""
+    """Return a member of the tenant by id or e-mail: `id`, `role`."""
     named = or_(users.c.id == name, users.c.email == name.strip().lower())
     return connection.execute(_PEOPLE.where(tenants.c.id == tenant_id, named)).first()
 
 
 def find_api_key(connection: Connection, tenant_id: str, key_id: str, at: datetime) -> Record | None:
-    """A key of the tenant that works at an instant: `user_id`, `scopes`."""
+    """Return an active key of the tenant: `user_id`, `scopes`."""
     return connection.execute(_active_keys(tenant_id, at).where(api_keys.c.id == key_id)).one_or_none()
 
 
 def find_workload_identity(connection: Connection, tenant_id: str, identity_id: str) -> Record | None:
-    """A workload identity of the tenant: `scopes`."""
+    """Return a workload identity of the tenant: `scopes`."""
     return connection.execute(_identities(tenant_id).where(workload_identities.c.id == identity_id)).one_or_none()
 
 
 def next_users(connection: Connection, tenant_id: str, after: str, limit: int) -> Sequence[Record]:
-    """Those who may enter the tenant."""
+    """Return the next members of the tenant."""
     query = _PEOPLE.where(tenants.c.id == tenant_id, users.c.id > after)
     return connection.execute(query.order_by(users.c.id).limit(limit)).all()
 
 
 def next_api_keys(connection: Connection, tenant_id: str, after: str, limit: int, at: datetime) -> Sequence[Record]:
-    """The keys of the tenant that work at an instant."""
+    """Return the next active keys of the tenant."""
     query = _active_keys(tenant_id, at).where(api_keys.c.id > after)
     return connection.execute(query.order_by(api_keys.c.id).limit(limit)).all()
 
 
 def next_workload_identities(connection: Connection, tenant_id: str, after: str, limit: int) -> Sequence[Record]:
-    """The workload identities of the tenant."""
+    """Return the next workload identities of the tenant."""
     query = _identities(tenant_id).where(workload_identities.c.id > after)
     return connection.execute(query.order_by(workload_identities.c.id).limit(limit)).all()
 
 
 def next_resources(connection: Connection, tenant_id: str, kind: str, after: str, limit: int) -> Sequence[Record]:
-    """The resources of a kind: `id`, `region`, `tags`."""
+    """Return the next resources of a kind: `id`, `region`, `tags`."""
     query = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind, resources.c.id > after)
     return connection.execute(query.order_by(resources.c.id).limit(limit)).all()
 
 
 def find_resources(connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]) -> dict[str, Record]:
-    """The resources of a kind with one of these ids, by id."""
+    """Return the resources of a kind with one of these ids, by id."""
     query = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
     return {row.id: row for batch in chunks(ids) for row in connection.execute(query.where(resources.c.id.in_(batch)))}
 
 
 def rate_limit_of_key(connection: Connection, key_id: str) -> int:
-    """How many requests a minute a key may make."""
+    """Return how many requests a minute a key may make."""
     return int(connection.scalars(select(api_keys.c.rate_limit).where(api_keys.c.id == key_id)).one())
 
 
@@ -104,7 +102,7 @@ def is_subject_type(text: str) -> bool:
 
 
 def load_grants(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> PrincipalGrants:
-    """What a subject stands on now."""
+    """Return the current grants of a subject."""
     organization_id = principal_grants.organization_id_of(connection, tenant_id)
     no_grants = PrincipalGrants(cast(PrincipalType, kind), identifier, tenant_id, organization_id, None, ())
     if kind == "user":
@@ -130,7 +128,7 @@ def load_grants(connection: Connection, tenant_id: str, kind: str, identifier: s
 def next_grants(
     connection: Connection, tenant_id: str, kind: str, after: str, limit: int, at: datetime
 ) -> Iterator[PrincipalGrants]:
-    """The subjects of a kind whose ids come behind `after`, with what they stand on."""
+    """Yield the grants of the subjects of a type with ids after `after`."""
     organization_id = principal_grants.organization_id_of(connection, tenant_id)
     if kind == "user":
         for row in next_users(connection, tenant_id, after, limit):

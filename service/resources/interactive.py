@@ -1,7 +1,6 @@
-"""Interactive sessions over HTTP: forwarding, database console, shell, cluster proxy. contract: Scope rules
+"""Interactive sessions: port forwards, database consoles, shells, cluster proxies.
 
-Nothing lies behind them here: a route answers whether the caller may open one to a resource, decided like everything
-else, and writes that into the audit log.
+There is no backend: a route decides whether the principal may open a session to a resource, and audits it.
 """
 
 from dataclasses import replace
@@ -23,7 +22,7 @@ from service.validation import is_id
 
 router = protected_router("interactive sessions")
 INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
-# What a port can be forwarded to: whatever listens.
+# Kinds that a port can be forwarded to.
 LISTENING_KINDS = (
     "instance",
     "database",
@@ -40,7 +39,7 @@ KINDS_BY_OPERATION = {
     "sessions:shells:open": ("instance",),
     "sessions:cluster-proxies:open": ("kubernetes_cluster",),
 }
-"""The kinds of resource that each operation is done to."""
+"""The resource kinds that each operation applies to."""
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
@@ -56,33 +55,33 @@ class Opening(BaseModel):
 
 @router.post(INTERACTIVE + "/port-forwards")
 def forward_port(access: Granted, platform: Here, body: Opening) -> JSONResponse:
-    """Whether a local port may be forwarded to a resource."""
+    """Authorize forwarding a local port to a resource."""
     return open_session(access, platform, body.resource_id)
 
 
 @router.post(INTERACTIVE + "/database-consoles")
 def open_database_console(access: Granted, platform: Here, body: Opening) -> JSONResponse:
-    """Whether the console of a database may be opened."""
+    """Authorize a database console."""
     return open_session(access, platform, body.resource_id)
 
 
 @router.post(INTERACTIVE + "/shells")
 def open_shell(access: Granted, platform: Here, body: Opening) -> JSONResponse:
-    """Whether a shell on an instance may be opened."""
+    """Authorize a shell on an instance."""
     return open_session(access, platform, body.resource_id)
 
 
 @router.post(INTERACTIVE + "/cluster-proxies")
 def open_cluster_proxy(access: Granted, platform: Here, body: Opening) -> JSONResponse:
-    """Whether a proxy to the API of a Kubernetes cluster may be opened."""
+    """Authorize a proxy to the API of a Kubernetes cluster."""
     return open_session(access, platform, body.resource_id)
 
 
 def open_session(access: AuthorizationContext, platform: Platform, resource_id: str) -> JSONResponse:
-    """The decision on a resource of one of the kinds that the operation is done to.
+    """Authorize a session to a resource of one of the operation's kinds.
 
     Raises:
-        Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
+        ApiError: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
     now, tenant_id, kinds = platform.clock.now(), str(access.tenant_id), KINDS_BY_OPERATION[str(access.action)]
     with change(platform, access) as (connection, access):

@@ -1,4 +1,4 @@
-"""The inventory in the database. Every query carries the tenant."""
+"""Queries for resources. Each takes the tenant."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -20,13 +20,13 @@ _SELECT_FOR_UPDATE = _SELECT_ONE.with_for_update()
 
 
 def find(connection: Connection, tenant_id: str, kind: str, resource_id: str, *, lock: bool = False) -> Record | None:
-    """A resource of the tenant; `lock` holds it against other writers until the transaction ends."""
+    """Return a resource of the tenant; `lock` locks it until the transaction ends."""
     parameters = {"tenant": tenant_id, "of_kind": kind, "one": resource_id}
     return connection.execute(_SELECT_FOR_UPDATE if lock else _SELECT_ONE, parameters).one_or_none()
 
 
 def find_of_kinds(connection: Connection, tenant_id: str, kinds: Sequence[str], resource_id: str) -> Record | None:
-    """A resource of the tenant that is of one of these kinds."""
+    """Return a resource of the tenant of one of these kinds."""
     return connection.execute(
         select(resources).where(
             resources.c.tenant_id == tenant_id, resources.c.kind.in_(kinds), resources.c.id == resource_id
@@ -43,11 +43,11 @@ def page(
     regions: Iterable[str] | None = None,
     ids: Iterable[str] | None = None,
 ) -> Sequence[Record]:
-    """Resources of a kind in the order they were made; one row more than asked.
+    """Return resources of a kind in the order of creation, one more than `limit`.
 
     Args:
         regions: Only resources in these regions.
-        ids: Only resources with these ids, in which `*` is any text. SQLite may return a few more: case is ignored.
+        ids: Only resources with these ids; `*` is any text. SQLite may return more: it ignores case.
     """
     query = select(resources).where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
     if regions is not None:
@@ -62,7 +62,7 @@ def page(
 
 
 def _like(pattern: str) -> str:
-    """Return a pattern with `*` as one for LIKE."""
+    """Return a pattern with `*` as a LIKE pattern."""
     return re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%")
 
 

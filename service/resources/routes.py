@@ -1,7 +1,7 @@
-"""The inventory over HTTP: one set of routes for every kind, each operation decided on the resource itself.
+"""Resource routes: the same for every kind. Each operation is authorized on the resource itself.
 
-The scope of a kind is its service's (`compute:write` for every mutation, start, stop and restart included); then the
-role, and of a machine the policies, are asked about this very resource with its region and tags. contract: API key
+The scope is that of the kind's service (`compute:write` for every change, start, stop and restart included). The role
+and, for machine principals, the policies are evaluated for the resource with its region and tags.
 """
 
 from dataclasses import replace
@@ -41,7 +41,7 @@ from service.workloads import queries as workload_queries
 router = protected_router("resources")
 RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
 SEARCH_BATCH = 1_000
-"""Resources read at a time until one is found that the caller may list."""
+"""Resources read at a time until the principal may list one."""
 REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
@@ -56,7 +56,7 @@ Tags = dict[str, str]
 async def get_kind_or_404(
     kind: Annotated[str, Path(description="such as instance, volume, kubernetes_cluster")],
 ) -> Kind:
-    """The kind of the path; the guard has seen that there is one."""
+    """Return the kind of the path."""
     return or_404(kinds().get(kind))
 
 
@@ -85,11 +85,11 @@ class ResourceChange(BaseModel):
 
 @router.get(RESOURCES)
 def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging) -> JSONResponse:
-    """The resources of a kind that the caller may list, in the order they were made.
+    """List the resources of a kind that the caller may list, in the order of creation.
 
-    A page may hold fewer than asked while there is a `nextCursor`, because the caller may not list the others, but at
-    least one. A caller who may list none of the resources gets 403. So does a caller whose policies name single
-    resources if none of the next 5,000 may be listed.
+    A page may have fewer resources than its limit, but at least one, and a `nextCursor`, because the caller may not
+    list the others. A caller who may list none gets 403, and so does one whose policies name single resources if none
+    of the next 5,000 may be listed.
     """
     tenant_id = str(access.tenant_id)
     page = page_of(platform, paging, "resources", tenant_id, kind.name)
@@ -128,7 +128,7 @@ def list_resources(access: Granted, platform: Here, kind: OfKind, paging: Paging
 
 
 def search_limit_error(access: AuthorizationContext) -> ApiError:
-    """Return the refusal of a listing that decided about as many resources as one request may and found none."""
+    """Return the 403 for a listing that decided as many resources as one request may, without finding any."""
     return ApiError(
         403,
         "INSUFFICIENT_PERMISSIONS",
@@ -143,10 +143,10 @@ def search_limit_error(access: AuthorizationContext) -> ApiError:
 def create_resource(
     access: Granted, platform: Here, kind: OfKind, body: NewResource, provider: Provider = None
 ) -> JSONResponse:
-    """A new resource of a kind, with the tenant's default tags beside its own.
+    """Create a resource, with the tenant's default tags in addition to its own.
 
-    It is decided by the region and the tags of the request: default tags reach new resources a while after they were
-    changed, and nobody's rights may depend on that.
+    Authorization uses the region and tags of the request. Default tags reach new resources with a delay, and
+    permissions must not depend on that.
     """
     now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), str(access.tenant_id)
     tags = resources_validation.validate_tags(body.tags, kind)
@@ -181,7 +181,7 @@ def create_resource(
 
 @router.get(RESOURCES + "/{resource_id}")
 def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
-    """One resource."""
+    """Return a resource."""
     with platform.database.read() as connection:
         return JSONResponse(
             resources_validation.wire(get_resource_or_404(connection, platform, access, kind, resource_id), kind)
@@ -192,7 +192,7 @@ def read_resource(access: Granted, platform: Here, kind: OfKind, resource_id: st
 def update_resource(
     access: Granted, platform: Here, kind: OfKind, resource_id: str, body: ResourceChange
 ) -> JSONResponse:
-    """Change name or tags. Decided by the tags it has and those it is to have."""
+    """Change the name or tags. Authorization uses both the current and the new tags."""
     now = platform.clock.now()
     if body.name is None and body.tags is None:
         raise errors.invalid_input("nothing to change: give name or tags", reason="nothing")
@@ -209,7 +209,7 @@ def update_resource(
 
 @router.delete(RESOURCES + "/{resource_id}", status_code=204)
 def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> Response:
-    """Remove a resource for good; a cluster with the keys its tokens were believed by, and what was given for them."""
+    """Delete a resource; for a cluster, also its issuer and the tokens issued to its workloads."""
     now, tenant_id = platform.clock.now(), str(access.tenant_id)
     with change(platform, access) as (connection, access):
         row = get_resource_or_404(connection, platform, access, kind, resource_id, lock=True)
@@ -223,26 +223,26 @@ def delete_resource(access: Granted, platform: Here, kind: OfKind, resource_id: 
 
 @router.post(RESOURCES + "/{resource_id}/start")
 def start_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
-    """Start what is stopped."""
+    """Start a stopped resource."""
     return change_power_state(access, platform, kind, resource_id, "start")
 
 
 @router.post(RESOURCES + "/{resource_id}/stop")
 def stop_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
-    """Stop what is running."""
+    """Stop a running resource."""
     return change_power_state(access, platform, kind, resource_id, "stop")
 
 
 @router.post(RESOURCES + "/{resource_id}/restart")
 def restart_resource(access: Granted, platform: Here, kind: OfKind, resource_id: str) -> JSONResponse:
-    """Restart what is running."""
+    """Restart a running resource."""
     return change_power_state(access, platform, kind, resource_id, "restart")
 
 
 def change_power_state(
     access: AuthorizationContext, platform: Platform, kind: Kind, resource_id: str, verb: str
 ) -> JSONResponse:
-    """Start, stop or restart, with its audit entry."""
+    """Start, stop or restart a resource."""
     now = platform.clock.now()
     with change(platform, access) as (connection, access):
         row = get_resource_or_404(connection, platform, access, kind, resource_id, lock=True)
@@ -261,7 +261,7 @@ def update_and_audit(
     now: datetime,
     details: dict[str, Any],
 ) -> JSONResponse:
-    """Write a change and its audit entry; the resource as it is then."""
+    """Update a resource with an audit entry, and return it."""
     tenant_id = str(access.tenant_id)
     queries.change(connection, tenant_id, row.id, values | {"updated_at": now})
     audit_in_tenant(connection, access, f"resource.{verb}", f"{kind.name}:{row.id}", now, details)
@@ -277,10 +277,10 @@ def get_resource_or_404(
     *,
     lock: bool = False,
 ) -> Record:
-    """The resource of the path, once the caller may do to it what the route does.
+    """Return the resource of the path if the principal may perform the route's operation on it.
 
     Raises:
-        Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
+        ApiError: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
     tenant_id = str(access.tenant_id)
     row = queries.find(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
@@ -292,5 +292,5 @@ def get_resource_or_404(
 
 
 def request_context_of(access: AuthorizationContext, row: Record) -> RequestContext:
-    """What is known of a request for a resource that is there."""
+    """Return the request context for a stored resource."""
     return replace(access.facts, region=row.region, resource_tags=row.tags)

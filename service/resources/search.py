@@ -1,7 +1,7 @@
-"""Finds the resources that a caller may list, at a bounded cost, however few of them there are.
+"""Filters the resources that a principal may list, at a bounded cost.
 
-What can be known without looking at a resource is left to the database: the regions and ids that rules name. The rest
-is decided once for each region and set of tags, or once for each resource if rules name ids.
+The regions and ids that rules name limit the query. The rest is decided once for each region and set of tags, or for
+each resource if rules name ids.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,21 +17,21 @@ from service.authz.decisions import CompiledGrants, Decision
 from service.db.engine import Record
 
 MAX_IDS = 5_000
-"""Ids in one query; rules that name more are decided resource by resource."""
+"""Ids in one query; if rules name more, resources are decided one by one."""
 MAX_PATTERNS = 20
 MAX_DECISIONS = 5_000
-"""Resources that one request decides one by one."""
+"""Resources that one request may decide one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where all resources are that may be allowed; None: anywhere. An id may be a pattern with `*`."""
+    """Regions and ids outside which no resource is allowed; None for any. An id may be a pattern with `*`."""
 
     regions: frozenset[str] | None = None
     ids: frozenset[str] | None = None
 
     def intersection(self, other: "Bounds") -> "Bounds":
-        """Return the narrower of both. Of two sets of ids the first is taken: they may hold patterns."""
+        """Return the narrower bounds of both. Of two sets of ids the first is used, because they may have patterns."""
         regions = [bounds.regions for bounds in (self, other) if bounds.regions is not None]
         return Bounds(
             frozenset.intersection(*regions) if regions else None, other.ids if self.ids is None else self.ids
@@ -39,9 +39,9 @@ class Bounds:
 
 
 class ListFilter:
-    """Decides about the resources of one listing.
+    """Decides on the resources of one listing.
 
-    `within` bounds what has to be read. `exhausted` is true once `MOST_DECIDED` resources were decided one by one.
+    `bounds` limits what to read. `exhausted` is true after `MAX_DECISIONS` resources were decided one by one.
     """
 
     def __init__(self, grants: CompiledGrants, access: AuthorizationContext) -> None:
@@ -61,7 +61,7 @@ class ListFilter:
         return self._remaining <= 0
 
     def decide(self, row: Record) -> Decision:
-        """Return whether the caller may list a resource."""
+        """Decide whether the principal may list a resource."""
         if self._by_id:
             self._remaining -= 1
             return self._decide(row)
@@ -91,7 +91,7 @@ def _is_any(pattern: str) -> bool:
 
 
 def _bounds(engine: Engine, action: str, requested: Target) -> Bounds:
-    """Return where the allows of an engine reach."""
+    """Return the bounds of an engine's allows."""
     targets = [
         pattern for rule, _ in _rules(engine, action) if not rule.denies for pattern in _targets(rule, requested)
     ]
@@ -110,7 +110,7 @@ def _bounded_ids(ids: Sequence[str]) -> frozenset[str] | None:
 
 
 def _names_ids(engine: Engine, action: str, requested: Target) -> bool:
-    """Return whether a rule, or the rights of its author, depends on the id of a resource."""
+    """Return whether a rule or its author's cap depends on resource ids."""
     caps: dict[int, Engine] = {}
     for rule, cap in _rules(engine, action):
         if not all(_is_any(pattern.id) for pattern in _targets(rule, requested)):

@@ -1,4 +1,4 @@
-"""What can be done with a resource, without the database and without HTTP. contract: Resources"""
+"""Validation, states and wire form of resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from service.errors import ApiError
 
 MAX_TAG_KEY_BYTES, MAX_TAG_VALUE_BYTES = 128, 255
 MAX_ATTRIBUTE = 2**53
-# What a machine must be for something to be done to it, and what it is then.
+# For each operation, the required states and the state after it.
 POWER_TRANSITIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "start": (("stopped",), "running"),
     "stop": (("running",), "stopped"),
@@ -21,10 +21,10 @@ _SERVICE_STATES = {"running": "active"}
 
 
 def validate_tags(values: Mapping[str, str], kind: Kind) -> dict[str, str]:
-    """The tags of a resource as they are kept.
+    """Return the tags of a resource.
 
     Raises:
-        Refusal: 400 INVALID_INPUT.
+        ApiError: 400 INVALID_INPUT.
     """
     if len(values) > kind.tag_limit:
         raise errors.invalid_input(
@@ -34,7 +34,8 @@ def validate_tags(values: Mapping[str, str], kind: Kind) -> dict[str, str]:
         fits = 1 <= len(key.encode()) <= MAX_TAG_KEY_BYTES and len(value.encode()) <= MAX_TAG_VALUE_BYTES
         if not fits or validation.has_control(key + value) or not validation.visible(key):
             raise errors.invalid_input(
-                f"a tag is a key of 1 to {MAX_TAG_KEY_BYTES} bytes and a value of at most {MAX_TAG_VALUE_BYTES}, both printable",
+                f"a tag is a key of 1 to {MAX_TAG_KEY_BYTES} bytes and a value of at most {MAX_TAG_VALUE_BYTES}, "
+                "both printable",
                 member="tags",
                 reason="tag",
             )
@@ -42,13 +43,13 @@ def validate_tags(values: Mapping[str, str], kind: Kind) -> dict[str, str]:
 
 
 def validate_attributes(values: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, int]:
-    """The attributes of a new resource as they are kept.
+    """Return the attributes of a new resource.
 
     Args:
-        counted: those that quotas count of its kind, as they are where nothing is said.
+        counted: Attributes of the kind that quotas count, with their defaults.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for any other, and for what is no whole number from 0 to 2^53.
+        ApiError: 400 INVALID_INPUT for other attributes, and for values outside 0 to 2^53.
     """
     for name, value in values.items():
         if name not in counted:
@@ -70,19 +71,19 @@ def validate_attributes(values: Mapping[str, int], counted: Mapping[str, int]) -
 
 
 def initial_state(kind: Kind) -> str:
-    """The state of one that was just made: nothing lies behind it that would take time."""
+    """Return the state of a new resource; without a backend, creation is immediate."""
     return next(state for state in kind.states if state != kind.creating)
 
 
 def next_state(verb: str, kind: Kind, state: str) -> str:
-    """The state after start, stop or restart.
+    """Return the state after start, stop or restart.
 
     Raises:
-        Refusal: flat 409 `invalid_state`.
+        ApiError: flat 409 `invalid_state`.
     """
     allowed_states, new_state = POWER_TRANSITIONS[verb]
     if "running" not in kind.states:
-        # A service the platform runs: what a machine calls running it calls active.
+        # Managed services use `active` in place of `running`.
         allowed_states, new_state = (
             tuple(_SERVICE_STATES.get(name, name) for name in allowed_states),
             _SERVICE_STATES.get(new_state, new_state),
@@ -93,10 +94,10 @@ def next_state(verb: str, kind: Kind, state: str) -> str:
 
 
 def require_changeable(row: Record, kind: Kind, *, retags: bool) -> None:
-    """Refuse to change what the platform manages, and the tags of one that is under way.
+    """Refuse changes to resources managed by the platform, and new tags while their state forbids them.
 
     Raises:
-        Refusal: flat 409.
+        ApiError: flat 409.
     """
     if row.relations.get("managed"):
         raise _conflict("resource_in_use", "this resource is managed by the platform")
@@ -109,7 +110,7 @@ def _conflict(code: str, message: str, **details: Any) -> ApiError:
 
 
 def wire(row: Record, kind: Kind) -> dict[str, Any]:
-    """A resource as it travels."""
+    """Return a resource in wire form."""
     return {
         "id": row.id,
         "tenantId": row.tenant_id,

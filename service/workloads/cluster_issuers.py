@@ -1,7 +1,7 @@
-"""Whose tokens a cluster's workloads bring, and what they get for them. contract: Workload identity; hostile A12
+"""Cluster issuers, and the exchange of their tokens (RFC 8693).
 
-A cluster is an issuer: its owners register the public keys its service-account tokens are signed with. A workload
-exchanges such a token, made out to this cluster's audience, for one of ours that acts as its binding (RFC 8693).
+A cluster's owners register the public keys of its service-account tokens. A workload exchanges such a token, issued for
+this cluster's audience, for a platform token that acts as its binding.
 """
 
 from typing import Annotated, Any
@@ -54,9 +54,9 @@ class ClusterIssuer(BaseModel):
 
 @router.put(ISSUER)
 def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIssuer) -> JSONResponse:
-    """Register or replace the keys of a cluster of the tenant.
+    """Set the issuer and keys of a cluster.
 
-    When a key or the issuer goes, the tokens its workloads were given go with it; a key that is added ends none.
+    Removing a key or changing the issuer also revokes the tokens issued to its workloads; adding a key does not.
     """
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     issuer, keys = token_exchange.validate_issuer(body.issuer), token_exchange.validate_public_keys(body.keys)
@@ -74,14 +74,14 @@ def set_issuer(access: Granted, platform: Here, cluster_id: str, body: ClusterIs
 
 @router.get(ISSUER)
 def get_issuer(access: Granted, platform: Here, cluster_id: str) -> JSONResponse:
-    """What a cluster's tokens are checked against, and the audience they must be made out to."""
+    """Return the issuer of a cluster and the audience that its tokens must have."""
     with platform.database.read() as connection:
         return JSONResponse(wire(or_404(find_issuer(connection, str(access.tenant_id), cluster_id))))
 
 
 @router.delete(ISSUER, status_code=204)
 def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
-    """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
+    """Delete the issuer of a cluster. Revokes the tokens issued to its workloads."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     with change(platform, access) as (connection, access):
         or_404(find_issuer(connection, tenant_id, cluster_id))
@@ -92,16 +92,16 @@ def remove_issuer(access: Granted, platform: Here, cluster_id: str) -> Response:
 
 @router.post("/api/v1/auth/workload-token")
 async def exchange_token(request: Request, platform: Here, access: Granted) -> JSONResponse:
-    """A token of a workload's binding for a token of its cluster; a form, as RFC 8693 has it."""
+    """Exchange a cluster's token for one of a workload's binding. The body is a form (RFC 8693)."""
     subject_token = await read_subject_token(request)
     return await run_in_threadpool(exchange_subject_token, platform, access.caller, subject_token, request.scope)
 
 
 async def read_subject_token(request: Request) -> str:
-    """The cluster's token out of the form.
+    """Return the cluster's token in the form.
 
     Raises:
-        Refusal: 415, 400 INVALID_INPUT.
+        ApiError: 415, 400 INVALID_INPUT.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise ApiError(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/x-www-form-urlencoded")
@@ -120,10 +120,10 @@ async def read_subject_token(request: Request) -> str:
 
 
 def exchange_subject_token(platform: Platform, anonymous: Principal, subject_token: str, scope: Scope) -> JSONResponse:
-    """The answer to an exchange. In `scope` is left who asks, once that is known, for a refusal to be audited.
+    """Return a token for a cluster's token. Sets the principal in `scope`, so that refusals are audited.
 
     Raises:
-        Refusal: 401 in one and the same words for every token that is not believed, 403 for a binding without a grant.
+        ApiError: 401 with the same words for every invalid token, 403 for a binding without grants.
     """
     address = address_of(scope, platform.settings.proxies)
     platform.attempts.require_patience(address, subject_token)
@@ -134,7 +134,7 @@ def exchange_subject_token(platform: Platform, anonymous: Principal, subject_tok
         platform.attempts.wrong(address)
         raise errors.authentication_required()
     with platform.database.write() as connection:
-        # Asked again where nothing of it can change any more: the binding, its scopes or the cluster may have.
+        # Verified again under the lock: the binding, its scopes or the cluster may have changed.
         statements.lock_tenant(connection, verified[0].tenant_id, shared=True)
         verified = token_exchange.verify_subject_token(connection, subject_token, now)
         if verified is None:
@@ -171,7 +171,7 @@ def exchange_subject_token(platform: Platform, anonymous: Principal, subject_tok
 
 
 def require_cluster(connection: Connection, tenant_id: str, cluster_id: str) -> None:
-    """Refuse an id that is no cluster of the tenant with the flat 404."""
+    """Require the id of a cluster of the tenant; flat 404 otherwise."""
     if not validation.is_id(cluster_id) or not queries.cluster_exists(connection, tenant_id, cluster_id):
         raise errors.not_found()
 

@@ -1,4 +1,4 @@
-"""Workload identity bindings over HTTP: a service account of a cluster as a principal. contract: Workload identity"""
+"""Workload identity bindings: a service account of a cluster as a principal."""
 
 from typing import Annotated
 from uuid import uuid4
@@ -32,7 +32,7 @@ Paging = Annotated[PageParams, Depends(page_params)]
 
 
 class NewBinding(BaseModel):
-    """The body that binds a service account. Without scopes it is granted by policies, or inert."""
+    """Binds a service account. Without scopes, it has the grants of its policies only."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -52,7 +52,7 @@ class BindingScopes(BaseModel):
 
 @router.post(BINDINGS, status_code=201)
 def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONResponse:
-    """A new binding, with scopes that its maker holds."""
+    """Create a binding, with scopes that the caller has."""
     tenant_id, now, binding_id = str(access.tenant_id), platform.clock.now(), str(uuid4())
     subject = {
         "cluster_id": body.cluster_id,
@@ -67,7 +67,7 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
         require_unbound(connection, tenant_id, subject)
         require_scopes(author_check.author_of(connection, platform, access), scopes)
 
-    # Checked twice: the answers of the first time are remembered, so that the check takes no time under the locks.
+    # Checked before the transaction to warm the cache, and again under the locks for correctness.
     with platform.database.read() as connection:
         require_authority(connection, access)
     with change(platform, access) as (connection, access):
@@ -83,7 +83,7 @@ def create_binding(access: Granted, platform: Here, body: NewBinding) -> JSONRes
 
 @router.get(BINDINGS)
 def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONResponse:
-    """The tenant's bindings in the order they were made."""
+    """List the tenant's bindings in the order of creation."""
     tenant_id = str(access.tenant_id)
     page = page_of(platform, paging, "bindings", tenant_id)
     with platform.database.read() as connection:
@@ -98,14 +98,14 @@ def list_bindings(access: Granted, platform: Here, paging: Paging) -> JSONRespon
 
 @router.get(BINDINGS + "/{binding_id}")
 def get_binding(access: Granted, platform: Here, binding_id: str) -> JSONResponse:
-    """One binding."""
+    """Return a binding."""
     with platform.database.read() as connection:
         return JSONResponse(binding_wire(connection, get_binding_or_404(connection, access, binding_id)))
 
 
 @router.put(BINDINGS + "/{binding_id}")
 def update_binding(access: Granted, platform: Here, binding_id: str, body: BindingScopes) -> JSONResponse:
-    """Replace the scopes. Dropping the last grant is refused."""
+    """Replace the scopes. Removing the last grant is refused."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
     scopes = validation.scopes(body.scopes or [])
 
@@ -137,7 +137,7 @@ def update_binding(access: Granted, platform: Here, binding_id: str, body: Bindi
 
 @router.delete(BINDINGS + "/{binding_id}", status_code=204)
 def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response:
-    """Remove a binding, its memberships and its attachments. Never refused for its grants."""
+    """Delete a binding, its memberships and attachments, regardless of its grants."""
     tenant_id, now = str(access.tenant_id), platform.clock.now()
 
     def require_authority(connection: Connection, access: AuthorizationContext) -> Record:
@@ -146,7 +146,7 @@ def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response
         author_check.require_authority_over(connection, author, [(KIND, binding_id)])
         return binding
 
-    # Checked twice, as in `create_binding`.
+    # Checked twice; see `create_binding`.
     with platform.database.read() as connection:
         require_authority(connection, access)
     with change(platform, access) as (connection, access):
@@ -158,19 +158,19 @@ def delete_binding(access: Granted, platform: Here, binding_id: str) -> Response
 
 
 def get_binding_or_404(connection: Connection, access: AuthorizationContext, binding_id: str) -> Record:
-    """The binding of the path in the tenant of the path, or the flat 404."""
+    """Return the binding of the path, or raise the flat 404."""
     tenant_id = str(access.tenant_id)
     return or_404(queries.identity(connection, tenant_id, binding_id) if validation.is_id(binding_id) else None)
 
 
 def binding_wire(connection: Connection, row: Record) -> dict[str, object]:
-    """A binding on the wire."""
+    """Return a binding in wire form."""
     granted = queries.granted_policies(connection, row.tenant_id, [row.id])
     return representations.binding(row, row.id in granted)
 
 
 def require_unbound(connection: Connection, tenant_id: str, subject: dict[str, str]) -> None:
-    """Refuse a service account that is bound already, naming the binding."""
+    """Require a service account without a binding; the error names the existing one."""
     binding_id = queries.bound(connection, tenant_id, subject)
     if binding_id is not None:
         raise ApiError(
@@ -182,15 +182,15 @@ def require_unbound(connection: Connection, tenant_id: str, subject: dict[str, s
 
 
 def require_scopes(author: Author, scopes: list[str]) -> None:
-    """Refuse scopes beyond what the author holds."""
+    """Require that the author has the scopes."""
     for scope in scopes:
         author_check.require_scope(author, scope)
 
 
 def require_policies_within(connection: Connection, author: Author, binding_id: str) -> None:
-    """Refuse to make policies the only grant for somebody who could not have attached them. hostile A05
+    """Require that the author could attach the binding's policies, before they become its only grants.
 
-    With scopes a policy could only narrow; without them it gives all that it allows.
+    With scopes, policies only narrow; without scopes, they grant all that they allow.
     """
     policy_ids = [policy.policy_id for policy in policies_for_principal(connection, author.tenant_id, KIND, binding_id)]
     for policy_id, (name, text) in policy_documents(connection, author.tenant_id, policy_ids).items():

@@ -1,4 +1,4 @@
-"""Queries of cluster issuers, and of the identity of a service account."""
+"""Queries for cluster issuers and workload identities."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from service.principals.queries import CLUSTER
 
 
 def save_issuer(connection: Connection, tenant_id: str, cluster_id: str, values: dict[str, Any]) -> None:
-    """Write what is known of a cluster's issuer, in place of what was."""
+    """Insert or replace a cluster's issuer."""
     statement = upsert_insert(connection, cluster_issuers).values(tenant_id=tenant_id, cluster_id=cluster_id, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant_id", "cluster_id"], set_=values))
 
@@ -24,7 +24,7 @@ def find_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> Reco
 
 
 def delete_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> None:
-    """Forget a cluster's issuer, and what its workloads were given for its tokens."""
+    """Delete a cluster's issuer and the tokens issued to its workloads."""
     delete_tokens(connection, tenant_id, cluster_id)
     connection.execute(
         delete(cluster_issuers).where(
@@ -34,7 +34,7 @@ def delete_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> No
 
 
 def delete_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
-    """End the tokens of a cluster's identities: nobody can tell any more whom they were given to."""
+    """Delete the tokens of a cluster's identities."""
     identity_ids = select(workload_identities.c.id).where(
         workload_identities.c.tenant_id == tenant_id, workload_identities.c.cluster_id == cluster_id
     )
@@ -42,7 +42,7 @@ def delete_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> No
 
 
 def find_issuer_of_cluster(connection: Connection, cluster_id: str) -> Record | None:
-    """The issuer of a cluster that is still there, in the tenant it is in."""
+    """Return the issuer of an existing cluster."""
     return connection.execute(
         select(cluster_issuers)
         .join(
@@ -56,7 +56,7 @@ def find_issuer_of_cluster(connection: Connection, cluster_id: str) -> Record | 
 def find_identity(
     connection: Connection, tenant_id: str, cluster_id: str, namespace: str, service_account: str
 ) -> Record | None:
-    """The identity a service account of a cluster is bound to."""
+    """Return the identity bound to a service account."""
     return connection.execute(
         select(workload_identities).where(
             workload_identities.c.tenant_id == tenant_id,

@@ -1,7 +1,6 @@
-"""Tokens of clusters: which are believed, and for which identity. hostile A12, C13
+"""Validates cluster issuers and verifies their tokens.
 
-A token says which cluster it is for by its audience; that cluster's registered keys and issuer, and nothing it says
-of itself, then decide whether it is one of it.
+The audience of a token names its cluster. The token is then verified with that cluster's registered keys and issuer.
 """
 
 import json
@@ -33,15 +32,15 @@ _SUBJECT = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,25
 
 
 def audience(cluster_id: str) -> str:
-    """What a token must be made out to so that this cluster's keys are asked."""
+    """Return the audience that tokens of a cluster must have."""
     return AUDIENCE_PREFIX + cluster_id
 
 
 def validate_issuer(text: str) -> str:
-    """The issuer of a cluster as its tokens name it.
+    """Return the issuer URL of a cluster.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for what is no plain https URL.
+        ApiError: 400 INVALID_INPUT if it is not a plain https URL.
     """
     try:
         require_safe(text)
@@ -51,10 +50,10 @@ def validate_issuer(text: str) -> str:
 
 
 def validate_public_keys(keys: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keys as they are kept: public parts of signing keys, each with an id of its own, and nothing else.
+    """Return the public parts of signing keys, each with a unique `kid`.
 
     Raises:
-        Refusal: 400 INVALID_INPUT; a private key is never stored.
+        ApiError: 400 INVALID_INPUT; private keys are never stored.
     """
     if not 1 <= len(keys) <= MAX_KEYS:
         raise _invalid_keys(f"one to {MAX_KEYS} keys")
@@ -65,7 +64,7 @@ def validate_public_keys(keys: Sequence[dict[str, Any]]) -> list[dict[str, Any]]
 
 
 def _public_key(key_data: dict[str, Any]) -> dict[str, Any]:
-    """One key as it is kept: read, and written anew from what it is."""
+    """Validate a key and return it rebuilt from its parsed form."""
     from joserfc.errors import JoseError
     from joserfc.jwk import ECKey, RSAKey
 
@@ -100,7 +99,7 @@ def _invalid_keys(message: str) -> ApiError:
 
 
 def verify_subject_token(connection: Connection, token: str, now: datetime) -> tuple[Record, datetime] | None:
-    """The identity a cluster's token stands for and when the token ends; None for every other token."""
+    """Return the identity that a cluster's token stands for and its expiry; None if invalid."""
     from joserfc import jws, jwt
     from joserfc.errors import JoseError
     from joserfc.jwk import KeySet
@@ -116,7 +115,7 @@ def verify_subject_token(connection: Connection, token: str, now: datetime) -> t
         keys = KeySet.import_key_set({"keys": issuer.keys})
         claims = jwt.decode(token, keys, ALGORITHMS).claims
     except (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        # joserfc's own refusals, and what Python says to a wrong shape.
+        # Errors of joserfc, and of Python for claims of a wrong type.
         return None
     subject = _SUBJECT.fullmatch(claims["sub"]) if isinstance(claims.get("sub"), str) else None
     if claims.get("iss") != issuer.issuer or not in_time(claims, now) or subject is None:
@@ -126,7 +125,7 @@ def verify_subject_token(connection: Connection, token: str, now: datetime) -> t
 
 
 def _cluster_id(claims: Any) -> str | None:
-    """The one cluster a token is made out to."""
+    """Return the id in the only cluster audience of a token, if any."""
     audience_claim = claims.get("aud")
     audiences = audience_claim if isinstance(audience_claim, list) else [audience_claim]
     cluster_ids = [
@@ -134,12 +133,12 @@ def _cluster_id(claims: Any) -> str | None:
         for value in audiences
         if isinstance(value, str) and value.startswith(AUDIENCE_PREFIX)
     ]
-    # A database need not take every text there is.
+    # The database may not accept every text.
     return cluster_ids[0] if len(cluster_ids) == 1 and is_id(cluster_ids[0]) else None
 
 
 def _expiry_time(expiry: float) -> datetime:
-    """The instant of an `exp` claim; one beyond what a date can be is as good as the last."""
+    """Return the time of an `exp` claim, at most the last that a date can have."""
     try:
         return datetime.fromtimestamp(expiry, UTC)
     except (ValueError, OverflowError, OSError):
