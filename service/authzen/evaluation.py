@@ -28,6 +28,8 @@ from service.principal import Principal
 from service.principals.grants import PrincipalGrants, organization_id_of
 
 MAX_ID_LENGTH = 2_048
+EVALUATIONS_PER_REQUEST = 10
+REQUESTS_PER_SEARCH = 5
 
 
 class EvaluationContext:
@@ -163,12 +165,6 @@ def decision_wire(decision: bool | str) -> dict[str, Any]:
 def safe_lookup_value(name: str) -> str:
     """Return an id to look up; "" for values that no id can have (too long, NUL byte)."""
     return name if len(name) <= MAX_ID_LENGTH and "\0" not in name else ""
-
-
-EVALUATIONS_PER_REQUEST = 10
-
-
-REQUESTS_PER_SEARCH = 5
 
 
 def requests_for_evaluations(count: int) -> int:

@@ -46,6 +46,7 @@ ENDPOINTS = {
 
 Granted = Annotated[AuthorizationContext, Depends(get_context)]
 Here = Annotated[Platform, Depends(platform_of)]
+MAX_EVALUATIONS = 200
 
 
 class DecisionRoute(ProtectedRoute):
@@ -162,6 +163,3 @@ def get_evaluation_context(platform: Platform, connection: Any, access: Authoriz
 
 router = APIRouter()
 router.routes.extend([*discovery.routes, *decisions.routes])
-
-
-MAX_EVALUATIONS = 200

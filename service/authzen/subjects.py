@@ -14,6 +14,8 @@ from service.db.tables import api_keys, memberships, resources, tenants, users, 
 from service.principals import grants as principal_grants
 from service.principals.grants import PrincipalGrants, PrincipalType, entitled_membership
 
+SUBJECT_TYPES: tuple[PrincipalType, ...] = ("user", "api_key", "workload_identity")
+
 # Columns are accessed by name: each type of subject has its own.
 _PEOPLE = (
     select(users.c.id, users.c.email, memberships.c.role)
@@ -24,6 +26,7 @@ _PEOPLE = (
 _KEYS = select(api_keys.c.id, api_keys.c.user_id, api_keys.c.scopes, api_keys.c.expires_at, api_keys.c.revoked_at).join(
     users, users.c.id == api_keys.c.user_id
 )
+_RESOURCES = select(resources.c.id, resources.c.region, resources.c.tags)
 
 
 def find_user(connection: Connection, tenant_id: str, name: str) -> Record | None:
@@ -77,9 +80,6 @@ def rate_limit_of_key(connection: Connection, key_id: str) -> int:
     return int(connection.scalars(select(api_keys.c.rate_limit).where(api_keys.c.id == key_id)).one())
 
 
-_RESOURCES = select(resources.c.id, resources.c.region, resources.c.tags)
-
-
 def _active_keys(tenant_id: str, at: datetime) -> Select[Any]:
     return _KEYS.where(
         api_keys.c.tenant_id == tenant_id,
@@ -92,9 +92,6 @@ def _active_keys(tenant_id: str, at: datetime) -> Select[Any]:
 def _identities(tenant_id: str) -> Select[Any]:
     mine = workload_identities.c.tenant_id == tenant_id
     return select(workload_identities.c.id, workload_identities.c.scopes).where(mine)
-
-
-SUBJECT_TYPES: tuple[PrincipalType, ...] = ("user", "api_key", "workload_identity")
 
 
 def is_subject_type(text: str) -> bool:
