@@ -15,13 +15,13 @@ Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"
 
 
 class AuthzenModel(BaseModel):
-    """An object of the API."""
+    """Base of the API's objects."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
 class Subject(AuthzenModel):
-    """Who asks for access."""
+    """The subject of a request."""
 
     type: str
     id: str
@@ -29,14 +29,14 @@ class Subject(AuthzenModel):
 
 
 class Action(AuthzenModel):
-    """What is to be done."""
+    """The action of a request."""
 
     name: str
     properties: Properties = Field(None, description="The tags of the request")
 
 
 class Resource(AuthzenModel):
-    """What it is to be done to."""
+    """The resource of a request."""
 
     type: str
     id: str
@@ -44,14 +44,14 @@ class Resource(AuthzenModel):
 
 
 class OfType(AuthzenModel):
-    """A subject or resource that is searched for."""
+    """The type of the subjects or resources to search for."""
 
     type: str
     properties: Properties = None
 
 
 class Part(AuthzenModel):
-    """A subject, action or resource of which evaluations say the rest."""
+    """A default subject, action or resource; evaluations supply the missing members."""
 
     type: str | None = None
     id: str | None = None
@@ -60,7 +60,7 @@ class Part(AuthzenModel):
 
 
 class Evaluation(AuthzenModel):
-    """One question."""
+    """One access evaluation."""
 
     subject: Subject
     action: Action
@@ -69,13 +69,13 @@ class Evaluation(AuthzenModel):
 
 
 class Options(AuthzenModel):
-    """How several questions are answered."""
+    """Options for several evaluations."""
 
     evaluations_semantic: Semantic = "execute_all"
 
 
 class Evaluations(AuthzenModel):
-    """Several questions; what stands beside them is the default of each. Without any it is one question itself."""
+    """Several evaluations and the defaults of their members. Without `evaluations`, a single evaluation."""
 
     subject: Part | None = None
     action: Part | None = None
@@ -90,7 +90,7 @@ class Evaluations(AuthzenModel):
 
 
 class Paging(AuthzenModel):
-    """Which part of the results is asked for."""
+    """The page of results to return."""
 
     token: Annotated[str | None, Field(description="`page.next_token` of the page before")] = None
     limit: Annotated[int | None, Field(ge=0, description="Results on a page, at most 200; default 50")] = None
@@ -98,7 +98,7 @@ class Paging(AuthzenModel):
 
 
 class SubjectSearch(AuthzenModel):
-    """Who may do something to a resource?"""
+    """Which subjects may perform an action on a resource?"""
 
     subject: OfType
     action: Action
@@ -108,7 +108,7 @@ class SubjectSearch(AuthzenModel):
 
 
 class ResourceSearch(AuthzenModel):
-    """To which resources may somebody do something?"""
+    """On which resources may a subject perform an action?"""
 
     subject: Subject
     action: Action
@@ -118,7 +118,7 @@ class ResourceSearch(AuthzenModel):
 
 
 class ActionSearch(AuthzenModel):
-    """What may somebody do to a resource?"""
+    """Which actions may a subject perform on a resource?"""
 
     subject: Subject
     resource: Resource

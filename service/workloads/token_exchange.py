@@ -99,7 +99,7 @@ def _invalid_keys(message: str) -> ApiError:
 
 
 def verify_subject_token(connection: Connection, token: str, now: datetime) -> tuple[Record, datetime] | None:
-    """Return the identity that a cluster's token stands for and its expiry; None if invalid."""
+    """Return the identity of a cluster's token and the token's expiry; None if invalid."""
     from joserfc import jws, jwt
     from joserfc.errors import JoseError
     from joserfc.jwk import KeySet
