@@ -27,6 +27,9 @@ from client.policy.matching import (
 from client.policy.model import RequestContext
 from client.policy.request_classes import unused_value
 
+MAX_WORK_UNITS = 400_000
+"""Units of work; beyond them the result is undecided."""
+
 
 class UndeterminedRules(NamedTuple):
     """Allows that may apply, and denies that may override them; both empty if the request is denied for certain."""
@@ -63,10 +66,6 @@ def _may_allow(cap: Engine, operation: str, target: str, context: RequestContext
     return cap.decide(operation, target, context) > 0 or bool(
         undetermined_rules(cap, operation, target, context).allows
     )
-
-
-MAX_WORK_UNITS = 400_000
-"""Units of work; beyond, nobody says."""
 
 
 def exists_allowed_target(

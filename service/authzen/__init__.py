@@ -1,18 +1,18 @@
-"""OpenID AuthZEN Authorization API 1.0: other services ask what this platform would let somebody do, and enforce it.
+"""OpenID AuthZEN Authorization API 1.0: other services ask for decisions and enforce them.
 
-A caller is an API key with the scope `decisions:evaluate`; every question is about the tenant of the key. Read are:
+The client is an API key with the scope `decisions:evaluate`; all requests concern the tenant of the key.
 
-| AuthZEN | here |
+| AuthZEN | frost |
 | --- | --- |
-| `subject.type`, `subject.id` | `user` (by id or e-mail), `api_key`, `workload_identity` |
-| `action.name` | an operation of the catalogue, or its last part where the resource's type says the rest |
-| `action.properties` | the request's tags: text; numbers and booleans as JSON writes them |
-| `resource.type`, `resource.id` | a kind of the inventory (`instance`) and an id or `frn:…`; `tenant`; `organization` |
-| `resource.id` `*` | with `create`: what does not exist yet; its region is `resource.properties.region` |
-| `context.ip` | the address the request came from; left out, it is not known |
-| `context.time` | its instant, RFC 3339; left out, it is now |
+| `subject.type`, `subject.id` | `user` (id or e-mail), `api_key`, `workload_identity` |
+| `action.name` | an operation of the catalogue, or its last part if the resource's type implies the rest |
+| `action.properties` | tags of the request: text; numbers and booleans as in JSON |
+| `resource.type`, `resource.id` | a resource kind (`instance`) and an id or `frn:…`; `tenant`; `organization` |
+| `resource.id` `*` | with `create`: a new resource; its region is `resource.properties.region` |
+| `context.ip` | the source address; unknown if absent |
+| `context.time` | the time of the request, RFC 3339; now if absent |
 
-Nothing else of a request reaches a decision. What is held of a subject (role, scopes, groups, policies, who made it)
-and of a resource (kind, region, tags) is what is stored, whatever `properties` say. A decision is what the platform's
-own routes would do for that subject; whoever or whatever is not there is refused in the same words as one who may not.
+Other members do not influence a decision. Attributes of a subject (role, scopes, groups, policies, authors) and of a
+resource (kind, region, tags) are those in the database, not those in `properties`. Decisions equal those of the
+platform's own routes. An unknown subject or resource gets the same answer as a denied one.
 """

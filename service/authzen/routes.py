@@ -1,9 +1,7 @@
-"""The Authorization API over HTTP (OpenID AuthZEN 1.0): evaluation, evaluations, the three searches, metadata.
+"""HTTP routes of the AuthZEN Authorization API 1.0: evaluation, evaluations, searches, metadata.
 
-Refusals are an error message as plain text, and what cannot be read is 400 whatever is wrong with it. A decision is
-never an error: it comes with 200, whichever it is. Nothing is written for a decision but the count of the key's rate.
-
-What a request that makes many decisions costs its key: several requests of its rate limit. hostile D03
+Errors are plain text, and every invalid request is a 400. Denials have status 200. The only write is that of the key's
+rate limit; a request with many decisions counts as several.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -20,10 +18,10 @@ from service.api.protected_route import ProtectedRoute, protected_router
 from service.authz.context import AuthorizationContext
 from service.authzen import evaluation, search
 from service.authzen.evaluation import (
-    SEARCH,
+    REQUESTS_PER_SEARCH,
     EvaluationContext,
     charge_rate_limit,
-    cost_of_evaluations,
+    requests_for_evaluations,
 )
 from service.authzen.schemas import (
     ActionSearch,
@@ -33,7 +31,7 @@ from service.authzen.schemas import (
     ResourceSearch,
     Search,
     SubjectSearch,
-    one,
+    merge_evaluation,
 )
 from service.authzen.search import Candidate
 from service.context import Platform
@@ -47,24 +45,26 @@ ENDPOINTS = {
     "search_action_endpoint": "/access/v1/search/action",
 }
 
+MAX_EVALUATIONS = 200
+
 
 class DecisionRoute(ProtectedRoute):
-    """A guarded route that refuses in the words of the Authorization API."""
+    """A protected route with plain-text errors."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        answer = super().get_route_handler()
+        handler = super().get_route_handler()
 
-        async def spoken(request: Request) -> Response:
+        async def plain_text(request: Request) -> Response:
             try:
-                return await answer(request)
+                return await handler(request)
             except RequestValidationError as error:
-                refusal = validation_error(error)
+                api_error = validation_error(error)
             except ApiError as error:
-                refusal = error
-            # The binding knows no 415: another type of content is a bad request.
-            return refusal.plain(400 if refusal.status_code == 415 else None)
+                api_error = error
+            # The HTTP binding of AuthZEN has no 415: other content types are a bad request.
+            return api_error.plain(400 if api_error.status_code == 415 else None)
 
-        return spoken
+        return plain_text
 
 
 discovery = protected_router("decision point")
@@ -73,17 +73,17 @@ decisions = APIRouter(route_class=DecisionRoute, tags=["decision point"])
 
 @discovery.get("/.well-known/authzen-configuration", operation_id="describeDecisionPoint")
 def describe_decision_point(request: Request, platform: PlatformDep) -> JSONResponse:
-    """Return the addresses of the decision point, under the platform's public address (`--public-url`).
+    """Return the endpoints of the decision point under the platform's public address (`--public-url`).
 
-    Without one it is the address that the connection came in on, `http://localhost` over the unix socket. It is never
-    taken from the `Host` header, which anyone can write.
+    Without one, use the address that the connection arrived at (`http://localhost` for the unix socket). The `Host`
+    header is not used: any client can forge it.
     """
-    base = platform.settings.public_url or f"{request.scope['scheme']}://{listening_on(request)}"
+    base = platform.settings.public_url or f"{request.scope['scheme']}://{listening_address(request)}"
     return JSONResponse({"policy_decision_point": base} | {name: base + path for name, path in ENDPOINTS.items()})
 
 
-def listening_on(request: Request) -> str:
-    """Return host and port at which the server accepted a connection; `localhost` for the unix socket."""
+def listening_address(request: Request) -> str:
+    """Return host and port of the accepting socket; `localhost` for the unix socket."""
     host, port = request.scope.get("server") or ("localhost", None)
     if port is None:
         return "localhost"
@@ -92,74 +92,76 @@ def listening_on(request: Request) -> str:
 
 @decisions.post("/access/v1/evaluation", operation_id="evaluate")
 def evaluate(context: ContextDep, platform: PlatformDep, body: Evaluation) -> JSONResponse:
-    """May this subject do this to this resource?"""
+    """Decide whether a subject may perform an action on a resource."""
     with platform.database.read() as connection:
-        return JSONResponse(evaluation.wire(get_evaluation_context(platform, connection, context).decide(body)))
+        return JSONResponse(
+            evaluation.decision_wire(get_evaluation_context(platform, connection, context).decide(body))
+        )
 
 
 @decisions.post("/access/v1/evaluations", operation_id="evaluateMany")
 def evaluate_many(context: ContextDep, platform: PlatformDep, body: Evaluations) -> JSONResponse:
-    """Several questions at once, answered in their order; every ten of them count as a request of the key."""
+    """Decide several evaluations, in their order. Every ten count as one request of the key."""
     if not body.evaluations:
-        return evaluate(context, platform, one(body.defaults()))
+        return evaluate(context, platform, merge_evaluation(body.defaults()))
     if len(body.evaluations) > MAX_EVALUATIONS:
         raise errors.invalid_input(f"evaluations: at most {MAX_EVALUATIONS} in one request")
-    charge_rate_limit(platform, context.principal, cost_of_evaluations(len(body.evaluations)))
+    charge_rate_limit(platform, context.principal, requests_for_evaluations(len(body.evaluations)))
     semantic = (body.options or Options()).evaluations_semantic
     defaults = body.defaults()
-    asked = [_one_of(defaults, given) for given in body.evaluations]
+    evaluations = [_merge(defaults, members) for members in body.evaluations]
     with platform.database.read() as connection:
-        sitting = get_evaluation_context(platform, connection, context)
-        sitting.look_up(each.resource for each in asked if isinstance(each, Evaluation))
-        said = (sitting.decide(each) if isinstance(each, Evaluation) else each for each in asked)
-        return JSONResponse({"evaluations": evaluation.evaluate(said, semantic)})
+        evaluation_context = get_evaluation_context(platform, connection, context)
+        evaluation_context.load_resources(each.resource for each in evaluations if isinstance(each, Evaluation))
+        results = (evaluation_context.decide(each) if isinstance(each, Evaluation) else each for each in evaluations)
+        return JSONResponse({"evaluations": evaluation.apply_semantic(results, semantic)})
 
 
-def _one_of(defaults: Mapping[str, Any], given: Any) -> Evaluation | str:
-    """Return one of several evaluations, or its error."""
+def _merge(defaults: Mapping[str, Any], members: Any) -> Evaluation | str:
+    """Return an evaluation, or its error."""
     try:
-        return one(defaults, given)
+        return merge_evaluation(defaults, members)
     except RequestValidationError as error:
         return validation_error(error).message
 
 
 @decisions.post("/access/v1/search/subject", operation_id="searchSubjects")
 def search_subjects(context: ContextDep, platform: PlatformDep, body: SubjectSearch) -> JSONResponse:
-    """Who may do this to this resource? It counts as five requests of the key."""
-    return _searched(context, platform, body, lambda sitting, after: search.search_subjects(sitting, body, after))
+    """List the subjects that may perform an action on a resource. Counts as five requests of the key."""
+    return _search(context, platform, body, lambda context, after: search.search_subjects(context, body, after))
 
 
 @decisions.post("/access/v1/search/resource", operation_id="searchResources")
 def search_resources(context: ContextDep, platform: PlatformDep, body: ResourceSearch) -> JSONResponse:
-    """To which resources of a type may this subject do this? It counts as five requests of the key."""
-    return _searched(context, platform, body, lambda sitting, after: search.search_resources(sitting, body, after))
+    """List the resources of a type that a subject may perform an action on. Counts as five requests of the key."""
+    return _search(context, platform, body, lambda context, after: search.search_resources(context, body, after))
 
 
 @decisions.post("/access/v1/search/action", operation_id="searchActions")
 def search_actions(context: ContextDep, platform: PlatformDep, body: ActionSearch) -> JSONResponse:
-    """What may this subject do to this resource? It counts as five requests of the key."""
-    return _searched(context, platform, body, lambda sitting, after: search.search_actions(sitting, body, after))
+    """List the actions that a subject may perform on a resource. Counts as five requests of the key."""
+    return _search(context, platform, body, lambda context, after: search.search_actions(context, body, after))
 
 
-def _searched(
+def _search(
     context: AuthorizationContext,
     platform: Platform,
     body: Search,
     examine: Callable[[EvaluationContext, str], Iterator[Candidate]],
 ) -> JSONResponse:
-    charge_rate_limit(platform, context.principal, SEARCH)
+    charge_rate_limit(platform, context.principal, REQUESTS_PER_SEARCH)
     with platform.database.read() as connection:
-        sitting = get_evaluation_context(platform, connection, context)
-        return JSONResponse(search.page(platform, sitting.tenant_id, body, lambda after: examine(sitting, after)))
+        evaluation_context = get_evaluation_context(platform, connection, context)
+        page = search.search_page(
+            platform, evaluation_context.tenant_id, body, lambda after: examine(evaluation_context, after)
+        )
+        return JSONResponse(page)
 
 
 def get_evaluation_context(platform: Platform, connection: Any, context: AuthorizationContext) -> EvaluationContext:
-    """Decisions in the tenant of the key that asks."""
+    """Return the context for decisions in the tenant of the key."""
     return EvaluationContext(platform, connection, str(context.principal.tenant_id))
 
 
 router = APIRouter()
 router.routes.extend([*discovery.routes, *decisions.routes])
-
-
-MAX_EVALUATIONS = 200

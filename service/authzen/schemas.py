@@ -1,6 +1,6 @@
-"""The objects of the Authorization API as they travel. Members that are not known are ignored, as its text demands.
+"""Request bodies of the Authorization API. Unknown members are ignored, as the specification requires.
 
-Several evaluations in one request are read one by one: one that cannot be read is an error of its own.
+Evaluations in one request are validated one by one: an invalid one is an error of its own.
 """
 
 from collections.abc import Mapping
@@ -14,44 +14,44 @@ Properties = dict[str, Any] | None
 Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
 
 
-class Members(BaseModel):
-    """An object of the API."""
+class AuthzenModel(BaseModel):
+    """Base of the API's objects."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
-class Subject(Members):
-    """Who asks for access."""
+class Subject(AuthzenModel):
+    """The subject of a request."""
 
     type: str
     id: str
     properties: Properties = Field(None, description="Ignored: what is held of the subject counts")
 
 
-class Action(Members):
-    """What is to be done."""
+class Action(AuthzenModel):
+    """The action of a request."""
 
     name: str
     properties: Properties = Field(None, description="The tags of the request")
 
 
-class Resource(Members):
-    """What it is to be done to."""
+class Resource(AuthzenModel):
+    """The resource of a request."""
 
     type: str
     id: str
     properties: Properties = Field(None, description="`region` of what does not exist yet; else ignored")
 
 
-class OfType(Members):
-    """A subject or resource that is searched for."""
+class OfType(AuthzenModel):
+    """The type of the subjects or resources to search for."""
 
     type: str
     properties: Properties = None
 
 
-class Part(Members):
-    """A subject, action or resource of which evaluations say the rest."""
+class Part(AuthzenModel):
+    """A default subject, action or resource; evaluations supply the missing members."""
 
     type: str | None = None
     id: str | None = None
@@ -59,8 +59,8 @@ class Part(Members):
     properties: Properties = None
 
 
-class Evaluation(Members):
-    """One question."""
+class Evaluation(AuthzenModel):
+    """One access evaluation."""
 
     subject: Subject
     action: Action
@@ -68,14 +68,14 @@ class Evaluation(Members):
     context: Properties = Field(None, description="`ip` and `time` of the request; the rest is ignored")
 
 
-class Options(Members):
-    """How several questions are answered."""
+class Options(AuthzenModel):
+    """Options for several evaluations."""
 
     evaluations_semantic: Semantic = "execute_all"
 
 
-class Evaluations(Members):
-    """Several questions; what stands beside them is the default of each. Without any it is one question itself."""
+class Evaluations(AuthzenModel):
+    """Several evaluations and the defaults of their members. Without `evaluations`, a single evaluation."""
 
     subject: Part | None = None
     action: Part | None = None
@@ -85,20 +85,20 @@ class Evaluations(Members):
     options: Options | None = None
 
     def defaults(self) -> dict[str, Any]:
-        """What every one of them starts from."""
+        """Return the members that apply to all evaluations."""
         return self.model_dump(include={"subject", "action", "resource", "context"}, exclude_unset=True)
 
 
-class Paging(Members):
-    """Which part of the results is asked for."""
+class Paging(AuthzenModel):
+    """The page of results to return."""
 
     token: Annotated[str | None, Field(description="`page.next_token` of the page before")] = None
     limit: Annotated[int | None, Field(ge=0, description="Results on a page, at most 200; default 50")] = None
     properties: Properties = None
 
 
-class SubjectSearch(Members):
-    """Who may do something to a resource?"""
+class SubjectSearch(AuthzenModel):
+    """Which subjects may perform an action on a resource?"""
 
     subject: OfType
     action: Action
@@ -107,8 +107,8 @@ class SubjectSearch(Members):
     page: Paging | None = None
 
 
-class ResourceSearch(Members):
-    """To which resources may somebody do something?"""
+class ResourceSearch(AuthzenModel):
+    """On which resources may a subject perform an action?"""
 
     subject: Subject
     action: Action
@@ -117,8 +117,8 @@ class ResourceSearch(Members):
     page: Paging | None = None
 
 
-class ActionSearch(Members):
-    """What may somebody do to a resource?"""
+class ActionSearch(AuthzenModel):
+    """Which actions may a subject perform on a resource?"""
 
     subject: Subject
     resource: Resource
@@ -129,28 +129,29 @@ class ActionSearch(Members):
 Search = SubjectSearch | ResourceSearch | ActionSearch
 
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
 
 
-def one(defaults: Mapping[str, Any], given: Any = NOTHING) -> Evaluation:
-    """One of several evaluations: its own members in place of the defaults.
+def merge_evaluation(defaults: Mapping[str, Any], members: Any = NO_MEMBERS) -> Evaluation:
+    """Return one of several evaluations: its members, with the defaults for those that are missing.
 
-    A member takes the place of its default as a whole; only `type`, `id` and `name` that it leaves out are still the
-    default's (certification scenario: default value merging).
+    A member replaces its default, but keeps the default's `type`, `id` and `name` if it lacks them.
 
     Raises:
-        RequestValidationError: it is no evaluation.
+        RequestValidationError: the result is not a valid evaluation.
     """
-    members = given
-    if isinstance(given, Mapping):
-        members = {**defaults, **{name: _completed(value, defaults.get(name)) for name, value in given.items()}}
+    members = members
+    if isinstance(members, Mapping):
+        members = {**defaults, **{name: _merge_member(value, defaults.get(name)) for name, value in members.items()}}
     try:
         return Evaluation.model_validate(members)
     except ValidationError as error:
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from None
+        raise RequestValidationError(
+            [{**detail, "loc": ("body", *detail["loc"])} for detail in error.errors()]
+        ) from None
 
 
-def _completed(given: Any, default: Any) -> Any:
-    if not isinstance(given, dict) or not isinstance(default, dict):
-        return given
-    return {name: default[name] for name in ("type", "id", "name") if name in default} | given
+def _merge_member(value: Any, default: Any) -> Any:
+    if not isinstance(value, dict) or not isinstance(default, dict):
+        return value
+    return {name: default[name] for name in ("type", "id", "name") if name in default} | value

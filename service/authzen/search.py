@@ -1,8 +1,8 @@
-"""The three searches: a page of those whose evaluation says yes.
+"""AuthZEN searches: pages of the candidates that are allowed.
 
-A request examines at most `MOST_EXAMINED` candidates, in the order of their ids, and begins none after `MOST_SECONDS`:
-their policies may have to be read and compiled first. So a page may hold fewer results than asked for, even none, while
-`next_token` leads on. A token is good for the same question only.
+A request examines up to `MAX_CANDIDATES` in the order of their ids, and starts none after `MAX_SECONDS`: policies may
+have to be read and compiled first. A page may thus have fewer results than the limit, even none, and a `next_token`.
+A token is valid only for the same query.
 """
 
 import json
@@ -13,9 +13,9 @@ from typing import Any
 
 from service import errors
 from service.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, PageParams, page_of
-from service.authzen import questions, subjects
+from service.authzen import decision_requests, subjects
+from service.authzen.decision_requests import CREATE, TENANCY_TYPES
 from service.authzen.evaluation import EvaluationContext, is_allowed
-from service.authzen.questions import CREATE, PLACES
 from service.authzen.schemas import ActionSearch, Paging, Resource, ResourceSearch, Search, SubjectSearch
 from service.catalogue.resource_types import kinds
 from service.context import Platform
@@ -24,85 +24,85 @@ MAX_CANDIDATES = 500
 MAX_SECONDS = 2.0
 
 Candidate = tuple[str, dict[str, str] | None]
-"""The key of one that was examined, and the result it is; None: it is none."""
+"""The key of an examined candidate, and its result; None if it is denied."""
 
 
-def page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[str], Iterator[Candidate]]) -> Any:
-    """A page of results. `examine` tells at most `MOST_EXAMINED` candidates behind a key, in order.
+def search_page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[str], Iterator[Candidate]]) -> Any:
+    """Return a page of results. `examine` yields up to `MAX_CANDIDATES` after a key, in order.
 
     Raises:
-        Refusal: 400 for a token of another question, or a limit that is not the one it was given for.
+        ApiError: 400 for a token of another query, or a limit other than that of the first page.
     """
     paging = body.page or Paging()
-    asked = [type(body).__name__, body.model_dump(exclude={"page"}), paging.properties]
-    same = sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    place = page_of(platform, PageParams(None, paging.token), "decisions", tenant_id, same)
-    given = paging.limit
-    limit, after = place.after or (DEFAULT_LIMIT if given is None else min(given, MAX_LIMIT), "")
-    if given is not None and min(given, MAX_LIMIT) != limit:
+    query = [type(body).__name__, body.model_dump(exclude={"page"}), paging.properties]
+    digest = sha256(json.dumps(query, sort_keys=True).encode()).hexdigest()
+    position = page_of(platform, PageParams(None, paging.token), "decisions", tenant_id, digest)
+    requested = paging.limit
+    limit, after = position.after or (DEFAULT_LIMIT if requested is None else min(requested, MAX_LIMIT), "")
+    if requested is not None and min(requested, MAX_LIMIT) != limit:
         raise errors.invalid_input("page.limit must be the one of the page before", member="page.limit")
     results: list[dict[str, str]] = []
-    more, seen = limit == 0, 0
-    until = time.monotonic() + MAX_SECONDS
+    more, examined = limit == 0, 0
+    deadline = time.monotonic() + MAX_SECONDS
     for key, result in examine(after) if limit else ():
         if len(results) == limit:
             more = True
             break
-        after, seen = key, seen + 1
+        after, examined = key, examined + 1
         if result is not None:
             results.append(result)
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             more = True
             break
-    more = more or seen == MAX_CANDIDATES
-    token = place.cursor(limit, after) if more else ""
+    more = more or examined == MAX_CANDIDATES
+    token = position.cursor(limit, after) if more else ""
     return {"page": {"next_token": token, "count": len(results)}, "results": results}
 
 
-def search_subjects(sitting: EvaluationContext, body: SubjectSearch, after: str) -> Iterator[Candidate]:
-    """The subjects of a type, each decided; those who stand on the same are decided once."""
-    request = sitting.request(body.context, body.action)
-    question = sitting.question(body.action.name, body.resource, request)
-    if question is None or not subjects.is_kind(body.subject.type):
+def search_subjects(context: EvaluationContext, body: SubjectSearch, after: str) -> Iterator[Candidate]:
+    """Decide for each subject of a type; subjects with equal grants are decided once."""
+    request_context = context.request_context(body.context, body.action)
+    request = context.resolve_request(body.action.name, body.resource, request_context)
+    if request is None or not subjects.is_subject_type(body.subject.type):
         return
-    decided: dict[object, bool] = {}
-    for standing in subjects.next_grants(
-        sitting.connection, sitting.tenant_id, body.subject.type, after, MAX_CANDIDATES, sitting.now
+    decisions: dict[object, bool] = {}
+    for grants in subjects.next_grants(
+        context.connection, context.tenant_id, body.subject.type, after, MAX_CANDIDATES, context.now
     ):
-        rests_on = (standing.role, standing.scopes, standing.policies)
-        if rests_on not in decided:
-            decided[rests_on] = is_allowed(sitting.compiled(standing), question)
-        yield standing.id, {"type": standing.kind, "id": standing.id} if decided[rests_on] else None
+        key = (grants.role, grants.scopes, grants.policies)
+        if key not in decisions:
+            decisions[key] = is_allowed(context.compile(grants), request)
+        yield grants.id, {"type": grants.kind, "id": grants.id} if decisions[key] else None
 
 
-def search_resources(sitting: EvaluationContext, body: ResourceSearch, after: str) -> Iterator[Candidate]:
-    """The resources of a type, each decided."""
-    ready = sitting.subject(body.subject)
-    request = sitting.request(body.context, body.action)
-    type_, tenant_id = body.resource.type, sitting.tenant_id
-    operation = questions.operation_of(body.action.name, type_, sitting.catalogue)
-    if ready is None or operation is None:
+def search_resources(context: EvaluationContext, body: ResourceSearch, after: str) -> Iterator[Candidate]:
+    """Decide for each resource of a type."""
+    grants = context.load_subject(body.subject)
+    request_context = context.request_context(body.context, body.action)
+    resource_type, tenant_id = body.resource.type, context.tenant_id
+    operation = decision_requests.find_operation(body.action.name, resource_type, context.catalogue)
+    if grants is None or operation is None:
         return
-    if type_ in PLACES:
-        place = tenant_id if type_ == "tenant" else ready.principal.organization_id
-        if place > after:
-            allowed = is_allowed(ready, questions.on_place(operation, tenant_id, request))
-            yield place, {"type": type_, "id": place} if allowed else None
+    if resource_type in TENANCY_TYPES:
+        tenancy_id = tenant_id if resource_type == "tenant" else grants.principal.organization_id
+        if tenancy_id > after:
+            allowed = is_allowed(grants, decision_requests.request_on_tenancy(operation, tenant_id, request_context))
+            yield tenancy_id, {"type": resource_type, "id": tenancy_id} if allowed else None
         return
-    if operation == kinds()[type_].operation(CREATE):
+    if operation == kinds()[resource_type].operation(CREATE):
         return
-    for row in subjects.next_resources(sitting.connection, tenant_id, type_, after, MAX_CANDIDATES):
-        allowed = is_allowed(ready, questions.on_resource(operation, row, tenant_id, request))
-        yield row.id, {"type": type_, "id": row.id} if allowed else None
+    for row in subjects.next_resources(context.connection, tenant_id, resource_type, after, MAX_CANDIDATES):
+        allowed = is_allowed(grants, decision_requests.request_on_resource(operation, row, tenant_id, request_context))
+        yield row.id, {"type": resource_type, "id": row.id} if allowed else None
 
 
-def search_actions(sitting: EvaluationContext, body: ActionSearch, after: str) -> Iterator[Candidate]:
-    """The actions there are for a resource, each decided for a request without properties of its own."""
-    ready = sitting.subject(body.subject)
-    request = sitting.request(body.context)
+def search_actions(context: EvaluationContext, body: ActionSearch, after: str) -> Iterator[Candidate]:
+    """Decide for each action on a resource, without request tags."""
+    grants = context.load_subject(body.subject)
+    request_context = context.request_context(body.context)
     resource: Resource = body.resource
-    for name in sorted(questions.operations_of(resource.type, sitting.catalogue)):
+    for name in sorted(decision_requests.list_actions(resource.type, context.catalogue)):
         if name > after:
-            question = sitting.question(name, resource, request)
-            allowed = ready is not None and question is not None and is_allowed(ready, question)
+            request = context.resolve_request(name, resource, request_context)
+            allowed = grants is not None and request is not None and is_allowed(grants, request)
             yield name, {"name": name} if allowed else None

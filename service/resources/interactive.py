@@ -1,7 +1,6 @@
-"""Interactive sessions over HTTP: forwarding, database console, shell, cluster proxy. contract: Scope rules
+"""Interactive sessions: port forwards, database consoles, shells, cluster proxies.
 
-Nothing lies behind them here: a route answers whether the caller may open one to a resource, decided like everything
-else, and writes that into the audit log.
+There is no backend: a route decides whether the principal may open a session to a resource, and audits it.
 """
 
 from dataclasses import replace
@@ -24,16 +23,24 @@ from service.resources import queries
 from service.validation import is_id
 
 router = protected_router("interactive sessions")
-# What a port can be forwarded to: whatever listens.
-LISTENING = ("instance", "database", "cache", "kubernetes_cluster", "webserver", "message_broker", "load_balancer")
+# Kinds that a port can be forwarded to.
+LISTENING_KINDS = (
+    "instance",
+    "database",
+    "cache",
+    "kubernetes_cluster",
+    "webserver",
+    "message_broker",
+    "load_balancer",
+)
 
-OPENED_TO: dict[str, tuple[str, ...]] = {
-    Permission.SESSIONS_PORT_FORWARDS_OPEN: LISTENING,
+KINDS_BY_OPERATION: dict[str, tuple[str, ...]] = {
+    Permission.SESSIONS_PORT_FORWARDS_OPEN: LISTENING_KINDS,
     Permission.SESSIONS_DATABASE_CONSOLES_OPEN: ("database",),
     Permission.SESSIONS_SHELLS_OPEN: ("instance",),
     Permission.SESSIONS_CLUSTER_PROXIES_OPEN: ("kubernetes_cluster",),
 }
-"""The kinds of resource that each operation is done to."""
+"""The resource kinds that each operation applies to."""
 
 
 class Opening(BaseModel):
@@ -46,42 +53,42 @@ class Opening(BaseModel):
 
 @router.post(f"{INTERACTIVE}/port-forwards", operation_id="forwardPort")
 def forward_port(context: TenantContextDep, platform: PlatformDep, body: Opening) -> JSONResponse:
-    """Whether a local port may be forwarded to a resource."""
-    return opened(context, platform, body.resource_id)
+    """Authorize forwarding a local port to a resource."""
+    return open_session(context, platform, body.resource_id)
 
 
 @router.post(f"{INTERACTIVE}/database-consoles", operation_id="openDatabaseConsole")
 def open_database_console(context: TenantContextDep, platform: PlatformDep, body: Opening) -> JSONResponse:
-    """Whether the console of a database may be opened."""
-    return opened(context, platform, body.resource_id)
+    """Authorize a database console."""
+    return open_session(context, platform, body.resource_id)
 
 
 @router.post(f"{INTERACTIVE}/shells", operation_id="openShell")
 def open_shell(context: TenantContextDep, platform: PlatformDep, body: Opening) -> JSONResponse:
-    """Whether a shell on an instance may be opened."""
-    return opened(context, platform, body.resource_id)
+    """Authorize a shell on an instance."""
+    return open_session(context, platform, body.resource_id)
 
 
 @router.post(f"{INTERACTIVE}/cluster-proxies", operation_id="openClusterProxy")
 def open_cluster_proxy(context: TenantContextDep, platform: PlatformDep, body: Opening) -> JSONResponse:
-    """Whether a proxy to the API of a Kubernetes cluster may be opened."""
-    return opened(context, platform, body.resource_id)
+    """Authorize a proxy to the API of a Kubernetes cluster."""
+    return open_session(context, platform, body.resource_id)
 
 
-def opened(context: TenantContext, platform: Platform, resource_id: str) -> JSONResponse:
-    """The decision on a resource of one of the kinds that the operation is done to.
+def open_session(context: TenantContext, platform: Platform, resource_id: str) -> JSONResponse:
+    """Authorize a session to a resource of one of the operation's kinds.
 
     Raises:
-        Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
+        ApiError: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
-    now, tenant_id, kinds = platform.clock.now(), context.tenant_id, OPENED_TO[str(context.action)]
+    now, tenant_id, kinds = platform.clock.now(), context.tenant_id, KINDS_BY_OPERATION[str(context.action)]
     with change(platform, context) as (connection, context):
-        row = queries.any_kind(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
+        row = queries.find_of_kinds(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
         if row is None:
             require_somewhere(load_grants(platform, connection, context), context)
             raise errors.not_found()
-        facts = replace(context.facts, region=row.region, resource_tags=row.tags)
-        require(platform, connection, context, target_in(context, row), facts)
+        request_context = replace(context.facts, region=row.region, resource_tags=row.tags)
+        require(platform, connection, context, target_in(context, row), request_context)
         details = {"operation": context.action}
         audit_in_tenant(connection, context, AuditEvent.INTERACTIVE_OPEN, f"{row.kind}:{row.id}", now, details)
     return JSONResponse(

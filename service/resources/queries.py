@@ -1,4 +1,4 @@
-"""The inventory in the database. Every query carries the tenant."""
+"""Queries for resources. Each takes the tenant."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,22 +11,22 @@ from service.db.statements import KeysetKey, after_key
 from service.db.tables import resources
 
 _ORDER = (resources.c.created_at, resources.c.id)
-_ONE = select(resources).where(
+_SELECT_ONE = select(resources).where(
     resources.c.tenant_id == bindparam("tenant"),
     resources.c.kind == bindparam("of_kind"),
     resources.c.id == bindparam("one"),
 )
-_HELD = _ONE.with_for_update()
+_SELECT_FOR_UPDATE = _SELECT_ONE.with_for_update()
 
 
-def one(connection: Connection, tenant_id: str, kind: str, resource_id: str, *, lock: bool = False) -> Record | None:
-    """A resource of the tenant; `lock` holds it against other writers until the transaction ends."""
-    asked = {"tenant": tenant_id, "of_kind": kind, "one": resource_id}
-    return connection.execute(_HELD if lock else _ONE, asked).one_or_none()
+def find(connection: Connection, tenant_id: str, kind: str, resource_id: str, *, lock: bool = False) -> Record | None:
+    """Return a resource of the tenant; `lock` locks it until the transaction ends."""
+    parameters = {"tenant": tenant_id, "of_kind": kind, "one": resource_id}
+    return connection.execute(_SELECT_FOR_UPDATE if lock else _SELECT_ONE, parameters).one_or_none()
 
 
-def any_kind(connection: Connection, tenant_id: str, kinds: Sequence[str], resource_id: str) -> Record | None:
-    """A resource of the tenant that is of one of these kinds."""
+def find_of_kinds(connection: Connection, tenant_id: str, kinds: Sequence[str], resource_id: str) -> Record | None:
+    """Return a resource of the tenant of one of these kinds."""
     return connection.execute(
         select(resources).where(
             resources.c.tenant_id == tenant_id, resources.c.kind.in_(kinds), resources.c.id == resource_id
@@ -43,26 +43,26 @@ def page(
     regions: Iterable[str] | None = None,
     ids: Iterable[str] | None = None,
 ) -> Sequence[Record]:
-    """Resources of a kind in the order they were made; one row more than asked.
+    """Return resources of a kind in the order of creation, one more than `limit`.
 
     Args:
         regions: Only resources in these regions.
-        ids: Only resources with these ids, in which `*` is any text. SQLite may return a few more: case is ignored.
+        ids: Only resources with these ids; `*` is any text. SQLite may return more: it ignores case.
     """
     query = select(resources).where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
     if regions is not None:
         query = query.where(resources.c.region.in_(sorted(regions)))
     if ids is not None:
         ids = sorted(ids)
-        whole = resources.c.id.in_([one for one in ids if "*" not in one])
-        query = query.where(or_(whole, *(resources.c.id.like(_like(one), escape="\\") for one in ids if "*" in one)))
+        literals = resources.c.id.in_([id_ for id_ in ids if "*" not in id_])
+        query = query.where(or_(literals, *(resources.c.id.like(_like(id_), escape="\\") for id_ in ids if "*" in id_)))
     if after is not None:
         query = query.where(after_key(_ORDER, after))
     return connection.execute(query.order_by(*_ORDER).limit(limit + 1)).all()
 
 
 def _like(pattern: str) -> str:
-    """Return a pattern with `*` as one for LIKE."""
+    """Return a pattern with `*` as a LIKE pattern."""
     return re.sub(r"[\\%_]", r"\\\g<0>", pattern).replace("*", "%")
 
 

@@ -1,7 +1,7 @@
-"""The inventory over HTTP: one set of routes for every kind, each operation decided on the resource itself.
+"""Resource routes: the same for every kind. Each operation is authorized on the resource itself.
 
-The scope of a kind is its service's (`compute:write` for every mutation, start, stop and restart included); then the
-role, and of a machine the policies, are asked about this very resource with its region and tags. contract: API key
+The scope is that of the kind's service (`compute:write` for every change, start, stop and restart included). The role
+and, for machine principals, the policies are evaluated for the resource with its region and tags.
 """
 
 from dataclasses import replace
@@ -37,13 +37,13 @@ from service.principals.queries import CLUSTER
 from service.quotas.usage import counted_attributes, require_room
 from service.resources import queries
 from service.resources import validation as resources_validation
-from service.resources.search import MOST_DECIDED, Search
+from service.resources.search import MAX_DECISIONS, ListFilter
 from service.validation import is_id
 from service.workloads import queries as workload_queries
 
 router = protected_router("resources")
-SEARCHED = 1_000
-"""Resources read at a time until one is found that the caller may list."""
+SEARCH_BATCH = 1_000
+"""Resources read at a time until the principal may list one."""
 REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
 
 Provider = Annotated[
@@ -52,12 +52,14 @@ Provider = Annotated[
 Tags = dict[str, str]
 
 
-async def kind_of(kind: Annotated[str, Path(description="such as instance, volume, kubernetes_cluster")]) -> Kind:
-    """The kind of the path; the guard has seen that there is one."""
+async def get_kind_or_404(
+    kind: Annotated[str, Path(description="such as instance, volume, kubernetes_cluster")],
+) -> Kind:
+    """Return the kind of the path."""
     return or_404(kinds().get(kind))
 
 
-OfKind = Annotated[Kind, Depends(kind_of)]
+OfKind = Annotated[Kind, Depends(get_kind_or_404)]
 
 
 class NewResource(BaseModel):
@@ -84,52 +86,54 @@ class ResourceChange(BaseModel):
 def list_resources(
     context: TenantContextDep, platform: PlatformDep, kind: OfKind, paging: PageParamsDep
 ) -> JSONResponse:
-    """The resources of a kind that the caller may list, in the order they were made.
+    """List the resources of a kind that the caller may list, in the order of creation.
 
-    A page may hold fewer than asked while there is a `nextCursor`, because the caller may not list the others, but at
-    least one. A caller who may list none of the resources gets 403. So does a caller whose policies name single
-    resources if none of the next 5,000 may be listed.
+    A page may have fewer resources than its limit, but at least one, and a `nextCursor`, because the caller may not
+    list the others. A caller who may list none gets 403, and so does one whose policies name single resources if none
+    of the next 5,000 may be listed.
     """
     tenant_id = context.tenant_id
     page = page_of(platform, paging, "resources", tenant_id, kind.name)
     with platform.database.read() as connection:
-        ready = load_grants(platform, connection, context)
-        require_somewhere(ready, context)
-        search = Search(ready, context)
-        shown: list[Record] = []
+        grants = load_grants(platform, connection, context)
+        require_somewhere(grants, context)
+        list_filter = ListFilter(grants, context)
+        listed: list[Record] = []
         after, size = page.after, page.limit
-        while not shown:
+        while not listed:
             rows, cursor = replace(page, limit=size).cut(
-                queries.page(connection, tenant_id, kind.name, after, size, search.within.regions, search.within.ids),
+                queries.page(
+                    connection, tenant_id, kind.name, after, size, list_filter.bounds.regions, list_filter.bounds.ids
+                ),
                 "created_at",
                 "id",
             )
             for row in rows:
-                if not search.decide(row).allowed:
+                if not list_filter.decide(row).allowed:
                     continue
-                if len(shown) == page.limit:
-                    cursor = page.cursor(shown[-1].created_at, shown[-1].id)
+                if len(listed) == page.limit:
+                    cursor = page.cursor(listed[-1].created_at, listed[-1].id)
                     break
-                shown.append(row)
+                listed.append(row)
             if not cursor:
                 break
-            if not shown and search.exhausted:
-                raise none_found(context)
-            after, size = (rows[-1].created_at, rows[-1].id), SEARCHED
-        if not shown and page.after is None:
+            if not listed and list_filter.exhausted:
+                raise search_limit_error(context)
+            after, size = (rows[-1].created_at, rows[-1].id), SEARCH_BATCH
+        if not listed and page.after is None:
             for row in queries.page(connection, tenant_id, kind.name, None, 0):
-                refused = ready.decide(str(context.action), target_in(context, row), facts_of(context, row))
-                if not refused.allowed:
-                    raise errors.insufficient_permissions(str(context.action), refused.part, refused.reason)
-    return JSONResponse({"resources": [resources_validation.wire(row, kind) for row in shown], "nextCursor": cursor})
+                decision = grants.decide(str(context.action), target_in(context, row), request_context_of(context, row))
+                if not decision.allowed:
+                    raise errors.insufficient_permissions(str(context.action), decision.part, decision.reason)
+    return JSONResponse({"resources": [resources_validation.wire(row, kind) for row in listed], "nextCursor": cursor})
 
 
-def none_found(context: TenantContext) -> ApiError:
-    """Return the refusal of a listing that decided about as many resources as one request may and found none."""
+def search_limit_error(context: TenantContext) -> ApiError:
+    """Return the 403 for a listing that decided as many resources as one request may, without finding any."""
     return ApiError(
         403,
         "INSUFFICIENT_PERMISSIONS",
-        f"{context.action} is allowed on none of the next {MOST_DECIDED} resources",
+        f"{context.action} is allowed on none of the next {MAX_DECISIONS} resources",
         details={"reason": "no_match"},
         required_permission=str(context.action),
         hint="name the resources by id, or by region, in the policies of this credential",
@@ -140,31 +144,31 @@ def none_found(context: TenantContext) -> ApiError:
 def create_resource(
     context: TenantContextDep, platform: PlatformDep, kind: OfKind, body: NewResource, provider: Provider = None
 ) -> JSONResponse:
-    """A new resource of a kind, with the tenant's default tags beside its own.
+    """Create a resource, with the tenant's default tags in addition to its own.
 
-    It is decided by the region and the tags of the request: default tags reach new resources a while after they were
-    changed, and nobody's rights may depend on that.
+    Authorization uses the region and tags of the request. Default tags reach new resources with a delay, and
+    permissions must not depend on that.
     """
     now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), context.tenant_id
-    kept = resources_validation.tags(body.tags, kind)
-    attributes = resources_validation.attributes(body.attributes, counted_attributes(kind))
+    tags = resources_validation.validate_tags(body.tags, kind)
+    attributes = resources_validation.validate_attributes(body.attributes, counted_attributes(kind))
     values = {
         "id": resource_id,
         "tenant_id": tenant_id,
         "kind": kind.name,
         "name": service_validation.display_name(body.name, "name"),
         "region": body.region,
-        "state": resources_validation.first_state(kind),
+        "state": resources_validation.initial_state(kind),
         "relations": {},
         "attributes": attributes,
         "created_at": now,
         "updated_at": now,
     }
     with change(platform, context) as (connection, context):
-        facts = replace(context.facts, region=body.region, request_tags=kept)
+        request_context = replace(context.facts, region=body.region, request_tags=tags)
         defaults = propagated(connection, tenant_id, now - timedelta(seconds=platform.settings.tag_propagation))
-        values["tags"] = with_defaults(kind, kept, defaults)
-        require(platform, connection, context, target_in(context, None, body.region), facts)
+        values["tags"] = with_defaults(kind, tags, defaults)
+        require(platform, connection, context, target_in(context, None, body.region), request_context)
         if defaults:
             require_new_provider(provider)
         require_room(connection, tenant_id, kind, attributes)
@@ -172,16 +176,16 @@ def create_resource(
         details = {"name": values["name"], "region": body.region}
         audit_in_tenant(connection, context, AuditEvent.RESOURCE_CREATE, f"{kind.name}:{resource_id}", now, details)
         return JSONResponse(
-            resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, resource_id)), kind), 201
+            resources_validation.wire(or_404(queries.find(connection, tenant_id, kind.name, resource_id)), kind), 201
         )
 
 
 @router.get(RESOURCE, operation_id="readResource")
 def read_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> JSONResponse:
-    """One resource."""
+    """Return a resource."""
     with platform.database.read() as connection:
         return JSONResponse(
-            resources_validation.wire(the_resource(connection, platform, context, kind, resource_id), kind)
+            resources_validation.wire(get_resource_or_404(connection, platform, context, kind, resource_id), kind)
         )
 
 
@@ -189,30 +193,31 @@ def read_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind
 def update_resource(
     context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str, body: ResourceChange
 ) -> JSONResponse:
-    """Change name or tags. Decided by the tags it has and those it is to have."""
+    """Change the name or tags. Authorization uses both the current and the new tags."""
     now = platform.clock.now()
     if body.name is None and body.tags is None:
         raise errors.invalid_input("nothing to change: give name or tags", reason="nothing")
     values: dict[str, Any] = {} if body.name is None else {"name": service_validation.display_name(body.name, "name")}
     if body.tags is not None:
-        values["tags"] = resources_validation.tags(body.tags, kind)
+        values["tags"] = resources_validation.validate_tags(body.tags, kind)
     with change(platform, context) as (connection, context):
-        facts = replace(context.facts, request_tags=values.get("tags", {}))
-        row = the_resource(connection, platform, replace(context, facts=facts), kind, resource_id, lock=True)
+        request_context = replace(context.facts, request_tags=values.get("tags", {}))
+        changed = replace(context, facts=request_context)
+        row = get_resource_or_404(connection, platform, changed, kind, resource_id, lock=True)
         resources_validation.require_changeable(row, kind, retags="tags" in values)
         details = {name: {"from": getattr(row, name), "to": value} for name, value in values.items()}
-        return changed_to(connection, context, kind, row, values, "update", now, details)
+        return update_and_audit(connection, context, kind, row, values, "update", now, details)
 
 
 @router.delete(RESOURCE, operation_id="deleteResource", status_code=204)
 def delete_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> Response:
-    """Remove a resource for good; a cluster with the keys its tokens were believed by, and what was given for them."""
+    """Delete a resource; for a cluster, also its issuer and the tokens issued to its workloads."""
     now, tenant_id = platform.clock.now(), context.tenant_id
     with change(platform, context) as (connection, context):
-        row = the_resource(connection, platform, context, kind, resource_id, lock=True)
+        row = get_resource_or_404(connection, platform, context, kind, resource_id, lock=True)
         resources_validation.require_changeable(row, kind, retags=False)
         if kind.name == CLUSTER:
-            workload_queries.remove(connection, tenant_id, resource_id)
+            workload_queries.delete_issuer(connection, tenant_id, resource_id)
         queries.remove(connection, tenant_id, resource_id)
         audit_in_tenant(
             connection, context, AuditEvent.RESOURCE_DELETE, f"{kind.name}:{resource_id}", now, {"name": row.name}
@@ -222,33 +227,35 @@ def delete_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKi
 
 @router.post(f"{RESOURCE}/start", operation_id="startResource")
 def start_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> JSONResponse:
-    """Start what is stopped."""
-    return powered(context, platform, kind, resource_id, "start")
+    """Start a stopped resource."""
+    return change_power_state(context, platform, kind, resource_id, "start")
 
 
 @router.post(f"{RESOURCE}/stop", operation_id="stopResource")
 def stop_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> JSONResponse:
-    """Stop what is running."""
-    return powered(context, platform, kind, resource_id, "stop")
+    """Stop a running resource."""
+    return change_power_state(context, platform, kind, resource_id, "stop")
 
 
 @router.post(f"{RESOURCE}/restart", operation_id="restartResource")
 def restart_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> JSONResponse:
-    """Restart what is running."""
-    return powered(context, platform, kind, resource_id, "restart")
+    """Restart a running resource."""
+    return change_power_state(context, platform, kind, resource_id, "restart")
 
 
-def powered(context: TenantContext, platform: Platform, kind: Kind, resource_id: str, verb: str) -> JSONResponse:
-    """Start, stop or restart, with its audit entry."""
+def change_power_state(
+    context: TenantContext, platform: Platform, kind: Kind, resource_id: str, verb: str
+) -> JSONResponse:
+    """Start, stop or restart a resource."""
     now = platform.clock.now()
     with change(platform, context) as (connection, context):
-        row = the_resource(connection, platform, context, kind, resource_id, lock=True)
+        row = get_resource_or_404(connection, platform, context, kind, resource_id, lock=True)
         state = resources_validation.next_state(verb, kind, row.state)
         details = {"from": row.state, "to": state}
-        return changed_to(connection, context, kind, row, {"state": state}, verb, now, details)
+        return update_and_audit(connection, context, kind, row, {"state": state}, verb, now, details)
 
 
-def changed_to(
+def update_and_audit(
     connection: Connection,
     context: TenantContext,
     kind: Kind,
@@ -258,14 +265,14 @@ def changed_to(
     now: datetime,
     details: dict[str, Any],
 ) -> JSONResponse:
-    """Write a change and its audit entry; the resource as it is then."""
+    """Update a resource with an audit entry, and return it."""
     tenant_id = context.tenant_id
     queries.change(connection, tenant_id, row.id, values | {"updated_at": now})
     audit_in_tenant(connection, context, AuditEvent(f"resource.{verb}"), f"{kind.name}:{row.id}", now, details)
-    return JSONResponse(resources_validation.wire(or_404(queries.one(connection, tenant_id, kind.name, row.id)), kind))
+    return JSONResponse(resources_validation.wire(or_404(queries.find(connection, tenant_id, kind.name, row.id)), kind))
 
 
-def the_resource(
+def get_resource_or_404(
     connection: Connection,
     platform: Platform,
     context: TenantContext,
@@ -274,20 +281,20 @@ def the_resource(
     *,
     lock: bool = False,
 ) -> Record:
-    """The resource of the path, once the caller may do to it what the route does.
+    """Return the resource of the path if the principal may perform the route's operation on it.
 
     Raises:
-        Refusal: flat 404, 403 INSUFFICIENT_PERMISSIONS.
+        ApiError: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
     tenant_id = context.tenant_id
-    row = queries.one(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
+    row = queries.find(connection, tenant_id, kind.name, resource_id, lock=lock) if is_id(resource_id) else None
     if row is None:
         require_somewhere(load_grants(platform, connection, context), context)
         raise errors.not_found()
-    require(platform, connection, context, target_in(context, row), facts_of(context, row))
+    require(platform, connection, context, target_in(context, row), request_context_of(context, row))
     return row
 
 
-def facts_of(context: TenantContext, row: Record) -> RequestContext:
-    """What is known of a request for a resource that is there."""
+def request_context_of(context: TenantContext, row: Record) -> RequestContext:
+    """Return the request context for a stored resource."""
     return replace(context.facts, region=row.region, resource_tags=row.tags)

@@ -1,7 +1,7 @@
-"""Finds the resources that a caller may list, at a bounded cost, however few of them there are.
+"""Filters the resources that a principal may list, at a bounded cost.
 
-What can be known without looking at a resource is left to the database: the regions and ids that rules name. The rest
-is decided once for each region and set of tags, or once for each resource if rules name ids.
+The regions and ids that rules name limit the query. The rest is decided once for each region and set of tags, or for
+each resource if rules name ids.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,65 +16,65 @@ from service.authz.context import TenantContext
 from service.authz.decisions import CompiledGrants, Decision
 from service.db.engine import Record
 
-MOST_IDS = 5_000
-"""Ids in one query; rules that name more are decided resource by resource."""
-MOST_PATTERNS = 20
-MOST_DECIDED = 5_000
-"""Resources that one request decides one by one."""
+MAX_IDS = 5_000
+"""Ids in one query; if rules name more, resources are decided one by one."""
+MAX_PATTERNS = 20
+MAX_DECISIONS = 5_000
+"""Resources that one request may decide one by one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
-    """Where all resources are that may be allowed; None: anywhere. An id may be a pattern with `*`."""
+class Bounds:
+    """Regions and ids outside which no resource is allowed; None for any. An id may be a pattern with `*`."""
 
     regions: frozenset[str] | None = None
     ids: frozenset[str] | None = None
 
-    def and_also(self, other: "Within") -> "Within":
-        """Return the narrower of both. Of two sets of ids the first is taken: they may hold patterns."""
-        regions = [one.regions for one in (self, other) if one.regions is not None]
-        return Within(
+    def intersection(self, other: "Bounds") -> "Bounds":
+        """Return the narrower bounds of both. Of two sets of ids the first is used, because they may have patterns."""
+        regions = [bounds.regions for bounds in (self, other) if bounds.regions is not None]
+        return Bounds(
             frozenset.intersection(*regions) if regions else None, other.ids if self.ids is None else self.ids
         )
 
 
-class Search:
-    """Decides about the resources of one listing.
+class ListFilter:
+    """Decides on the resources of one listing.
 
-    `within` bounds what has to be read. `exhausted` is true once `MOST_DECIDED` resources were decided one by one.
+    `bounds` limits what to read. `exhausted` is true after `MAX_DECISIONS` resources were decided one by one.
     """
 
-    def __init__(self, ready: CompiledGrants, context: TenantContext) -> None:
-        self._ready = ready
+    def __init__(self, grants: CompiledGrants, context: TenantContext) -> None:
+        self._grants = grants
         self._context = context
-        asked = parse_target(target_in(context, None))
-        engines = [engine for engine in (ready.role, ready.policies) if engine is not None]
-        self.within = Within()
+        requested = parse_target(target_in(context, None))
+        engines = [engine for engine in (grants.role, grants.policies) if engine is not None]
+        self.bounds = Bounds()
         for engine in engines:
-            self.within = self.within.and_also(_within(engine, str(context.action), asked))
-        self._by_id = any(_names_ids(engine, str(context.action), asked) for engine in engines)
-        self._known: dict[Any, Decision] = {}
-        self._left = MOST_DECIDED
+            self.bounds = self.bounds.intersection(_bounds(engine, str(context.action), requested))
+        self._by_id = any(_names_ids(engine, str(context.action), requested) for engine in engines)
+        self._decisions: dict[Any, Decision] = {}
+        self._remaining = MAX_DECISIONS
 
     @property
     def exhausted(self) -> bool:
-        return self._left <= 0
+        return self._remaining <= 0
 
     def decide(self, row: Record) -> Decision:
-        """Return whether the caller may list a resource."""
+        """Decide whether the principal may list a resource."""
         if self._by_id:
-            self._left -= 1
+            self._remaining -= 1
             return self._decide(row)
-        alike = (row.region, tuple(sorted(row.tags.items())))
-        known = self._known.get(alike)
-        if known is None:
-            known = self._known[alike] = self._decide(row)
-        return known
+        key = (row.region, tuple(sorted(row.tags.items())))
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self._decisions[key] = self._decide(row)
+        return decision
 
     def _decide(self, row: Record) -> Decision:
         context = self._context
-        facts = replace(context.facts, region=row.region, resource_tags=row.tags)
-        return self._ready.decide(str(context.action), target_in(context, row), facts)
+        request_context = replace(context.facts, region=row.region, resource_tags=row.tags)
+        return self._grants.decide(str(context.action), target_in(context, row), request_context)
 
 
 def _rules(engine: Engine, action: str) -> Iterable[tuple[Rule, Engine | None]]:
@@ -82,37 +82,39 @@ def _rules(engine: Engine, action: str) -> Iterable[tuple[Rule, Engine | None]]:
         yield engine.rules[number - 1].rule, engine.rules[number - 1].cap
 
 
-def _targets(rule: Rule, asked: Target) -> list[Target]:
-    return [pattern for pattern in rule.targets if fields_may_cover(pattern, asked)]
+def _targets(rule: Rule, requested: Target) -> list[Target]:
+    return [pattern for pattern in rule.targets if fields_may_cover(pattern, requested)]
 
 
-def _any(pattern: str) -> bool:
+def _is_any(pattern: str) -> bool:
     return not pattern.strip(STAR)
 
 
-def _within(engine: Engine, action: str, asked: Target) -> Within:
-    """Return where the allows of an engine reach."""
-    targets = [pattern for rule, _ in _rules(engine, action) if not rule.denies for pattern in _targets(rule, asked)]
-    return Within(_named([pattern.region for pattern in targets]), _few([pattern.id for pattern in targets]))
+def _bounds(engine: Engine, action: str, requested: Target) -> Bounds:
+    """Return the bounds of an engine's allows."""
+    targets = [
+        pattern for rule, _ in _rules(engine, action) if not rule.denies for pattern in _targets(rule, requested)
+    ]
+    return Bounds(_literals([pattern.region for pattern in targets]), _bounded_ids([pattern.id for pattern in targets]))
 
 
-def _named(values: Sequence[str]) -> frozenset[str] | None:
-    return None if any(map(_any, values)) else frozenset(values)
+def _literals(values: Sequence[str]) -> frozenset[str] | None:
+    return None if any(map(_is_any, values)) else frozenset(values)
 
 
-def _few(ids: Sequence[str]) -> frozenset[str] | None:
-    named = _named(ids)
-    if named is None or len(named) > MOST_IDS or sum(STAR in one for one in named) > MOST_PATTERNS:
+def _bounded_ids(ids: Sequence[str]) -> frozenset[str] | None:
+    literals = _literals(ids)
+    if literals is None or len(literals) > MAX_IDS or sum(STAR in id_ for id_ in literals) > MAX_PATTERNS:
         return None
-    return named
+    return literals
 
 
-def _names_ids(engine: Engine, action: str, asked: Target) -> bool:
-    """Return whether a rule, or the rights of its author, depends on the id of a resource."""
+def _names_ids(engine: Engine, action: str, requested: Target) -> bool:
+    """Return whether a rule or its author's cap depends on resource ids."""
     caps: dict[int, Engine] = {}
     for rule, cap in _rules(engine, action):
-        if not all(_any(pattern.id) for pattern in _targets(rule, asked)):
+        if not all(_is_any(pattern.id) for pattern in _targets(rule, requested)):
             return True
         if cap is not None:
             caps[id(cap)] = cap
-    return any(_names_ids(cap, action, asked) for cap in caps.values())
+    return any(_names_ids(cap, action, requested) for cap in caps.values())

@@ -1,4 +1,4 @@
-"""What can be done with a resource, without the database and without HTTP. contract: Resources"""
+"""Validation, states and wire form of resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,48 +9,49 @@ from service.clock import wire_time
 from service.db.engine import Record
 from service.errors import ApiError
 
-TAG_KEY_MAX, TAG_VALUE_MAX = 128, 255
-ATTRIBUTE_MAX = 2**53
-# What a machine must be for something to be done to it, and what it is then.
-POWER: dict[str, tuple[tuple[str, ...], str]] = {
+MAX_TAG_KEY_BYTES, MAX_TAG_VALUE_BYTES = 128, 255
+MAX_ATTRIBUTE = 2**53
+# For each operation, the required states and the state after it.
+POWER_TRANSITIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "start": (("stopped",), "running"),
     "stop": (("running",), "stopped"),
     "restart": (("running",), "running"),
 }
-_SERVICES = {"running": "active"}
+_SERVICE_STATES = {"running": "active"}
 
 
-def tags(given: Mapping[str, str], kind: Kind) -> dict[str, str]:
-    """The tags of a resource as they are kept.
+def validate_tags(values: Mapping[str, str], kind: Kind) -> dict[str, str]:
+    """Return the tags of a resource.
 
     Raises:
-        Refusal: 400 INVALID_INPUT.
+        ApiError: 400 INVALID_INPUT.
     """
-    if len(given) > kind.tag_limit:
+    if len(values) > kind.tag_limit:
         raise errors.invalid_input(
             f"{kind.title} carries at most {kind.tag_limit} tags", member="tags", reason="too_many", max=kind.tag_limit
         )
-    for key, value in given.items():
-        fits = 1 <= len(key.encode()) <= TAG_KEY_MAX and len(value.encode()) <= TAG_VALUE_MAX
+    for key, value in values.items():
+        fits = 1 <= len(key.encode()) <= MAX_TAG_KEY_BYTES and len(value.encode()) <= MAX_TAG_VALUE_BYTES
         if not fits or validation.has_control(key + value) or not validation.visible(key):
             raise errors.invalid_input(
-                f"a tag is a key of 1 to {TAG_KEY_MAX} bytes and a value of at most {TAG_VALUE_MAX}, both printable",
+                f"a tag is a key of 1 to {MAX_TAG_KEY_BYTES} bytes and a value of at most {MAX_TAG_VALUE_BYTES}, "
+                "both printable",
                 member="tags",
                 reason="tag",
             )
-    return dict(given)
+    return dict(values)
 
 
-def attributes(given: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, int]:
-    """The attributes of a new resource as they are kept.
+def validate_attributes(values: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, int]:
+    """Return the attributes of a new resource.
 
     Args:
-        counted: those that quotas count of its kind, as they are where nothing is said.
+        counted: Attributes of the kind that quotas count, with their defaults.
 
     Raises:
-        Refusal: 400 INVALID_INPUT for any other, and for what is no whole number from 0 to 2^53.
+        ApiError: 400 INVALID_INPUT for other attributes, and for values outside 0 to 2^53.
     """
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in counted:
             raise errors.invalid_input(
                 "an attribute of a new resource is one that quotas count of its kind",
@@ -58,42 +59,45 @@ def attributes(given: Mapping[str, int], counted: Mapping[str, int]) -> dict[str
                 reason="unknown_attribute",
                 known=list(counted),
             )
-        if not 0 <= value <= ATTRIBUTE_MAX:
+        if not 0 <= value <= MAX_ATTRIBUTE:
             raise errors.invalid_input(
-                f"{name} must be 0 to {ATTRIBUTE_MAX}",
+                f"{name} must be 0 to {MAX_ATTRIBUTE}",
                 member=f"attributes.{name}",
                 reason="range",
                 min=0,
-                max=ATTRIBUTE_MAX,
+                max=MAX_ATTRIBUTE,
             )
-    return {**counted, **given}
+    return {**counted, **values}
 
 
-def first_state(kind: Kind) -> str:
-    """The state of one that was just made: nothing lies behind it that would take time."""
+def initial_state(kind: Kind) -> str:
+    """Return the state of a new resource; without a backend, creation is immediate."""
     return next(state for state in kind.states if state != kind.creating)
 
 
 def next_state(verb: str, kind: Kind, state: str) -> str:
-    """The state after start, stop or restart.
+    """Return the state after start, stop or restart.
 
     Raises:
-        Refusal: flat 409 `invalid_state`.
+        ApiError: flat 409 `invalid_state`.
     """
-    before, after = POWER[verb]
+    allowed_states, new_state = POWER_TRANSITIONS[verb]
     if "running" not in kind.states:
-        # A service the platform runs: what a machine calls running it calls active.
-        before, after = tuple(_SERVICES.get(name, name) for name in before), _SERVICES.get(after, after)
-    if state not in before:
+        # Managed services use `active` in place of `running`.
+        allowed_states, new_state = (
+            tuple(_SERVICE_STATES.get(name, name) for name in allowed_states),
+            _SERVICE_STATES.get(new_state, new_state),
+        )
+    if state not in allowed_states:
         raise _conflict("invalid_state", f"{kind.title} is {state}", state=state)
-    return after
+    return new_state
 
 
 def require_changeable(row: Record, kind: Kind, *, retags: bool) -> None:
-    """Refuse to change what the platform manages, and the tags of one that is under way.
+    """Refuse changes to resources managed by the platform, and new tags while their state forbids them.
 
     Raises:
-        Refusal: flat 409.
+        ApiError: flat 409.
     """
     if row.relations.get("managed"):
         raise _conflict("resource_in_use", "this resource is managed by the platform")
@@ -106,7 +110,7 @@ def _conflict(code: str, message: str, **details: Any) -> ApiError:
 
 
 def wire(row: Record, kind: Kind) -> dict[str, Any]:
-    """A resource as it travels."""
+    """Return a resource in wire form."""
     return {
         "id": row.id,
         "tenantId": row.tenant_id,

@@ -1,7 +1,7 @@
-"""Whose tokens a cluster's workloads bring, and what they get for them. contract: Workload identity; hostile A12
+"""Cluster issuers, and the exchange of their tokens (RFC 8693).
 
-A cluster is an issuer: its owners register the public keys its service-account tokens are signed with. A workload
-exchanges such a token, made out to this cluster's audience, for one of ours that acts as its binding (RFC 8693).
+A cluster's owners register the public keys of its service-account tokens. A workload exchanges such a token, issued for
+this cluster's audience, for a platform token that acts as its binding.
 """
 
 from typing import Annotated, Any
@@ -33,10 +33,10 @@ from service.http_server.client_address import address_of
 from service.principal import Principal
 from service.principals import queries
 from service.workloads import token_exchange
-from service.workloads.queries import end_tokens, one, put, remove
+from service.workloads.queries import delete_issuer, delete_tokens, find_issuer, save_issuer
 
 router = protected_router("workload identities")
-GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
 TOKEN_TYPES = ("urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token")
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
 
@@ -52,56 +52,56 @@ class ClusterIssuer(BaseModel):
 
 @router.put(CLUSTER_ISSUER, operation_id="setIssuer")
 def set_issuer(context: TenantContextDep, platform: PlatformDep, cluster_id: str, body: ClusterIssuer) -> JSONResponse:
-    """Register or replace the keys of a cluster of the tenant.
+    """Set the issuer and keys of a cluster.
 
-    When a key or the issuer goes, the tokens its workloads were given go with it; a key that is added ends none.
+    Removing a key or changing the issuer also revokes the tokens issued to its workloads; adding a key does not.
     """
     tenant_id, now = context.tenant_id, platform.clock.now()
-    issuer, keys = token_exchange.issuer_url(body.issuer), token_exchange.public_keys(body.keys)
+    issuer, keys = token_exchange.validate_issuer(body.issuer), token_exchange.validate_public_keys(body.keys)
     with change(platform, context) as (connection, context):
         require_cluster(connection, tenant_id, cluster_id)
-        before = one(connection, tenant_id, cluster_id)
+        before = find_issuer(connection, tenant_id, cluster_id)
         if before and (before.issuer != issuer or any(key not in keys for key in before.keys)):
-            end_tokens(connection, tenant_id, cluster_id)
+            delete_tokens(connection, tenant_id, cluster_id)
         values = {"issuer": issuer, "keys": keys, "changed_by": context.principal.user_id, "changed_at": now}
-        put(connection, tenant_id, cluster_id, values)
+        save_issuer(connection, tenant_id, cluster_id, values)
         details = {"issuer": issuer, "keyIds": [key["kid"] for key in keys]}
         audit_in_tenant(
             connection, context, AuditEvent.WORKLOAD_IDENTITY_ISSUER_SET, f"cluster:{cluster_id}", now, details
         )
-        return JSONResponse(wire(or_404(one(connection, tenant_id, cluster_id))))
+        return JSONResponse(wire(or_404(find_issuer(connection, tenant_id, cluster_id))))
 
 
 @router.get(CLUSTER_ISSUER, operation_id="getIssuer")
 def get_issuer(context: TenantContextDep, platform: PlatformDep, cluster_id: str) -> JSONResponse:
-    """What a cluster's tokens are checked against, and the audience they must be made out to."""
+    """Return the issuer of a cluster and the audience that its tokens must have."""
     with platform.database.read() as connection:
-        return JSONResponse(wire(or_404(one(connection, context.tenant_id, cluster_id))))
+        return JSONResponse(wire(or_404(find_issuer(connection, context.tenant_id, cluster_id))))
 
 
 @router.delete(CLUSTER_ISSUER, operation_id="removeIssuer", status_code=204)
 def remove_issuer(context: TenantContextDep, platform: PlatformDep, cluster_id: str) -> Response:
-    """Forget a cluster's keys: no token of it is exchanged any more, and none that was given for one is accepted."""
+    """Delete the issuer of a cluster. Revokes the tokens issued to its workloads."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     with change(platform, context) as (connection, context):
-        or_404(one(connection, tenant_id, cluster_id))
-        remove(connection, tenant_id, cluster_id)
+        or_404(find_issuer(connection, tenant_id, cluster_id))
+        delete_issuer(connection, tenant_id, cluster_id)
         audit_in_tenant(connection, context, AuditEvent.WORKLOAD_IDENTITY_ISSUER_REMOVE, f"cluster:{cluster_id}", now)
     return no_content()
 
 
 @router.post("/api/v1/auth/workload-token", operation_id="exchangeToken")
 async def exchange_token(request: Request, platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """A token of a workload's binding for a token of its cluster; a form, as RFC 8693 has it."""
-    subject_token = await subject_token_of(request)
-    return await run_in_threadpool(exchanged, platform, context.principal, subject_token, request.scope)
+    """Exchange a cluster's token for one of a workload's binding. The body is a form (RFC 8693)."""
+    subject_token = await read_subject_token(request)
+    return await run_in_threadpool(exchange_subject_token, platform, context.principal, subject_token, request.scope)
 
 
-async def subject_token_of(request: Request) -> str:
-    """The cluster's token out of the form.
+async def read_subject_token(request: Request) -> str:
+    """Return the cluster's token in the form.
 
     Raises:
-        Refusal: 415, 400 INVALID_INPUT.
+        ApiError: 415, 400 INVALID_INPUT.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise ApiError(415, "UNSUPPORTED_MEDIA_TYPE", "the request body must be application/x-www-form-urlencoded")
@@ -111,53 +111,53 @@ async def subject_token_of(request: Request) -> str:
         raise errors.invalid_input("invalid request body: not a form", reason="form") from None
     if any(len(values) > 1 for values in fields.values()):
         raise errors.invalid_input("invalid request body: a field given twice", reason="form")
-    for name, known in (("grant_type", (GRANT,)), ("subject_token_type", TOKEN_TYPES)):
-        validation.require_choice(name, fields.get(name, [""])[0], known)
+    for name, choices in (("grant_type", (GRANT_TYPE,)), ("subject_token_type", TOKEN_TYPES)):
+        validation.require_choice(name, fields.get(name, [""])[0], choices)
     token = fields.get("subject_token", [""])[0]
     if not token:
         raise errors.invalid_input('"subject_token" is required', member="subject_token", reason="missing")
     return token
 
 
-def exchanged(platform: Platform, anonymous: Principal, subject_token: str, scope: Scope) -> JSONResponse:
-    """The answer to an exchange. In `scope` is left who asks, once that is known, for a refusal to be audited.
+def exchange_subject_token(platform: Platform, anonymous: Principal, subject_token: str, scope: Scope) -> JSONResponse:
+    """Return a token for a cluster's token. Sets the principal in `scope`, so that refusals are audited.
 
     Raises:
-        Refusal: 401 in one and the same words for every token that is not believed, 403 for a binding without a grant.
+        ApiError: 401 with the same words for every invalid token, 403 for a binding without grants.
     """
     address = address_of(scope, platform.settings.proxies)
     platform.login_throttle.check(address, subject_token)
     now = platform.clock.now()
     with platform.database.read() as connection:
-        believed = token_exchange.verify_subject_token(connection, subject_token, now)
-    if believed is None:
+        verified = token_exchange.verify_subject_token(connection, subject_token, now)
+    if verified is None:
         platform.login_throttle.record_failure(address)
         raise errors.authentication_required()
     with platform.database.write() as connection:
-        # Asked again where nothing of it can change any more: the binding, its scopes or the cluster may have.
-        statements.lock_tenant(connection, believed[0].tenant_id, shared=True)
-        believed = token_exchange.verify_subject_token(connection, subject_token, now)
-        if believed is None:
+        # Verified again under the lock: the binding, its scopes or the cluster may have changed.
+        statements.lock_tenant(connection, verified[0].tenant_id, shared=True)
+        verified = token_exchange.verify_subject_token(connection, subject_token, now)
+        if verified is None:
             raise errors.authentication_required()
-        identity, ends = believed
-        caller = Principal(
+        identity, token_expiry = verified
+        principal = Principal(
             kind="workload", request_id=anonymous.request_id, workload_id=identity.id, tenant_id=identity.tenant_id
         )
         scope["frost.caller"], scope["frost.access"] = (
-            caller,
-            AuthorizationContext(caller, tenant_id=identity.tenant_id),
+            principal,
+            AuthorizationContext(principal, tenant_id=identity.tenant_id),
         )
         if not workload_tokens.has_grant(connection, identity.tenant_id, identity.id, identity.scopes):
             raise ApiError(403, "WORKLOAD_HAS_NO_GRANT", "this workload identity has neither scopes nor a policy")
-        until = min(now + workload_tokens.LIFETIME, ends)
-        token = workload_tokens.issue(connection, platform.secret, identity.id, at=now, until=until)
+        expires_at = min(now + workload_tokens.LIFETIME, token_expiry)
+        token = workload_tokens.issue(connection, platform.secret, identity.id, at=now, until=expires_at)
         entries.record(
             connection,
-            caller,
+            principal,
             event=AuditEvent.WORKLOAD_IDENTITY_EXCHANGE,
             target=f"workload_identity:{identity.id}",
             tenant_id=identity.tenant_id,
-            details={"until": wire_time(until)},
+            details={"until": wire_time(expires_at)},
             at=now,
         )
     return JSONResponse(
@@ -165,13 +165,13 @@ def exchanged(platform: Platform, anonymous: Principal, subject_token: str, scop
             "access_token": token,
             "issued_token_type": ACCESS_TOKEN,
             "token_type": "Bearer",
-            "expires_in": int((until - now).total_seconds()),
+            "expires_in": int((expires_at - now).total_seconds()),
         }
     )
 
 
 def require_cluster(connection: Connection, tenant_id: str, cluster_id: str) -> None:
-    """Refuse an id that is no cluster of the tenant with the flat 404."""
+    """Require the id of a cluster of the tenant; flat 404 otherwise."""
     if not validation.is_id(cluster_id) or not queries.cluster_exists(connection, tenant_id, cluster_id):
         raise errors.not_found()
 

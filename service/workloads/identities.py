@@ -1,4 +1,4 @@
-"""Workload identity bindings over HTTP: a service account of a cluster as a principal. contract: Workload identity"""
+"""Workload identity bindings: a service account of a cluster as a principal."""
 
 from uuid import uuid4
 
@@ -28,7 +28,7 @@ KIND = "workload_identity"
 
 
 class NewBinding(BaseModel):
-    """The body that binds a service account. Without scopes it is granted by policies, or inert."""
+    """Binds a service account. Without scopes, it has the grants of its policies only."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -48,7 +48,7 @@ class BindingScopes(BaseModel):
 
 @router.post(BINDINGS, operation_id="createBinding", status_code=201)
 def create_binding(context: TenantContextDep, platform: PlatformDep, body: NewBinding) -> JSONResponse:
-    """A new binding, with scopes that its maker holds."""
+    """Create a binding, with scopes that the caller has."""
     tenant_id, now, binding_id = context.tenant_id, platform.clock.now(), str(uuid4())
     subject = {
         "cluster_id": body.cluster_id,
@@ -60,10 +60,10 @@ def create_binding(context: TenantContextDep, platform: PlatformDep, body: NewBi
     def require_authority(connection: Connection, context: TenantContext) -> None:
         if not validation.is_id(body.cluster_id) or not queries.cluster_exists(connection, tenant_id, body.cluster_id):
             raise errors.not_found()
-        require_new(connection, tenant_id, subject)
+        require_unbound(connection, tenant_id, subject)
         require_scopes(author_check.author_of(connection, platform, context), scopes)
 
-    # Checked twice: the answers of the first time are remembered, so that the check takes no time under the locks.
+    # Checked before the transaction to warm the cache, and again under the locks for correctness.
     with platform.database.read() as connection:
         require_authority(connection, context)
     with change(platform, context) as (connection, context):
@@ -76,12 +76,12 @@ def create_binding(context: TenantContextDep, platform: PlatformDep, body: NewBi
         audit_in_tenant(
             connection, context, AuditEvent.WORKLOAD_IDENTITY_CREATE, f"workload_identity:{binding_id}", now, details
         )
-        return JSONResponse(shown(connection, get_binding_or_404(connection, context, binding_id)), 201)
+        return JSONResponse(binding_wire(connection, get_binding_or_404(connection, context, binding_id)), 201)
 
 
 @router.get(BINDINGS, operation_id="listBindings")
 def list_bindings(context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep) -> JSONResponse:
-    """The tenant's bindings in the order they were made."""
+    """List the tenant's bindings in the order of creation."""
     tenant_id = context.tenant_id
     page = page_of(platform, paging, "bindings", tenant_id)
     with platform.database.read() as connection:
@@ -96,39 +96,39 @@ def list_bindings(context: TenantContextDep, platform: PlatformDep, paging: Page
 
 @router.get(BINDING, operation_id="getBinding")
 def get_binding(context: TenantContextDep, platform: PlatformDep, binding_id: str) -> JSONResponse:
-    """One binding."""
+    """Return a binding."""
     with platform.database.read() as connection:
-        return JSONResponse(shown(connection, get_binding_or_404(connection, context, binding_id)))
+        return JSONResponse(binding_wire(connection, get_binding_or_404(connection, context, binding_id)))
 
 
 @router.put(BINDING, operation_id="updateBinding")
 def update_binding(
     context: TenantContextDep, platform: PlatformDep, binding_id: str, body: BindingScopes
 ) -> JSONResponse:
-    """Replace the scopes. Dropping the last grant is refused."""
+    """Replace the scopes. Removing the last grant is refused."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     scopes = validation.scopes(body.scopes or [])
 
     def require_authority(connection: Connection, context: TenantContext) -> Record:
-        before = get_binding_or_404(connection, context, binding_id)
-        if before.scopes != scopes:
+        binding = get_binding_or_404(connection, context, binding_id)
+        if binding.scopes != scopes:
             author = author_check.author_of(connection, platform, context)
             author_check.require_authority_over(connection, author, [(KIND, binding_id)])
             require_scopes(author, scopes)
             if not scopes:
                 require_policies_within(connection, author, binding_id)
-        return before
+        return binding
 
     # Checked twice, as in `create_binding`.
     with platform.database.read() as connection:
         require_authority(connection, context)
     with change(platform, context) as (connection, context):
-        before = require_authority(connection, context)
-        if before.scopes != scopes:
+        binding = require_authority(connection, context)
+        if binding.scopes != scopes:
             granted = attachments.granted_identities(connection, tenant_id, [binding_id])
             queries.change_scopes(connection, tenant_id, binding_id, scopes, now)
             attachments.require_remaining_grants(connection, tenant_id, granted)
-            details = {"from": before.scopes, "to": scopes}
+            details = {"from": binding.scopes, "to": scopes}
             audit_in_tenant(
                 connection,
                 context,
@@ -137,12 +137,12 @@ def update_binding(
                 now,
                 details,
             )
-        return JSONResponse(shown(connection, get_binding_or_404(connection, context, binding_id)))
+        return JSONResponse(binding_wire(connection, get_binding_or_404(connection, context, binding_id)))
 
 
 @router.delete(BINDING, operation_id="deleteBinding", status_code=204)
 def delete_binding(context: TenantContextDep, platform: PlatformDep, binding_id: str) -> Response:
-    """Remove a binding, its memberships and its attachments. Never refused for its grants."""
+    """Delete a binding, its memberships and attachments, regardless of its grants."""
     tenant_id, now = context.tenant_id, platform.clock.now()
 
     def require_authority(connection: Connection, context: TenantContext) -> Record:
@@ -151,7 +151,7 @@ def delete_binding(context: TenantContextDep, platform: PlatformDep, binding_id:
         author_check.require_authority_over(connection, author, [(KIND, binding_id)])
         return binding
 
-    # Checked twice, as in `create_binding`.
+    # Checked twice; see `create_binding`.
     with platform.database.read() as connection:
         require_authority(connection, context)
     with change(platform, context) as (connection, context):
@@ -165,37 +165,40 @@ def delete_binding(context: TenantContextDep, platform: PlatformDep, binding_id:
 
 
 def get_binding_or_404(connection: Connection, context: TenantContext, binding_id: str) -> Record:
-    """The binding of the path in the tenant of the path, or the flat 404."""
+    """Return the binding of the path, or raise the flat 404."""
     tenant_id = context.tenant_id
     return or_404(queries.identity(connection, tenant_id, binding_id) if validation.is_id(binding_id) else None)
 
 
-def shown(connection: Connection, row: Record) -> dict[str, object]:
-    """A binding on the wire."""
+def binding_wire(connection: Connection, row: Record) -> dict[str, object]:
+    """Return a binding in wire form."""
     granted = queries.granted_policies(connection, row.tenant_id, [row.id])
     return representations.binding(row, row.id in granted)
 
 
-def require_new(connection: Connection, tenant_id: str, subject: dict[str, str]) -> None:
-    """Refuse a service account that is bound already, naming the binding."""
-    bound = queries.bound(connection, tenant_id, subject)
-    if bound is not None:
+def require_unbound(connection: Connection, tenant_id: str, subject: dict[str, str]) -> None:
+    """Require a service account without a binding; the error names the existing one."""
+    binding_id = queries.bound(connection, tenant_id, subject)
+    if binding_id is not None:
         raise ApiError(
-            409, "BINDING_EXISTS", f"this service account is bound already: {bound}", details={"bindingId": bound}
+            409,
+            "BINDING_EXISTS",
+            f"this service account is bound already: {binding_id}",
+            details={"bindingId": binding_id},
         )
 
 
 def require_scopes(author: Author, scopes: list[str]) -> None:
-    """Refuse scopes beyond what the author holds."""
+    """Require that the author has the scopes."""
     for scope in scopes:
         author_check.require_scope(author, scope)
 
 
 def require_policies_within(connection: Connection, author: Author, binding_id: str) -> None:
-    """Refuse to make policies the only grant for somebody who could not have attached them. hostile A05
+    """Require that the author could attach the binding's policies, before they become its only grants.
 
-    With scopes a policy could only narrow; without them it gives all that it allows.
+    With scopes, policies only narrow; without scopes, they grant all that they allow.
     """
-    held = [one.policy_id for one in policies_for_principal(connection, author.tenant_id, KIND, binding_id)]
-    for policy_id, (name, text) in policy_documents(connection, author.tenant_id, held).items():
+    policy_ids = [policy.policy_id for policy in policies_for_principal(connection, author.tenant_id, KIND, binding_id)]
+    for policy_id, (name, text) in policy_documents(connection, author.tenant_id, policy_ids).items():
         author_check.require_within(author, Draft.stored(text), policyId=policy_id, policyName=name)

@@ -1,4 +1,4 @@
-"""Queries of cluster issuers, and of the identity of a service account."""
+"""Queries for cluster issuers and workload identities."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from service.db.tables import cluster_issuers, resources, workload_identities, w
 from service.principals.queries import CLUSTER
 
 
-def put(connection: Connection, tenant_id: str, cluster_id: str, values: dict[str, Any]) -> None:
-    """Write what is known of a cluster's issuer, in place of what was."""
+def save_issuer(connection: Connection, tenant_id: str, cluster_id: str, values: dict[str, Any]) -> None:
+    """Insert or replace a cluster's issuer."""
     statement = upsert_insert(connection, cluster_issuers).values(tenant_id=tenant_id, cluster_id=cluster_id, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant_id", "cluster_id"], set_=values))
 
 
-def one(connection: Connection, tenant_id: str, cluster_id: str) -> Record | None:
+def find_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> Record | None:
     return connection.execute(
         select(cluster_issuers).where(
             cluster_issuers.c.tenant_id == tenant_id, cluster_issuers.c.cluster_id == cluster_id
@@ -24,9 +24,9 @@ def one(connection: Connection, tenant_id: str, cluster_id: str) -> Record | Non
     ).one_or_none()
 
 
-def remove(connection: Connection, tenant_id: str, cluster_id: str) -> None:
-    """Forget a cluster's issuer, and what its workloads were given for its tokens."""
-    end_tokens(connection, tenant_id, cluster_id)
+def delete_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+    """Delete a cluster's issuer and the tokens issued to its workloads."""
+    delete_tokens(connection, tenant_id, cluster_id)
     connection.execute(
         delete(cluster_issuers).where(
             cluster_issuers.c.tenant_id == tenant_id, cluster_issuers.c.cluster_id == cluster_id
@@ -34,16 +34,16 @@ def remove(connection: Connection, tenant_id: str, cluster_id: str) -> None:
     )
 
 
-def end_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
-    """End the tokens of a cluster's identities: nobody can tell any more whom they were given to."""
-    theirs = select(workload_identities.c.id).where(
+def delete_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+    """Delete the tokens of a cluster's identities."""
+    identity_ids = select(workload_identities.c.id).where(
         workload_identities.c.tenant_id == tenant_id, workload_identities.c.cluster_id == cluster_id
     )
-    connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id.in_(theirs)))
+    connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id.in_(identity_ids)))
 
 
-def of_cluster(connection: Connection, cluster_id: str) -> Record | None:
-    """The issuer of a cluster that is still there, in the tenant it is in."""
+def find_issuer_of_cluster(connection: Connection, cluster_id: str) -> Record | None:
+    """Return the issuer of an existing cluster."""
     return connection.execute(
         select(cluster_issuers)
         .join(
@@ -54,10 +54,10 @@ def of_cluster(connection: Connection, cluster_id: str) -> Record | None:
     ).one_or_none()
 
 
-def identity(
+def find_identity(
     connection: Connection, tenant_id: str, cluster_id: str, namespace: str, service_account: str
 ) -> Record | None:
-    """The identity a service account of a cluster is bound to."""
+    """Return the identity bound to a service account."""
     return connection.execute(
         select(workload_identities).where(
             workload_identities.c.tenant_id == tenant_id,

@@ -187,7 +187,7 @@ def on_resource(world: World, dice: random.Random) -> Question:
             facts = replace(context.facts, region=region)
             require(world.platform, connection, context, target_in(context, None, region), facts)
         else:
-            routes.the_resource(connection, world.platform, context, kind, identifier)
+            routes.get_resource_or_404(connection, world.platform, context, kind, identifier)
 
     name = dice.choice((verb, kind.operation(verb)))
     named = {"type": kind.name, "id": "*" if verb == "create" else identifier, "properties": {"region": region}}
@@ -197,15 +197,17 @@ def on_resource(world: World, dice: random.Random) -> Question:
 def on_session(world: World, dice: random.Random) -> Question:
     """An interactive session to a resource."""
     row = dice.choice(world.resources)
-    operation = dice.choice([*interactive.OPENED_TO])
+    operation = dice.choice([*interactive.KINDS_BY_OPERATION])
     path = f"/api/v1/tenants/{{tenant_id}}/interactive/{operation.split(':')[1]}"
 
     def ask(connection: Connection, by: Any) -> None:
         context = world.admitted(connection, by, ROUTE_POLICIES["POST", path], {"tenant_id": WEB_SHOP})
-        found = queries.any_kind(connection, WEB_SHOP, interactive.OPENED_TO[operation], row.id)
+        found = queries.find_of_kinds(connection, WEB_SHOP, interactive.KINDS_BY_OPERATION[operation], row.id)
         if found is None:
             raise ApiError(404, "X", "x")
-        require(world.platform, connection, context, target_in(context, found), routes.facts_of(context, found))
+        require(
+            world.platform, connection, context, target_in(context, found), routes.request_context_of(context, found)
+        )
 
     return {"action": {"name": operation}, "resource": {"type": row.kind, "id": row.id}}, ask
 

@@ -137,7 +137,7 @@ def test_a_name_without_a_visible_character_is_refused_but_can_be_looked_up(name
     with pytest.raises(ApiError):
         request_validation.reason(name)
     with pytest.raises(ApiError):
-        resource_rules.tags({name: "value"}, kinds()["instance"])
+        resource_rules.validate_tags({name: "value"}, kinds()["instance"])
     with pytest.raises(ApiError):
         api_key_validation.name(name)
 
