@@ -149,5 +149,5 @@ def check_rules(routes: Sequence[BaseRoute]) -> None:
             rule = ROUTE_POLICIES.get((method, route.path_format))
             if rule is None:
                 raise RuntimeError(f"{method} {route.path_format} has no rule in service/authz/route_policies.py")
-            if method not in READS and rule.who != "anyone" and rule.operation is None and not rule.tries:
+            if method not in READS and rule.who != "anyone" and rule.operation is None and not rule.dry_run:
                 raise RuntimeError(f"{method} {route.path_format} changes something without a name for the audit log")

@@ -77,7 +77,7 @@ def _confirm(platform: Platform, connection: Connection, context: C) -> C:
     principal = confirm(connection, context.principal, now)
     if principal is None:
         raise authentication_required()
-    if not rule.looks_up:
+    if not rule.needs_database:
         return replace(context, principal=principal)
     fresh = authorize(rule, principal, connection, context.path)
     if not isinstance(fresh, type(context)):

@@ -41,10 +41,10 @@ def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, conte
         ApiError: 403 INSUFFICIENT_PERMISSIONS naming the operation.
     """
     kind = context.principal.kind
-    if context.action is None or (kind == "session" and not rule.of_people):
+    if context.action is None or (kind == "session" and not rule.enforced_for_users):
         return context
     grants = load_grants(platform, connection, context)
-    if not rule.of_people:
+    if not rule.enforced_for_users:
         decision = decide_for_machine_principal(grants, rule, context.action, context.facts)
         if decision is not None and not decision.allowed:
             raise errors.insufficient_permissions(context.action, decision.part, decision.reason)

@@ -54,9 +54,11 @@ class ProtectedRoute(APIRoute):
                 # The body is read first: a turn must not depend on how fast the sender is.
                 if self.body_field is not None:
                     await read_body(request, self.body_field)
-                elif rule.heavy:
+                elif rule.cpu_intensive:
                     await request.body()
-                async with platform.turns.turn(concurrency_key(context.principal)) if rule.heavy else nullcontext():
+                async with (
+                    platform.turns.turn(concurrency_key(context.principal)) if rule.cpu_intensive else nullcontext()
+                ):
                     return await answer(request)
             except (ApiError, RequestValidationError) as error:
                 if rule.operation and (principal := request.scope.get("frost.caller")):
@@ -100,7 +102,7 @@ def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: R
     if rule.home and principal.tenant_id:
         # As if the path named it, so that a refusal is logged in that tenant.
         request.path_params["tenant_id"] = principal.tenant_id
-    if rule.looks_up:
+    if rule.needs_database:
         with platform.database.read() as connection:
             context = authorize(rule, principal, connection, request.path_params)
             context = replace(context, facts=request_context(platform, request, context))

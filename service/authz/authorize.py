@@ -43,7 +43,7 @@ def authorize(
     if principal.kind == "api_key" or (principal.kind == "workload" and principal.scopes):
         require_scope(principal, scope)
     # Only a route policy that reads no database may be applied without a connection.
-    assert connection is not None or not rule.looks_up
+    assert connection is not None or not rule.needs_database
     context = (
         AuthorizationContext(principal)
         if connection is None
@@ -58,19 +58,19 @@ def requested_target(rule: RoutePolicy, path: Mapping[str, Any]) -> tuple[str | 
     Raises:
         ApiError: flat 404 for an unknown resource type, 400 for an operation that it does not support.
     """
-    if rule.on_kind is None:
+    if rule.resource_action is None:
         return rule.action, rule.scope
     kind = kinds().get(path["kind"])
     if kind is None:
         raise errors.not_found()
-    action = kind.operation(rule.on_kind)
+    action = kind.operation(rule.resource_action)
     level = levels().get(action)
     if level is None:
         raise ApiError(
             400,
             "OPERATION_NOT_SUPPORTED",
-            f"{rule.on_kind} is nothing that can be done with a resource of this kind",
-            details={"kind": kind.name, "operation": rule.on_kind},
+            f"{rule.resource_action} is nothing that can be done with a resource of this kind",
+            details={"kind": kind.name, "operation": rule.resource_action},
         )
     return action, scope_of(action, level)
 

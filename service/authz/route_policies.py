@@ -13,18 +13,18 @@ AUTHORS = frozenset(role.name for role in roles().values() if role.authors_polic
 class RoutePolicy:
     """Who may call one route.
 
-    `who`: anyone; a caller with any valid credential; a person (an interactive session); person_or_key (a session or an
-    API key, not a workload); key (an API key only); staff (the owner of the unix socket). `scope`: the scope an API key
-    needs, None if any enforced scope is enough. `roles`: the caller needs one of these roles in the organization, None
-    for any membership. `scope_of`: the route acts on a tenant or an organization that the caller must be entitled to.
-    `home`: the path does not name the tenant; the route acts on the credential's own tenant. `operation`: the name of
-    the change in the audit log, None for reads. `local`: the route exists only on the unix socket. `action`: the
-    catalogue operation that the role of a key's creator and the policies of a key or workload must allow too;
-    `on_kind`: its last part, if the path names a kind of resource that completes it, and with it the scope.
-    `of_people`: the role of a person must allow the operation as well. `tries`: a POST that changes nothing.
-    `heavy`: the route compares whole policy documents or reads many resources, so a credential may run only a few at a
-    time. `forbidden`: the message of a refusal for a missing role, which then has the code FORBIDDEN and not
-    PERMISSION_DENIED.
+    `who`: anyone; any valid credential; a person (an interactive session); person_or_key (a session or an API key,
+    not a workload); key (an API key only); staff (the owner of the unix socket). `scope`: the scope an API key needs,
+    None if any enforced scope is enough. `roles`: the principal needs one of these roles in the organization, None
+    for any membership. `scope_of`: the route acts on a tenant or an organization that the principal must be entitled
+    to. `home`: the path does not name the tenant; the route acts on the credential's own tenant. `operation`: the
+    name of the change in the audit log, None for reads. `local`: the route exists only on the unix socket. `action`:
+    the catalogue operation that the role of a key's creator and the policies of a key or workload must allow too;
+    `resource_action`: its last part, if the path names a kind of resource that completes it, and with it the scope.
+    `enforced_for_users`: the role of a person must allow the operation as well. `dry_run`: a POST that changes
+    nothing. `cpu_intensive`: the route compares whole policy documents or reads many resources, so a credential may
+    run only a few at a time. `forbidden`: the message of a refusal for a missing role, which then has the code
+    FORBIDDEN and not PERMISSION_DENIED.
     """
 
     who: Literal["anyone", "caller", "person", "person_or_key", "key", "staff"]
@@ -35,14 +35,14 @@ class RoutePolicy:
     operation: str | None = None
     local: bool = False
     action: str | None = None
-    on_kind: str | None = None
-    of_people: bool = False
-    tries: bool = False
+    resource_action: str | None = None
+    enforced_for_users: bool = False
+    dry_run: bool = False
     forbidden: str | None = None
-    heavy: bool = False
+    cpu_intensive: bool = False
 
     @property
-    def looks_up(self) -> bool:
+    def needs_database(self) -> bool:
         """Return whether the decision reads the database beyond the credential and its scopes."""
         return self.scope_of is not None or self.action is not None
 
@@ -56,11 +56,11 @@ RESOURCES = "/api/v1/tenants/{tenant_id}/resources/{kind}"
 INTERACTIVE = "/api/v1/tenants/{tenant_id}/interactive"
 # Policies, groups and keys are managed in an interactive session, never with an API key or a workload token.
 TENANT_READ = RoutePolicy("person", scope_of="tenant")
-TENANT_DRY_RUN = RoutePolicy("person", scope_of="tenant", tries=True, heavy=True)
+TENANT_DRY_RUN = RoutePolicy("person", scope_of="tenant", dry_run=True, cpu_intensive=True)
 
 
 def _changes(operation: str) -> RoutePolicy:
-    return RoutePolicy("person", roles=AUTHORS, scope_of="tenant", operation=operation, heavy=True)
+    return RoutePolicy("person", roles=AUTHORS, scope_of="tenant", operation=operation, cpu_intensive=True)
 
 
 def _own_key(operation: str) -> RoutePolicy:
@@ -79,17 +79,17 @@ def _binding(verb: str, operation: str | None = None) -> RoutePolicy:
         scope_of="tenant",
         operation=operation,
         action=f"iam:workload-identities:{verb}",
-        heavy=operation is not None,
+        cpu_intensive=operation is not None,
     )
 
 
 def _resource(verb: str, *, changes: bool = True) -> RoutePolicy:
     operation = f"resource.{verb}" if changes else None
-    return RoutePolicy("caller", scope_of="tenant", operation=operation, on_kind=verb, of_people=True)
+    return RoutePolicy("caller", scope_of="tenant", operation=operation, resource_action=verb, enforced_for_users=True)
 
 
 def _default_tags(
-    verb: str, operation: str | None = None, *, tries: bool = False, forbidden: str | None = None
+    verb: str, operation: str | None = None, *, dry_run: bool = False, forbidden: str | None = None
 ) -> RoutePolicy:
     """Members read default tags, owners and admins change them."""
     reads = verb == "read"
@@ -100,9 +100,9 @@ def _default_tags(
         scope_of="tenant",
         operation=operation,
         action=f"organizations:default-tags:{verb}",
-        tries=tries,
+        dry_run=dry_run,
         forbidden=forbidden,
-        heavy=tries,
+        cpu_intensive=dry_run,
     )
 
 
@@ -113,12 +113,14 @@ def _quotas(what: str) -> RoutePolicy:
 
 def _interactive(name: str, scope: str) -> RoutePolicy:
     action = f"sessions:{name}:open"
-    return RoutePolicy("caller", scope, scope_of="tenant", operation="interactive.open", action=action, of_people=True)
+    return RoutePolicy(
+        "caller", scope, scope_of="tenant", operation="interactive.open", action=action, enforced_for_users=True
+    )
 
 
 # Policy enforcement points evaluate with a key of the tenant; an evaluation changes nothing.
-AUTHZEN = RoutePolicy("key", scope="decisions:evaluate", action="iam:policies:simulate", tries=True)
-SEARCHES = replace(AUTHZEN, heavy=True)
+AUTHZEN = RoutePolicy("key", scope="decisions:evaluate", action="iam:policies:simulate", dry_run=True)
+SEARCHES = replace(AUTHZEN, cpu_intensive=True)
 
 ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("GET", "/healthz"): RoutePolicy("anyone"),
@@ -161,7 +163,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
         "default_tags.apply",
         forbidden="you must be an owner or admin of the organization that owns this tenant to apply its default tags",
     ),
-    ("POST", f"{DEFAULT_TAGS}/preview"): _default_tags("apply", tries=True),
+    ("POST", f"{DEFAULT_TAGS}/preview"): _default_tags("apply", dry_run=True),
     ("GET", f"{DEFAULT_TAGS}/runs"): _default_tags("read"),
     ("POST", f"{DEFAULT_TAGS}/runs/{{run_id}}/undo"): _default_tags("apply", "default_tags.undo"),
     ("GET", "/api/v1/tenants/{tenant_id}/operations"): RoutePolicy("caller", scope_of="tenant"),

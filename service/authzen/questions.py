@@ -24,7 +24,9 @@ _ON_THE_MINUTE = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(Z|[+-]\d{2}:\d{2})
 
 # What the platform decides about a tenant or its organization themselves, by operation.
 PLATFORM: Mapping[str, RoutePolicy] = {
-    rule.action: rule for rule in ROUTE_POLICIES.values() if rule.action and rule.who == "caller" and not rule.of_people
+    rule.action: rule
+    for rule in ROUTE_POLICIES.values()
+    if rule.action and rule.who == "caller" and not rule.enforced_for_users
 }
 
 

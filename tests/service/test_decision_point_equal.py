@@ -213,7 +213,7 @@ def on_session(world: World, dice: random.Random) -> Question:
 def on_tenant(world: World, dice: random.Random) -> Question:
     """What the platform decides about the tenant itself."""
     own = [rule for (_, path), rule in ROUTE_POLICIES.items() if path.startswith(TENANT) and rule.who == "caller"]
-    rule = dice.choice([rule for rule in own if rule.action and not rule.of_people])
+    rule = dice.choice([rule for rule in own if rule.action and not rule.enforced_for_users])
 
     def ask(connection: Connection, by: Any) -> None:
         world.admitted(connection, by, rule, {"tenant_id": WEB_SHOP})

@@ -241,4 +241,4 @@ def test_changes_of_bindings_take_a_turn(method: str, heavy: bool) -> None:
         if verb == method and "/workload-identity/bindings" in path
     ]
     assert rules
-    assert {rule.heavy for rule in rules} == {heavy}
+    assert {rule.cpu_intensive for rule in rules} == {heavy}
