@@ -140,7 +140,7 @@ def alive(database: Database) -> list[str]:
 
 
 def start(connection: Connection) -> None:
-    arguments = {"issuer": "local", "user_id": "u", "device": "", "place": "", "session_id": "s"}
+    arguments = {"issuer": "local", "user_id": "u", "device": "", "location": "", "session_id": "s"}
     sessions.start(connection, at=NOW, **arguments)
 
 
@@ -148,10 +148,10 @@ def start_outside(connection: Connection) -> None:
     account_linking.start_session_for_new_sign_in(
         connection,
         issuer="https://idp.example",
-        name="sid s 1",
+        sign_in_key="sid s 1",
         claims={"sub": "e", "email": "u@x.example", "email_verified": True, "auth_time": int(NOW.timestamp()) - 1},
-        signed_in=NOW.timestamp() - 1,
-        caller=Principal(kind="anonymous", request_id="r", peer_uid=None),
+        signed_in_at=NOW.timestamp() - 1,
+        principal=Principal(kind="anonymous", request_id="r", peer_uid=None),
         location="",
         at=NOW,
     )

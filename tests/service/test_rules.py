@@ -16,7 +16,7 @@ from service.api.protected_route import protected_router
 from service.audit.events import AuditEvent
 from service.authz.permissions import Permission
 from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES, RoutePolicy
-from service.catalogue.operations import enforced_scopes, levels
+from service.catalogue.operations import access_levels, enforced_scopes
 from service.settings import from_arguments
 
 
@@ -120,7 +120,7 @@ def test_every_changing_route_has_an_audit_event_and_no_event_is_unused() -> Non
 
 def test_every_permission_is_an_operation_of_the_catalogue_and_none_is_unused() -> None:
     assert {rule.permission for rule in ROUTE_POLICIES.values() if rule.permission} == set(Permission)
-    assert set(Permission) <= levels().keys()
+    assert set(Permission) <= access_levels().keys()
 
 
 @pytest.mark.parametrize("names", [AuditEvent, Permission])

@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import select, update
 
 from client.policy.catalogue import Catalogue
-from client.policy.document import MAX_BYTES, MAX_RULES, InvalidDocument, canonical_text, read
+from client.policy.document import MAX_BYTES, MAX_RULES, InvalidDocument, canonical_text, parse_document
 from service.authn import sessions
 from service.authz.decisions import CatalogueSnapshot
 from service.catalogue.operations import operations
 from service.db import tables
 from service.iam.policy_documents import Draft
 from service.oidc_issuer.issuer import LocalIssuer
-from service.oidc_issuer.tokens import AUDIENCE, CLIENT_ID
+from service.settings import AUDIENCE, CLIENT_ID
 from tests.service.access import allow, document
 from tests.service.inside import Inside
 from tests.service.running import WEB_SHOP
@@ -50,7 +50,7 @@ class Counted(Inside):
                 issuer=issuer.issuer,
                 user_id=user_id,
                 device="d",
-                place="p",
+                location="p",
                 at=now,
                 session_id=session_id,
             )
@@ -129,7 +129,7 @@ def test_a_draft_whose_canonical_form_is_too_long_to_be_read_again_cannot_be_rea
     target = "frn:compute:*:*:instance/" + "a" * 430
     rule = f'{{"access":"allow","operations":["compute:*"],"targets":["{target}"]}}'
     text = f'{{"schemaVersion":"1","rules":[{",".join([rule] * MAX_RULES)}]}}'
-    long = read(text, known.operations).document
+    long = parse_document(text, known.operations).document
     assert len(text) <= MAX_BYTES < len(canonical_text(long))
     with pytest.raises(InvalidDocument):
         Draft.of(long).read(known)
