@@ -129,11 +129,11 @@ def test_an_outside_sign_in_from_before_starts_no_session_afterwards(
             return account_linking.start_session_for_new_sign_in(
                 connection,
                 issuer="https://idp.example",
-                name="sid s 1",
+                sign_in_key="sid s 1",
                 claims={"sub": "ext", "email": SOMEBODY, "email_verified": True, **told},
-                signed_in=told["auth_time"],
-                caller=Principal(kind="anonymous", request_id="r", peer_uid=None),
-                place="",
+                signed_in_at=told["auth_time"],
+                principal=Principal(kind="anonymous", request_id="r", peer_uid=None),
+                location="",
                 at=NOW + timedelta(minutes=2),
             )
 

@@ -215,7 +215,7 @@ def test_the_rights_of_an_author_are_compared_before_the_write_transaction(
     real, held = author_check._check, []
 
     def compared(*arguments: Any) -> Any:
-        held.append(database._writer._is_owned())  # type: ignore[attr-defined]
+        held.append(database._writer_lock._is_owned())  # type: ignore[attr-defined]
         return real(*arguments)
 
     monkeypatch.setattr(author_check, "_check", compared)

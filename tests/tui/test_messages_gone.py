@@ -16,7 +16,7 @@ async def test_of_messages_that_were_taken_away_nothing_stays(shared: Home, monk
     shared.sign_in()
     async with opened(shared, monkeypatch) as ui:
         for number in range(6):
-            ui.app.notify(f"message {number}")
+            ui.app.notify(f"message {number}", timeout=600)
             await ui.expect(f"message {number}")
             ui.app.withdraw(lambda _: True)
             await ui.until(lambda: not ui.app.screen.query(Toast), "nothing told")
